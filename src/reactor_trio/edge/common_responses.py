@@ -1,9 +1,9 @@
 """Responses that every site gives alike: the files of the viewer page, JSON, and 503 for a busy server.
 
 A second load of the viewer page transfers almost nothing. `/` names the page's files in a folder whose name is a hash of all
-of them, `./page/HASH/main.js`. The modules import each other by relative addresses, so that a browser requests all of them
-in that folder and may cache them for ever. It requests `/` itself, and files by their plain names (`/page/protocol.js`, for
-other people's pages), every time; the response is 304 if they have not changed.
+of them, `./page/HASH/main.js`. `main.js` names its worker and its worklets by relative addresses, so that a browser requests
+all of them in that folder and may cache them for ever. It requests `/` itself, and files by their plain names
+(`/page/client.js`, for other people's pages), every time; the response is 304 if they have not changed.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def page_response(request: Request) -> Response | None:
 
 
 def _page_file(request: Request, name: str, caching: str = _ASK_AGAIN) -> Response:
-    kind = _CONTENT_TYPES.get(name.rpartition(".")[2])
-    if kind is None or name not in _page_names():
+    if name not in _page_names():
         return Response.plain(404, "no such file")
+    kind = _CONTENT_TYPES[_ending(name)]
     packed = _takes_gzip(request)
     data, tag = _page_data(name, packed=packed)
     headers = {
@@ -94,7 +94,11 @@ def _takes_gzip(request: Request) -> bool:
 @cache
 def _page_names() -> frozenset[str]:
     """The names of the page's files. A name from a client is only looked up here; it never becomes a path or a cache key."""
-    return frozenset(file.name for file in _PAGE.iterdir() if file.is_file())
+    return frozenset(file.name for file in _PAGE.iterdir() if _ending(file.name) in _CONTENT_TYPES)
+
+
+def _ending(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 @cache

@@ -10,6 +10,10 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import strategies as st
+from tests.support.type_checkers import ROOT, mypy_errors, tsc_errors
+from tests.typegen.schema_makers import allows, arguments, document, limited, taken, values
+from tests.typegen.test_typegen_hostile import hostile
+from tests.typegen.test_typegen_text import PAINTER, schema_of
 
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.interface.command_arguments import Arguments
@@ -17,10 +21,6 @@ from reactor_trio.interface.declaration import all_subclasses
 from reactor_trio.interface.model import Model
 from reactor_trio.typegen import types_of
 from reactor_trio.typegen.read_schema import read_model
-from tests.typegen.schema_makers import allows, arguments, document, limited, taken, values
-from tests.typegen.test_typegen_hostile import hostile
-from tests.typegen.test_typegen_text import PAINTER, schema_of
-from tests.web.type_checkers import ROOT, mypy_errors, tsc_errors
 
 USES = (Path(__file__).parent / "uses_of_types.ts").read_text(encoding="utf-8")
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/reactor.yaml"))

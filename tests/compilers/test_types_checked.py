@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.golden.golden_model import Golden
+from tests.support.type_checkers import mypy_errors, pyright_errors
+from tests.typegen.test_typegen_text import PAINTER, model_with, schema_of
 
 from reactor_trio.typegen import types_of
-from tests.golden.golden_model import Golden
-from tests.typegen.test_typegen_text import PAINTER, model_with, schema_of
-from tests.web.type_checkers import mypy_errors, pyright_errors
 
 USES = (Path(__file__).parent / "uses_of_types.py").read_text(encoding="utf-8")
 CHECKERS = pytest.mark.parametrize("errors", [mypy_errors, pyright_errors])

@@ -1,0 +1,24 @@
+"""A browser for the tests of the package. Their pages come from the test itself, under the address of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.conftest import FLAGS, chromium, page, troubles
+
+__all__ = ["browser", "page", "troubles"]
+
+#: a page that a test fulfils counts as one of another network, and may then not open a WebSocket to this machine
+ALLOWED = "--disable-features=LocalNetworkAccessChecks"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, one for all tests of a module."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, ALLOWED])
+        yield browser
+        browser.close()
