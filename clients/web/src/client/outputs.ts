@@ -9,7 +9,7 @@ import type { Packet, Session, SocketOptions } from "../wire/protocol.ts";
 
 /** How long nobody may take a track before the server is asked to stop it, so that a component that is mounted anew costs nothing. */
 const IDLE = 1000;
-/** A frame is answered for after this time at the latest, however slow the displays are: silence would stop the server. */
+/** Where several take a track, a frame is answered for after this time at the latest: one that is slow must not stop the others. */
 const LONGEST_SILENCE = 250;
 const NONE = ["none"];
 
@@ -268,9 +268,11 @@ class FeedbackGate {
   #overdue(): void {
     this.#timer = null;
     const now = performance.now();
-    const late = this.#open.findLast(({ at }) => now - at >= LONGEST_SILENCE);
+    const shared = this.#takers.size > 1;
+    const late = shared ? this.#open.findLast(({ at }) => now - at >= LONGEST_SILENCE) : undefined;
     if (late !== undefined) this.#tellUpTo(late.seq, now, null);
     const next = this.#open[0];
-    if (next !== undefined) this.#timer = setTimeout(() => this.#overdue(), next.at + LONGEST_SILENCE - now);
+    const wait = shared && next !== undefined ? next.at + LONGEST_SILENCE - now : LONGEST_SILENCE;
+    if (next !== undefined) this.#timer = setTimeout(() => this.#overdue(), wait);
   }
 }
