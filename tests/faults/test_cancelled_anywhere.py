@@ -398,6 +398,17 @@ async def fall_silent(server, connect) -> None:
         await trio.aclose_forcefully(stream)
 
 
+async def be_refused(server, connect) -> None:
+    """A client that is refused inside its WebSocket."""
+    stream = await connect()
+    try:
+        await stream.send_all(opening("/ws?model=another&refusals=bye"))
+        while await stream.receive_some(65536):
+            pass
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
 async def talk_raw(connect, *data: bytes, answer_close: bool = True, end=None) -> None:
     stream = await connect()
     try:
@@ -459,7 +470,7 @@ async def test_a_connection_cancelled_anywhere(autojump_clock, caplog, thorough)
     async with open_server(AsyncPipeline, step_cost=0.004, websocket=True, limits=IMPATIENT) as server:
         for _ in range(ROUNDS):
             known = set()
-            for script in [plain, upload, leave, fail, break_framing, send_too_much, vanish, fall_silent]:
+            for script in [plain, upload, leave, fail, break_framing, send_too_much, vanish, fall_silent, be_refused]:
                 serve_client = partial(on_a_connection, script)
                 how = {"thorough": thorough, "within": "/transport/", "known": known}
                 campaigns.append(await cancel_everywhere(server, caplog, serve_client, **how))
