@@ -16,8 +16,10 @@ from tests.support.fake_page_server import FakeServer, Peer, Pushed, picture, vi
 STREAMS = """
     const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
     window.streams = [];
+    window.asked = 0;
     window.answer = Promise.resolve();
     navigator.mediaDevices.getUserMedia = async (constraints) => {
+        window.asked += 1;
         await window.answer;
         const stream = await ask(constraints);
         window.streams.push(stream);
@@ -236,6 +238,7 @@ def test_a_permission_that_is_granted_too_late_opens_no_device(server: FakeServe
     begin(page, server, camera_track())
     page.evaluate("() => { window.answer = new Promise((resolve) => { window.allow = resolve; }); }")
     page.get_by_role("button", name="Start camera").click()
+    page.wait_for_function("() => asked === 1")  # the page loads first what opens devices
     page.get_by_role("button", name="Cancel").click()
     page.evaluate("window.allow()")
     page.wait_for_function("() => streams.length === 1")
