@@ -50,7 +50,7 @@ export class Toolbar {
 
   /** Ends the recording with the session. The user can still save the last picture. */
   endSession(): void {
-    void this.#recording?.stop(); // which is told where it is saved
+    void this.#recording?.stop(); // the code that started the recording saves its file
     this.#parts.record.disabled = true;
   }
 

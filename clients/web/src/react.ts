@@ -63,7 +63,7 @@ export interface PictureProps<M extends ModelShape = AnyModel> extends Omit<Comp
 }
 
 export interface CommandHook<M extends ModelShape, K extends CommandName<M>> {
-  /** Its promise rejects if the command does. A rejection that nobody handles is no error of the page: `error` has it. */
+  /** Its promise rejects if the command does. An unhandled rejection of it is no error of the page: `error` has it. */
   readonly run: (...rest: Rest<Args<M, K>, CommandOptions>) => Promise<Applied<Reply<M, K>>>;
   readonly pending: boolean;
   /** Why the newest call was refused; null if it was not. */
@@ -107,7 +107,7 @@ export interface Hooks<M extends ModelShape> {
   ReactorProvider(props: ProviderProps<M>): ReactNode;
   useClient(): Client<M>;
   useReactorState(): ClientState;
-  /** The figures, read anew every so many milliseconds; null until the first time. */
+  /** The figures, read again every so many milliseconds; null until the first time. */
   useStatistics(everyMs?: number): Statistics | null;
   useCommand<K extends CommandName<M>>(name: K): CommandHook<M, K>;
   useSetting<F extends SettingName<M>>(name: F): SettingHook<SettingValue<M, F>>;

@@ -1,4 +1,4 @@
-/** The controls of a page, bound anew in each session of a client. */
+/** The controls of a page, which each session of a client binds again. */
 import type { ControlKind } from "../controls/session-controls.ts";
 import type { Client, ClientState } from "./types.ts";
 

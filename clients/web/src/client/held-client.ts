@@ -2,7 +2,7 @@
 import { prepare } from "./client.ts";
 import type { Client, ConnectOptions, GiveToken } from "./types.ts";
 
-/** The clients that nobody holds any more and that have not left yet, by their keys. */
+/** The clients without a holder that have not left yet, by their keys. */
 const leaving = new Map<string, HeldClient>();
 
 /**

@@ -83,7 +83,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     return this.#session;
   }
 
-  /** Begins to connect, or tries now instead of waiting. After the end it begins anew. */
+  /** Begins to connect, or tries now instead of waiting. After the end it connects again. */
   start(): void {
     this.#attempt = 0;
     this.#tryNow();
@@ -352,13 +352,13 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       "pagehide",
       () => {
         if (this.#options.memory !== null) this.save();
-        else this.#session?.close(); // nobody else shall wait behind a session that nobody comes back to
+        else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
       },
       { signal },
     );
   }
 
-  /** Keeps the session for a page that is loaded anew. */
+  /** Saves the session, so that a reloaded page finds it. */
   save(): void {
     const session = this.#session;
     const resume = session?.welcome?.resume_token;

@@ -1,4 +1,4 @@
-/** Where a session is kept, so that a page that is loaded anew finds it. */
+/** Saves a session, so that a reloaded page finds it. */
 import type { Memory } from "./types.ts";
 
 /** The tab's own memory (`sessionStorage`); a text for each `key`, by default one for each address that the tab shows. */
@@ -16,7 +16,7 @@ export function tabMemory(key: string = pageKey()): Memory {
         if (token === null) globalThis.sessionStorage?.removeItem(key);
         else globalThis.sessionStorage?.setItem(key, token);
       } catch {
-        // a page that is loaded anew begins a new session
+        // a reloaded page begins a new session
       }
     },
   };

@@ -1,13 +1,13 @@
 /**
- * The model's pictures: who takes them, what is asked of the server for them, and what is told back.
+ * The model's pictures: which parts of the application take them, what the client asks of the server, and its feedback.
  *
- * Whoever takes a track (a view, an iterator) is a `Taker`. A track that nobody takes is not asked for, and nothing of it is decoded.
+ * Whoever takes a track (a view, an iterator) is a `Taker`. The client neither requests nor decodes a track without a taker.
  */
 import { DecoderFallback } from "../media/codecs.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session, SocketOptions } from "../wire/protocol.ts";
 
-/** How long nobody may take a track before the server is asked to stop it, so that a component that is mounted anew costs nothing. */
+/** Milliseconds without a taker before the client asks the server to stop a track: a component that is mounted again costs nothing. */
 const IDLE = 1000;
 /** Where several take a track, a frame is answered for after this time at the latest: one that is slow must not stop the others. */
 const LONGEST_SILENCE = 250;

@@ -38,7 +38,7 @@ export interface ConnectOptions<M extends ModelShape = AnyModel> {
   resume?: boolean;
   /** Whether a new session begins after a lost one; default "never", for it would be another world. */
   newSession?: "never" | "after-loss";
-  /** Where the session is kept for a page that is loaded anew; default `tabMemory()` in a browser. `null`: nowhere. */
+  /** Where the client saves its session, so that a reloaded page finds it; default `tabMemory()` in a browser. `null`: nowhere. */
   memory?: Memory | null;
   /** Whether pictures are played with a lead that smooths them; default true. */
   lead?: boolean;

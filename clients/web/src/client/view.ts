@@ -117,7 +117,7 @@ export class CanvasView implements Taker, View {
 
   record({ onTrouble }: RecordOptions = {}): Recording {
     const { promise, resolve, reject } = deferred<Blob>();
-    promise.catch(() => {}); // whoever wants the file is told
+    promise.catch(() => {}); // `stop()` returns this promise; a caller that ignores it causes no unhandled rejection
     const sound = this.#host.captureSound();
     const stop = new AbortController();
     this.#recordings.add(stop);
@@ -192,7 +192,7 @@ export class CanvasView implements Taker, View {
         },
         skipped: () => this.#host.skipped(track),
         failed: (frame, message) => {
-          // A wrong codec or size fails with every frame; the first one is told.
+          // A wrong codec or size fails with every frame; report the first one only.
           if (!this.#failing) this.#host.failed(`${track.name}, frame ${frame.seq}: ${message}`);
           this.#failing = true;
         },

@@ -44,7 +44,7 @@ interface Surface {
 let worker: Worker | null = null;
 let lastId = 0;
 const surfaces = new WeakMap<HTMLCanvasElement, Surface>();
-/** A canvas that nobody has any more, and that nobody has released, gives its renderer in the worker back. */
+/** Frees the renderer of a canvas that the browser has collected and the application has not released. */
 const forgotten = new FinalizationRegistry<Renderer>((renderer) => renderer.release?.());
 
 /** Where the worker is: its address, a function that makes it, or `false` for none; by default `decoder-worker.js` beside this module. */

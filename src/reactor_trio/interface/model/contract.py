@@ -136,6 +136,6 @@ def _method(model: type, handler: Handler | None) -> Any:
 
 
 def _doc(cls: type) -> str:
-    """The docstring that the author wrote; `@dataclass` makes one of the signature if there is none."""
+    """Return the docstring that the author wrote, not the signature that `@dataclass` writes in its place."""
     doc = cls.__dict__.get("__doc__") or ""
     return "" if doc.startswith(f"{cls.__name__}(") else inspect.cleandoc(doc)
