@@ -29,11 +29,13 @@ const ENTRIES = {
   client: "src/standalone.ts",
   protocol: "src/wire/protocol.ts",
 };
-/** Parts that `main` loads when they are used, by `import()`. What they share with it, they have again: first loads are to be small. */
+/** Parts that `main`, or one of these, loads when they are used, by `import()`. What they share, each has again: first loads are to be small. */
 const LATER = {
   "on-page": "src/media/on-page.ts",
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",
+  iterators: "src/client/iterators.ts",
+  publications: "src/client/inputs.ts",
   recorder: "src/media/recorder.ts",
   sound: "src/sound/audio-player.ts",
   upload: "src/client/upload.ts",
@@ -50,7 +52,7 @@ const slashes = (path) => path.split(sep).join("/");
 /** The page's files by name, the names of all files that they are made of, and the sizes of the modules in each. */
 async function page() {
   const { main, ...others } = ENTRIES;
-  const built = await Promise.all([bundle({ main }, [LOADED_LATER]), bundle({ ...others, ...LATER })]);
+  const built = await Promise.all([bundle({ main, ...LATER }, [LOADED_LATER]), bundle(others)]);
   const files = new Map(built.flatMap((each) => each.files));
   for (const name of COPIED) files.set(name, readFileSync(join(HERE, "page", name)));
   const inputs = [...new Set(built.flatMap((each) => each.inputs)), ...COPIED.map((name) => `page/${name}`), ...RECIPE];

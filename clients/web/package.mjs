@@ -36,9 +36,9 @@ const PROGRAMS = {
   react: { modules: [], files: [] },
   element: { modules: [], files: [] },
   session: { modules: ["client/upload"], files: [] },
-  picture: { modules: ["media/picture"], files: ["decoder-worker"] },
+  picture: { modules: ["client/media"], files: ["decoder-worker"] },
   everything: {
-    modules: ["client/upload", "media/picture", "media/recorder", "sound/audio-player", "client/inputs", "input/devices"],
+    modules: ["client/upload", "client/media", "media/recorder", "sound/audio-player", "client/inputs", "input/devices"],
     files: [],
   },
 };

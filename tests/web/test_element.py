@@ -91,6 +91,18 @@ def test_attributes_choose_the_track_and_the_server(place: Page) -> None:
     assert told == {"first": [1, 1], "after": 1, "role": "viewer"}
 
 
+def test_an_element_that_is_removed_while_it_connects_leaves_without_a_word_on_the_console(place: Page) -> None:
+    told = ask(place, """
+      document.body.innerHTML = `<reactor-view src="/" token="none"></reactor-view>`;
+      await until(() => sockets.length === 1);
+      const { readyState } = sockets[0].socket;
+      element().remove();
+      const { code } = await sockets[0].closed;
+      return { readyState, code };
+    """)  # fmt: skip
+    assert told == {"readyState": 0, "code": 1000}
+
+
 def test_a_client_of_ones_own_is_shown_and_left_alone(place: Page) -> None:
     told = ask(place, SHOW + """
       const { client } = element();

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseCodecs } from "../page/requested-codecs.ts";
-import { DecoderFallback, decodableAudio, decodableVideo } from "../src/media/codecs.ts";
+import { decodableAudio, decodableVideo } from "../src/media/codecs.ts";
+import { DecoderFallback } from "../src/media/decoder-fallback.ts";
 import { Freezes } from "../src/media/freezes.ts";
 import { PlayoutDelay } from "../src/media/playout-delay.ts";
 

@@ -305,6 +305,18 @@ test("feedback and keyframe are the runtime's own messages, without an id", () =
   assert.equal(socket.closed, 1000);
 });
 
+test("a session that is left before its socket is open ends at once, and the socket is closed when it opens", () => {
+  const { session, socket, told } = begin();
+  socket.readyState = 0;
+  session.close();
+  session.close();
+  assert.equal(socket.closed, undefined);
+  assert.deepEqual(told, [["closed", { code: 1006, reason: "client_left", message: "", opened: false, welcomed: false }]]);
+  socket.readyState = 1;
+  socket.dispatchEvent(new Event("open"));
+  assert.equal(socket.closed, 1000);
+});
+
 test("an invalid message or packet is an error event, and the session goes on", async () => {
   const { socket, told } = begin();
   for (const data of ["{", "null", "[]", '{"type": 1}']) socket.receive(data);

@@ -1,23 +1,19 @@
 /** `connect`: one client object for everything that a page or program does with a model. */
 
-import { CaptureClock } from "../input/capture-clock.ts";
 import { decodableAudio, decodableVideo } from "../media/codecs.ts";
-import type * as Pictures from "../media/picture.ts";
 import type { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
 import { ReactorError, UploadRefused } from "../wire/errors.ts";
-import type { Session } from "../wire/protocol.ts";
+import type { Session, SocketOptions } from "../wire/protocol.ts";
 import { pageOf } from "../wire/protocol.ts";
 import { type Arguments, Commands } from "./commands.ts";
 import { type Deferred, deferred } from "./deferred.ts";
 import { Emitter } from "./emitter.ts";
-import { Figures } from "./figures.ts";
-import type { Inputs } from "./inputs.ts";
+import type { Source } from "./inputs.ts";
 import { ItemQueue } from "./item-queue.ts";
-import { FrameTaker, PacketTaker } from "./iterators.ts";
 import { Lifecycle } from "./lifecycle.ts";
+import type { Media, MediaHost } from "./media.ts";
 import { defaultMemory } from "./memory.ts";
 import type { AnyModel, Message, ModelShape } from "./model.ts";
-import { Outputs } from "./outputs.ts";
 import { sessionInfo, trackInfo } from "./session-info.ts";
 import { ModelSetting } from "./setting.ts";
 import { SoundOutput } from "./sound-output.ts";
@@ -46,9 +42,20 @@ import type {
   VideoInputOptions,
   View,
 } from "./types.ts";
-import { CanvasView, type ViewHost } from "./view.ts";
+import { CanvasView } from "./view.ts";
 
 const MAX_MESSAGES = 1024;
+const MAX_FRAMES = 64;
+/** The figures of a client that takes no tracks. */
+const NO_FIGURES = {
+  tracks: {},
+  latency: null,
+  commandToPicture: null,
+  captureToPicture: null,
+  soundOffset: null,
+  lead: null,
+  stepsDown: 0,
+};
 
 type Events = ClientEvents<AnyModel>;
 type Untyped = { [M in keyof Client]: unknown };
@@ -88,24 +95,25 @@ class ModelClient implements Untyped {
   #options: ConnectOptions;
   #events = new Emitter<Events>();
   #lifecycle: Lifecycle;
-  #commands: Commands;
-  #outputs: Outputs;
-  /** Null until something is sent to an input for the first time. */
-  #inputs: Inputs | null = null;
-  #clock = new CaptureClock();
-  #figures = new Figures(this.#clock);
+  #commands = new Commands({ refused: (id) => this.#media?.refused(id) });
   readonly #sound: SoundOutput;
+  /** Null until its module is loaded, when the application first uses a track. */
+  #media: Media | null = null;
+  #loadingMedia: Promise<Media> | null = null;
+  /** Settled when all that the application takes so far is known to `#media`. */
+  #taking: Promise<unknown> = Promise.resolve();
   #settings = new Map<string, ModelSetting>();
   #streams = new Set<ItemQueue<Message<AnyModel>>>();
-  #views = new Map<HTMLCanvasElement, CanvasView>();
-  #host: ViewHost;
   #session: Session | null = null;
   #info: SessionInfo | null = null;
   #ready: Deferred<SessionInfo> = handled();
   #ended: Deferred<SessionEnded | ConnectionRefused | null> = deferred();
+  #detected: Promise<readonly string[]> | null = null;
+  /** The video codecs to ask for, best first; empty: none. Null until it is known what can be decoded. */
+  #video: readonly string[] | null = null;
   #audio: readonly string[] = ["none"];
-  #detected: Promise<void> | null = null;
-  #decoding: Promise<typeof Pictures> | null = null;
+  #comebacks = 0;
+  #secondsLost = 0;
   #told = new Set<string>();
   /** Whether the sound was on when the client ended: it is again after `reconnect`. */
   #soundWasOn = false;
@@ -113,15 +121,7 @@ class ModelClient implements Untyped {
   constructor(url: string, options: ConnectOptions) {
     this.#options = options;
     const { model, role } = options;
-    this.#commands = new Commands({ refused: (id) => this.#figures.refused(id) });
-    this.#outputs = new Outputs({
-      received: (packet, track) => this.#figures.received(packet, track),
-      steppedDown: (step) => {
-        const now = step.video === null ? "It is decoded in software now" : `The client asks for ${step.video.join(" or ")} now`;
-        this.#diagnose({ code: "stepped_down", message: `${step.codec}: ${step.cause}. ${now}.`, ...step });
-      },
-    });
-    this.#sound = new SoundOutput((message) => this.#events.emit("error", new ClientFault("sound", message)), options.workers?.sound);
+    this.#sound = new SoundOutput((message) => this.#fail("sound", message), options.workers?.sound);
     this.#sound.subscribe(() => {
       if (this.#sound.state !== "blocked") return;
       this.#diagnose({
@@ -129,13 +129,12 @@ class ModelClient implements Untyped {
         message: "The browser plays sound after a gesture only: call sound.start() in a click's handler.",
       });
     });
-    this.#host = this.#viewHost();
     const memory = options.memory === undefined ? defaultMemory(url, role) : options.memory;
     this.#lifecycle = new Lifecycle({
       url,
       prepare: () => this.#prepare(),
       ask: () => {
-        return { ...this.#outputs.connecting(), audio: this.#audio, role, model: typeof model === "string" ? model : model?.name };
+        return { ...this.#askForVideo(), audio: this.#audio, role, model: typeof model === "string" ? model : model?.name };
       },
       get token() {
         return options.token;
@@ -210,9 +209,10 @@ class ModelClient implements Untyped {
   }
 
   messages({ signal }: { signal?: AbortSignal } = {}): AsyncIterableIterator<Message<AnyModel>> {
-    const queue: ItemQueue<Message<AnyModel>> = new ItemQueue({ limit: MAX_MESSAGES, signal, ended: () => this.#streams.delete(queue) });
+    const queue = new ItemQueue<Message<AnyModel>>({ limit: MAX_MESSAGES, signal });
     if (this.state.status === "ended") queue.end();
-    else this.#streams.add(queue);
+    this.#streams.add(queue);
+    void queue.ended.then(() => this.#streams.delete(queue));
     return queue;
   }
 
@@ -229,13 +229,12 @@ class ModelClient implements Untyped {
 
   // ---- outputs -------------------------------------------------------------------------------------------------------
 
-  attach(canvas: HTMLCanvasElement, { track, lead, onPresented }: AttachOptions<string> = {}): View {
-    this.#views.get(canvas)?.detach();
-    const view = new CanvasView(this.#host, canvas, track, lead, onPresented);
-    this.#views.set(canvas, view);
-    void this.#decode();
-    this.#outputs.add(view);
-    return view;
+  attach(canvas: HTMLCanvasElement, options: AttachOptions<string> = {}): View {
+    const asked = { lead: this.#options.lead ?? true, ...options };
+    return new CanvasView(
+      this.#take((media) => media.attach(canvas, asked)),
+      asked,
+    );
   }
 
   stream({ video, audio = true }: { video?: string | false; audio?: boolean } = {}): MediaStream & Disposable {
@@ -258,29 +257,18 @@ class ModelClient implements Untyped {
   }
 
   frames(track?: string, options: FramesOptions = {}): AsyncIterableIterator<Frame> {
-    const taker = new FrameTaker(track, options, this.#outputs.software, {
-      dropped: () => this.#figures.skipped(track ?? this.#mainTrack()),
-      ended: (done) => this.#outputs.remove(done),
-      trouble: (...trouble) => this.#outputs.stepDown(...trouble),
-      failed: (message) => this.#events.emit("error", new ClientFault("frames", message)),
-    });
-    this.#outputs.add(taker);
-    return taker.queue;
+    const queue = this.#queue<Frame>(track, options, (frame) => frame.image.close());
+    return this.#give(queue, (media) => media.giveFrames(track, queue));
   }
 
   packets(track?: string, options: FramesOptions = {}): AsyncIterableIterator<Packet> {
-    const taker = new PacketTaker(
-      track,
-      options,
-      () => this.#figures.skipped(track ?? this.#mainTrack()),
-      (done) => this.#outputs.remove(done),
-    );
-    this.#outputs.add(taker);
-    return taker.queue;
+    const queue = this.#queue<Packet>(track, options);
+    return this.#give(queue, (media) => media.givePackets(track, queue));
   }
 
   requestVideo(codecs: readonly Codec[] | false): void {
-    this.#outputs.setCodecs(codecs || []);
+    this.#video = codecs || [];
+    this.#media?.setCodecs(this.#video);
   }
 
   get sound(): Sound {
@@ -289,14 +277,9 @@ class ModelClient implements Untyped {
 
   // ---- inputs --------------------------------------------------------------------------------------------------------
 
-  async publish(
-    track: string,
-    source: "camera" | "microphone" | MediaStreamTrack | HTMLCanvasElement,
-    options: VideoInputOptions & AudioInputOptions = {},
-  ): Promise<Publication> {
+  async publish(track: string, source: Source, options: VideoInputOptions & AudioInputOptions = {}): Promise<Publication> {
     await this.ready;
-    const inputs = await this.#loadInputs();
-    return inputs.publish(track, source, options, this.#options.workers?.microphone);
+    return (await this.#getMedia()).publish(track, source, options);
   }
 
   async push(
@@ -304,12 +287,12 @@ class ModelClient implements Untyped {
     data: ImageBitmapSource | Uint8Array<ArrayBuffer> | Int16Array<ArrayBuffer>,
     options: PushOptions = {},
   ): Promise<boolean> {
-    const inputs = this.#inputs ?? (await this.#loadInputs());
-    return inputs.push(track, data, options);
+    return (this.#media ?? (await this.#getMedia())).push(track, data, options);
   }
 
   statistics(): Statistics {
-    return Object.freeze({ ...this.#figures.snapshot(), sound: this.#sound.statistics, stepsDown: this.#outputs.stepsDown });
+    const { statistics: sound } = this.#sound;
+    return Object.freeze({ ...(this.#media?.figures() ?? NO_FIGURES), sound, comebacks: this.#comebacks, secondsLost: this.#secondsLost });
   }
 
   // ---- inside --------------------------------------------------------------------------------------------------------
@@ -321,26 +304,33 @@ class ModelClient implements Untyped {
     signal?.addEventListener("abort", stop);
     void this.#ended.promise.then(() => signal?.removeEventListener("abort", stop));
     if (pauseHidden && globalThis.document !== undefined) {
-      const hidden = (): void => this.#outputs.setHidden(document.hidden);
+      const hidden = (): void => this.#media?.setHidden(document.hidden);
       document.addEventListener("visibilitychange", hidden);
       void this.#ended.promise.then(() => document.removeEventListener("visibilitychange", hidden));
     }
     if (signal?.aborted) stop();
-    this.#detected ??= this.#detect();
-    await this.#detected;
+    await this.#detect();
+    await this.#taking;
   }
 
-  /** Finds out what can be decoded, and waits for the worker of a view. */
-  async #detect(): Promise<void> {
+  /** Finds out what can be decoded, once, and returns the video codecs among it. */
+  #detect(): Promise<readonly string[]> {
     const { video, audio } = this.#options;
-    const [decodable, audible] = await Promise.all([
-      decodableVideo(),
-      audio ?? (globalThis.AudioContext ? decodableAudio() : (false as const)),
-      Promise.resolve().then(() => this.#decoding),
-    ]);
-    this.#outputs.setDecodable(decodable);
-    this.#outputs.setCodecs((video ?? decodable) || []);
-    this.#audio = audible || ["none"];
+    const all = async (): Promise<readonly string[]> => {
+      const audible = audio ?? (globalThis.AudioContext ? decodableAudio() : false);
+      const decodable = await decodableVideo();
+      this.#video ??= (video ?? decodable) || [];
+      this.#audio = (await audible) || ["none"];
+      return decodable;
+    };
+    this.#detected ??= all();
+    return this.#detected;
+  }
+
+  /** What to ask for at a new connection. Without a taker the session begins without video, which can be asked for later. */
+  #askForVideo(): Pick<SocketOptions, "video" | "tracks" | "paused"> {
+    if (this.#media !== null) return this.#media.connecting();
+    return this.#video?.length ? { video: this.#video, paused: true } : { video: ["none"] };
   }
 
   #onState(state: ClientState): void {
@@ -354,7 +344,7 @@ class ModelClient implements Untyped {
     this.#ready.reject(state.end ?? new ClientFault("closed", "the client was closed before a session began"));
     this.#ended.resolve(state.end);
     for (const stream of [...this.#streams]) stream.end();
-    this.#inputs?.close();
+    this.#media?.close();
     this.#soundWasOn = !["none", "off"].includes(this.#sound.state);
     void this.#sound.close();
   }
@@ -362,28 +352,17 @@ class ModelClient implements Untyped {
   #onSession(session: Session): void {
     session.addEventListener("welcome", ({ detail: welcome }) => {
       this.#session = session;
-      this.#clock = new CaptureClock();
-      this.#inputs?.beginSession(session, this.#clock);
-      this.#figures.beginSession(session.tracks, this.#clock);
+      this.#media?.beginSession(session);
       this.#sound.beginSession(session);
-      this.#outputs.beginSession(session);
       this.#commands.begin(session);
       this.#compareSchema(welcome.schema_hash);
       for (const setting of this.#settings.values()) setting.reset();
     });
-    session.addEventListener("sent", ({ detail: { id } }) => this.#figures.sent(id));
     session.addEventListener("state", () => this.#settingsChanged());
     session.addEventListener("track", ({ detail: track }) => {
-      this.#sound.describe(track);
-      this.#outputs.describe(track);
       this.#info = sessionInfo(session);
       this.#events.emit("track", trackInfo(track));
     });
-    session.addEventListener("frame", ({ detail: packet }) => {
-      this.#outputs.accept(packet);
-      this.#sound.accept(packet);
-    });
-    session.addEventListener("keyframe", ({ detail: { track } }) => this.#inputs?.keyframe(track));
     session.addEventListener("message", ({ detail: { type, data, n = 0 } }) => {
       const message = { type, data, n };
       this.#events.emit("message", message);
@@ -392,17 +371,15 @@ class ModelClient implements Untyped {
     session.addEventListener("ending", ({ detail: { reason, seconds } }) => {
       this.#events.emit("ending", seconds === null ? null : { reason, at: performance.now() + 1000 * seconds });
     });
-    session.addEventListener("error", ({ detail: { code, message } }) => this.#events.emit("error", new ClientFault(code, message)));
+    session.addEventListener("error", ({ detail: { code, message } }) => this.#fail(code, message));
     session.addEventListener("resumed", ({ detail }) => {
-      this.#figures.resumed(detail.seconds);
-      this.#outputs.resumed();
+      this.#comebacks += 1;
+      this.#secondsLost += detail.seconds;
       this.#events.emit("resumed", detail);
     });
     session.addEventListener("closed", () => {
       if (this.#session !== session) return;
       this.#session = null;
-      this.#inputs?.endSession();
-      this.#outputs.endSession();
       this.#commands.pause();
       for (const setting of this.#settings.values()) setting.reset();
     });
@@ -435,65 +412,58 @@ class ModelClient implements Untyped {
     this.#events.emit("diagnostic", diagnostic);
   }
 
-  /** Loads what draws pictures and starts the worker, once. */
-  #decode(): Promise<typeof Pictures> {
-    if (this.#decoding === null) {
-      this.#decoding = this.#startDecoding();
-      this.#decoding.catch((error: Error) => {
-        this.#decoding = null; // another time it may be found
-        this.#events.emit("error", new ClientFault("pictures", error.message));
+  #fail(code: string, message: string): void {
+    this.#events.emit("error", new ClientFault(code, message));
+  }
+
+  /** Loads what takes and gives tracks, once. */
+  #getMedia(): Promise<Media> {
+    if (this.#loadingMedia === null) {
+      this.#loadingMedia = this.#loadMedia();
+      this.#loadingMedia.catch((error: Error) => {
+        this.#loadingMedia = null; // another time it may be found
+        this.#fail("media", error.message);
       });
     }
-    return this.#decoding;
+    return this.#loadingMedia;
   }
 
-  async #startDecoding(): Promise<typeof Pictures> {
-    const pictures = await import("../media/picture.ts");
-    const source = this.#options.workers?.pictures;
-    const started = await pictures.startWorker((message) => this.#events.emit("error", new ClientFault("pictures", message)), source);
-    if (!started && source !== false)
-      this.#diagnose({
-        code: "no_worker",
-        message: "Pictures are decoded on the page: the worker could not be started. Give its address in workers.pictures.",
-      });
-    return pictures;
-  }
-
-  /** Loads what sends to the inputs, once. */
-  async #loadInputs(): Promise<Inputs> {
-    const { Inputs } = await import("./inputs.ts");
-    if (this.#inputs === null) {
-      this.#inputs = new Inputs();
-      if (this.#session !== null) this.#inputs.beginSession(this.#session, this.#clock);
-    }
-    return this.#inputs;
-  }
-
-  #viewHost(): ViewHost {
-    const client = this;
-    return {
-      get decoding() {
-        return client.#decode();
-      },
-      get software() {
-        return client.#outputs.software;
-      },
-      lead: this.#options.lead ?? true,
-      audioTime: (now) => this.#sound.timeAt(now),
-      captureSound: () => this.#sound.captureStream(),
-      presented: (frame, now, lead, track) => this.#figures.shown(frame, now, lead, track, this.#sound.timeAt(now)),
-      skipped: (track) => this.#figures.skipped(track.name),
-      failed: (message) => this.#events.emit("error", new ClientFault("picture", message)),
-      steppedDown: (codec, software, message) => this.#outputs.stepDown(codec, software, message),
-      detach: (view) => {
-        if (this.#views.get(view.canvas) === view) this.#views.delete(view.canvas);
-        this.#outputs.remove(view);
-      },
+  async #loadMedia(): Promise<Media> {
+    const [{ Media }, decodable] = await Promise.all([import("./media.ts"), this.#detect()]);
+    const host: MediaHost = {
+      workers: this.#options.workers,
+      sound: this.#sound,
+      error: (code, message) => this.#fail(code, message),
+      diagnose: (diagnostic) => this.#diagnose(diagnostic),
     };
+    this.#media = new Media(host, decodable, this.#video ?? []);
+    if (this.#options.pauseHidden && globalThis.document?.hidden) this.#media.setHidden(true);
+    if (this.#session !== null) this.#media.beginSession(this.#session);
+    return this.#media;
   }
 
-  #mainTrack(): string {
-    return this.#session?.tracks.find(({ kind, direction }) => kind === "video" && direction === "out")?.name ?? "";
+  /** Takes something of the model's tracks; a connection that has not begun waits, and asks for it. */
+  #take<T>(take: (media: Media) => Promise<T>): Promise<T> {
+    const taken = this.#getMedia().then(take);
+    this.#taking = Promise.allSettled([this.#taking, taken]);
+    return taken;
+  }
+
+  #queue<T>(track: string | undefined, { signal, latest = false }: FramesOptions, close: (item: T) => void = () => {}): ItemQueue<T> {
+    const dropped = (item: T): void => {
+      close(item);
+      this.#media?.skipped(track);
+    };
+    return new ItemQueue<T>({ limit: latest ? 1 : MAX_FRAMES, signal, dropped });
+  }
+
+  /** Returns `queue`, which `give` fills. */
+  #give<T>(queue: ItemQueue<T>, give: (media: Media) => Promise<void>): ItemQueue<T> {
+    this.#take(give).catch((error: Error) => {
+      this.#fail("frames", error.message);
+      queue.end();
+    });
+    return queue;
   }
 
   #need(): Session {

@@ -1,5 +1,4 @@
-/** The figures of a client: those of the present session, and how often it came back. */
-
+/** The figures of one session. */
 import { CaptureLatency } from "../figures/capture-latency.ts";
 import { Latency } from "../figures/latency.ts";
 import { Statistics as PictureStatistics } from "../figures/statistics.ts";
@@ -24,27 +23,21 @@ class TrackFigures {
   }
 }
 
+export type SessionFigures = Omit<Statistics, "sound" | "stepsDown" | "comebacks" | "secondsLost">;
+
 type ShownFrame = Omit<Packet, "payload">;
 
 export class Figures {
   #tracks = new Map<string, TrackFigures>();
   #latency = new Latency();
   #capture: CaptureLatency;
-  #main: string | null = null;
+  /** The name of the model's first video track. */
+  #main: string | null;
   #lead: number | null = null;
-  #comebacks = 0;
-  #secondsLost = 0;
 
-  constructor(clock: CaptureClock) {
+  /** `clock` is the session's capture clock. */
+  constructor(tracks: readonly TrackDescription[], clock: CaptureClock) {
     this.#capture = new CaptureLatency(clock);
-  }
-
-  /** A new session has other figures. */
-  beginSession(tracks: readonly TrackDescription[], clock: CaptureClock): void {
-    this.#tracks.clear();
-    this.#latency = new Latency();
-    this.#capture = new CaptureLatency(clock);
-    this.#lead = null;
     this.#main = tracks.find(({ kind, direction }) => kind === "video" && direction === "out")?.name ?? null;
   }
 
@@ -78,16 +71,12 @@ export class Figures {
     this.#capture.shown(frame, now);
   }
 
-  skipped(track: string): void {
-    this.#of(track).pictures.skipped();
+  /** A frame of `track`, by default the main one, was dropped here. */
+  skipped(track: string | undefined): void {
+    this.#of(track ?? this.#main ?? "").pictures.skipped();
   }
 
-  resumed(seconds: number): void {
-    this.#comebacks += 1;
-    this.#secondsLost += seconds;
-  }
-
-  snapshot(): Omit<Statistics, "sound" | "stepsDown"> {
+  snapshot(): SessionFigures {
     const now = performance.now();
     const main = this.#tracks.get(this.#main ?? "")?.pictures.snapshot(now);
     return {
@@ -97,8 +86,6 @@ export class Figures {
       captureToPicture: recent(this.#capture.snapshot().last, this.#capture.snapshot().p50),
       soundOffset: main?.offset ?? null,
       lead: this.#lead,
-      comebacks: this.#comebacks,
-      secondsLost: this.#secondsLost,
     };
   }
 

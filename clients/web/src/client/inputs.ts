@@ -3,8 +3,8 @@ import { describeRefusal, type InputSink } from "../input/capture.ts";
 import type { CaptureClock } from "../input/capture-clock.ts";
 import { MediaError } from "../wire/errors.ts";
 import type { TrackDescription } from "../wire/messages.ts";
+import { KEYFRAME } from "../wire/packet.ts";
 import type { Session } from "../wire/protocol.ts";
-import { KEYFRAME } from "../wire/protocol.ts";
 import { deferred } from "./deferred.ts";
 import type { AudioInputOptions, Publication, PushOptions, VideoInputOptions } from "./types.ts";
 
@@ -15,7 +15,7 @@ const DEFAULT_RATE = 30;
 const DEFAULT_SAMPLE_RATE = 48_000;
 const QUALITY = 0.8;
 
-type Source = "camera" | "microphone" | MediaStreamTrack | HTMLCanvasElement;
+export type Source = "camera" | "microphone" | MediaStreamTrack | HTMLCanvasElement;
 
 export class Inputs {
   #session: Session | null = null;

@@ -1,13 +1,15 @@
+import { deferred } from "./deferred.ts";
+
 /**
  * Items for one `for await` loop. It waits for items; while nobody takes them, up to `limit` wait, and the oldest is dropped.
- * Leaving the loop, `end`, and the abort of `signal` all end it and call `ended` once.
+ * Leaving the loop, `end`, and the abort of `signal` all end it.
  */
 export class ItemQueue<T> implements AsyncIterableIterator<T> {
   #items: T[] = [];
   #takers: ((result: IteratorResult<T>) => void)[] = [];
   #limit: number;
   #dropped: (item: T) => void;
-  #ended: () => void;
+  #ended = deferred<void>();
   #signal: AbortSignal | undefined;
   #over = false;
   readonly #abort = (): void => this.end();
@@ -16,19 +18,21 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
     limit,
     signal,
     dropped = () => {},
-    ended = () => {},
   }: {
     limit: number;
     signal?: AbortSignal | undefined;
     dropped?: (item: T) => void;
-    ended?: () => void;
   }) {
     this.#limit = limit;
     this.#dropped = dropped;
-    this.#ended = ended;
     this.#signal = signal;
     if (signal?.aborted) this.end();
     else signal?.addEventListener("abort", this.#abort);
+  }
+
+  /** Fulfilled when no more items come. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
   }
 
   put(item: T): void {
@@ -51,7 +55,7 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
     this.#over = true;
     this.#signal?.removeEventListener("abort", this.#abort);
     for (const taker of this.#takers.splice(0)) taker({ value: undefined, done: true });
-    this.#ended();
+    this.#ended.resolve();
   }
 
   next(): Promise<IteratorResult<T>> {

@@ -1,26 +1,24 @@
 /** Frames and packets of a track for `for await` loops, through all sessions of a client. */
 import type { openDecoder } from "../media/decoders.ts";
 import type { TrackDescription } from "../wire/messages.ts";
+import { KEYFRAME } from "../wire/packet.ts";
 import type { Session, Packet as WirePacket } from "../wire/protocol.ts";
-import { KEYFRAME } from "../wire/protocol.ts";
-import { ItemQueue } from "./item-queue.ts";
+import type { ItemQueue } from "./item-queue.ts";
 import type { Taker } from "./outputs.ts";
-import type { Frame, FramesOptions, Made, Packet } from "./types.ts";
-
-const MAX_WAITING = 64;
+import type { Frame, Made, Packet } from "./types.ts";
 
 const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, pts: ptsUs, command, step, meta });
 
 /** The packets as they came. */
 export class PacketTaker implements Taker {
   readonly wanted: string | undefined;
-  readonly queue: ItemQueue<Packet>;
+  #queue: ItemQueue<Packet>;
   #track: TrackDescription | null = null;
   #dealt: (seq: number, heldUs: number) => void = () => {};
 
-  constructor(track: string | undefined, { signal, latest = false }: FramesOptions, dropped: () => void, ended: (taker: Taker) => void) {
+  constructor(track: string | undefined, queue: ItemQueue<Packet>) {
     this.wanted = track;
-    this.queue = new ItemQueue<Packet>({ limit: latest ? 1 : MAX_WAITING, signal, dropped, ended: () => ended(this) });
+    this.#queue = queue;
   }
 
   begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void): void {
@@ -35,7 +33,7 @@ export class PacketTaker implements Taker {
   take(packet: WirePacket): void {
     const { name, codec } = this.#track as TrackDescription;
     this.#dealt(packet.seq, 0);
-    this.queue.put({
+    this.#queue.put({
       ...made(packet),
       track: name,
       codec: codec ?? "",
@@ -61,18 +59,10 @@ interface Entry {
 
 type PictureDecoder = ReturnType<typeof openDecoder<Entry>>;
 
-export interface FrameTakerHost {
-  dropped(): void;
-  ended(taker: Taker): void;
-  trouble(codec: string, software: boolean, message: string): void;
-  /** Nothing can be decoded; the frames end. */
-  failed(message: string): void;
-}
-
 /** The packets decoded. Each frame is its taker's to close; one that is dropped is closed here. */
 export class FrameTaker implements Taker {
   readonly wanted: string | undefined;
-  readonly queue: ItemQueue<Frame>;
+  #queue: ItemQueue<Frame>;
   #track: TrackDescription | null = null;
   #session: Session | null = null;
   #dealt: (seq: number, heldUs: number) => void = () => {};
@@ -81,34 +71,21 @@ export class FrameTaker implements Taker {
   #waiting: Entry[] = [];
   #needsKey = true;
   #software: boolean;
-  /** Null until its module is loaded. */
-  #openDecoder: typeof openDecoder | null = null;
+  #openDecoder: typeof openDecoder;
   #trouble: (codec: string, software: boolean, message: string) => void;
 
   constructor(
     track: string | undefined,
-    { signal, latest = false }: FramesOptions,
+    queue: ItemQueue<Frame>,
+    open: typeof openDecoder,
     software: boolean,
-    { dropped, ended, trouble, failed }: FrameTakerHost,
+    trouble: (codec: string, software: boolean, message: string) => void,
   ) {
     this.wanted = track;
+    this.#queue = queue;
+    this.#openDecoder = open;
     this.#software = software;
     this.#trouble = trouble;
-    const close = (frame: Frame): void => {
-      frame.image.close();
-      dropped();
-    };
-    this.queue = new ItemQueue<Frame>({ limit: latest ? 1 : MAX_WAITING, signal, dropped: close, ended: () => ended(this) });
-    import("../media/on-page.ts").then(
-      (decoders) => {
-        this.#openDecoder = decoders.openDecoder;
-        this.#feed();
-      },
-      (error: Error) => {
-        failed(error.message);
-        this.queue.end();
-      },
-    );
   }
 
   begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): void {
@@ -143,14 +120,12 @@ export class FrameTaker implements Taker {
   }
 
   #feed(): void {
-    const open = this.#openDecoder;
-    if (open === null) return;
     while (this.#waiting.length > 0) {
       const entry = this.#waiting[0] as Entry;
       if (entry.track !== this.#decoding) {
         if (this.#decoder !== null && !this.#decoder.isEmpty) return; // the pictures of before come first
         this.#reset();
-        this.#open(open, entry.track);
+        this.#open(entry.track);
       }
       if (this.#decoder === null || (this.#needsKey && !entry.key)) {
         this.#waiting.shift();
@@ -165,10 +140,10 @@ export class FrameTaker implements Taker {
     }
   }
 
-  #open(open: typeof openDecoder, track: TrackDescription): void {
+  #open(track: TrackDescription): void {
     this.#decoding = track;
     try {
-      this.#decoder = open<Entry>(track, this.#software, {
+      this.#decoder = this.#openDecoder<Entry>(track, this.#software, {
         decoded: (entry, image) => void this.#decoded(entry, image),
         lost: (entry) => {
           this.#done(entry);
@@ -185,7 +160,7 @@ export class FrameTaker implements Taker {
   async #decoded(entry: Entry, image: VideoFrame | ImageBitmap | ImageData): Promise<void> {
     const shown = image instanceof ImageData ? await createImageBitmap(image) : image;
     this.#done(entry);
-    this.queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
+    this.#queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
     this.#feed();
   }
 

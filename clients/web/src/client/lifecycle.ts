@@ -165,21 +165,16 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   /** One session from its first socket to its end. Null if it was a saved one at a replica that could not be resumed. */
   #oneSession(token: string | undefined, stop: AbortSignal): Promise<Outcome | null> {
-    const { url: home, memory, resume, WebSocket } = this.#options;
+    const { url: home, memory, resume } = this.#options;
     const saved = resume ? loadSession(memory) : null;
     const url = saved?.url ?? home;
     const atReplica = url !== home;
     // A replica takes the resume token alone; the gate's token stays at the gate.
     const session = connect({
-      ...this.#options.ask(),
+      ...this.#request(url, atReplica ? undefined : token),
       ...saved,
-      url,
-      token: atReplica ? undefined : token,
-      feedback: true,
-      beat: true,
       refusalsAsBye: true,
       comesBack: resume,
-      WebSocket,
     });
     this.#session = session;
     const ears = new AbortController();
@@ -250,20 +245,17 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     });
   }
 
+  /** What every socket of this client asks for. */
+  #request(url: string, token: string | null | undefined): SocketOptions & { url: string } {
+    return { ...this.#options.ask(), url, token, feedback: true, beat: true, WebSocket: this.#options.WebSocket };
+  }
+
   async #comeBack(session: Session, stop: AbortSignal): Promise<void> {
     const open = async (): Promise<WebSocket> => {
       const { url, welcome, newest } = session;
       const token = url === this.#options.url ? await this.#token("first") : undefined;
-      return openSocket({
-        ...this.#options.ask(),
-        url,
-        token: token instanceof ConnectionRefused ? undefined : token,
-        resume: welcome?.resume_token,
-        after: newest,
-        feedback: true,
-        beat: true,
-        WebSocket: this.#options.WebSocket,
-      });
+      const request = this.#request(url, token instanceof ConnectionRefused ? undefined : token);
+      return openSocket({ ...request, resume: welcome?.resume_token, after: newest });
     };
     const answer = await comeBack(session, open, { sleep: (ms) => this.#pause(ms) });
     if (answer !== "resumed" && !stop.aborted) session.end(RESUME_GIVEN_UP[answer]);

@@ -3,7 +3,7 @@
  *
  * Whoever takes a track (a view, an iterator) is a `Taker`. The client neither requests nor decodes a track without a taker.
  */
-import { DecoderFallback } from "../media/codecs.ts";
+import { DecoderFallback } from "../media/decoder-fallback.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session, SocketOptions } from "../wire/protocol.ts";
 
@@ -46,15 +46,18 @@ export class Outputs {
   #takers = new Set<Taker>();
   #session: Session | null = null;
   /** What is asked for, best first; empty: no pictures. */
-  #codecs: readonly string[] = [];
-  #fallback = new DecoderFallback([]);
+  #codecs: readonly string[];
+  #fallback: DecoderFallback;
   #gates = new Map<number, FeedbackGate>();
-  /** What the server was last asked for, as JSON. */
-  #asked = "";
+  /** What the server was last asked for, as JSON; at first what `connect` asks for before anything is taken. */
+  #asked: string = JSON.stringify({ video: NONE, tracks: {} });
   #idle: ReturnType<typeof setTimeout> | null = null;
   #hidden = false;
 
-  constructor(listener: OutputsListener) {
+  /** `decodable` are the codecs that a failing decoder makes way for, `codecs` those to ask for, both best first. */
+  constructor(decodable: readonly string[], codecs: readonly string[], listener: OutputsListener) {
+    this.#fallback = new DecoderFallback(decodable);
+    this.#codecs = codecs;
     this.#listener = listener;
   }
 
@@ -81,12 +84,7 @@ export class Outputs {
     return this.#takers.size > 0 && !this.#hidden && this.#codecs.length > 0 ? this.#codecs : NONE;
   }
 
-  /** Before the first connection: what can be decoded, best first. That is what a failing decoder makes way for. */
-  setDecodable(codecs: readonly string[]): void {
-    this.#fallback = new DecoderFallback(codecs);
-  }
-
-  /** Sets what is asked for, best first, before the first connection or as the application wishes. */
+  /** Sets what is asked for, best first. */
   setCodecs(codecs: readonly string[]): void {
     this.#codecs = codecs;
     this.#ask();

@@ -3,8 +3,7 @@
  * the first session that has sound, so that it is there when the gesture comes.
  */
 import type { AudioPlayer, SoundCapture, SoundStatistics } from "../sound/audio-player.ts";
-import type { TrackDescription } from "../wire/messages.ts";
-import type { Packet, Session } from "../wire/protocol.ts";
+import type { Session } from "../wire/protocol.ts";
 import type { Sound } from "./types.ts";
 
 export class SoundOutput implements Sound {
@@ -73,17 +72,11 @@ export class SoundOutput implements Sound {
     this.#session = session;
     this.#hasTracks = session.tracks.some(({ kind, direction }) => kind === "audio" && direction === "out");
     this.#player?.beginSession(session.tracks);
+    session.addEventListener("track", ({ detail: track }) => this.#player?.describe(track));
+    session.addEventListener("frame", ({ detail: packet }) => this.#player?.accept(packet));
     // A browser alone can play; elsewhere the packets are all that there is.
     if (this.#hasTracks && globalThis.AudioContext !== undefined) void this.#load();
     this.#changed();
-  }
-
-  describe(track: TrackDescription): void {
-    this.#player?.describe(track);
-  }
-
-  accept(packet: Packet): void {
-    this.#player?.accept(packet);
   }
 
   /** The presentation time (ms) that is heard at `now`; null without sound. */

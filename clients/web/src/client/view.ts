@@ -1,67 +1,36 @@
-/** A track on a canvas, through all sessions of a client. */
-import type * as Pictures from "../media/picture.ts";
-import type { Recorder } from "../media/recorder.ts";
-import type { TrackDescription } from "../wire/messages.ts";
-import type { Packet, Session } from "../wire/protocol.ts";
-import { deferred } from "./deferred.ts";
-import type { Taker } from "./outputs.ts";
-import type { Presented, Recording, RecordOptions, View } from "./types.ts";
+/** A view as the application has it, from `attach` on. What it asks for before the code that draws is loaded happens then. */
+import type { CanvasTaker } from "./canvas-taker.ts";
+import type { AttachOptions, Recording, RecordOptions, View } from "./types.ts";
 
-/** Packets that wait while the worker starts. */
-const MAX_EARLY = 64;
-
-/** What a view needs of its client. */
-export interface ViewHost {
-  /** Fulfilled when pictures can be decoded: in the worker, or without one. */
-  readonly decoding: Promise<typeof Pictures>;
-  readonly software: boolean;
-  readonly lead: boolean;
-  /** The presentation time in ms of the sound heard at `now`, or null. */
-  audioTime(now: number): number | null;
-  /** The played sound for a recording, or null. */
-  captureSound(): { stream: MediaStream; close(): void } | null;
-  presented(frame: Omit<Packet, "payload">, now: number, lead: number | null, track: TrackDescription): void;
-  skipped(track: TrackDescription): void;
-  failed(message: string): void;
-  steppedDown(codec: string | null, software: boolean, message: string): void;
-  detach(view: CanvasView): void;
-}
-
-export class CanvasView implements Taker, View {
-  readonly canvas: HTMLCanvasElement;
-  readonly wanted: string | undefined;
-  #host: ViewHost;
+export class CanvasView implements View {
+  #loading: Promise<CanvasTaker>;
+  /** Null until it is loaded. */
+  #taker: CanvasTaker | null = null;
+  #wanted: string;
   #lead: boolean;
-  #onPresented: ((picture: Presented) => void) | undefined;
-  #description: TrackDescription | null = null;
-  #pictures: typeof Pictures | null = null;
-  #picture: Pictures.Picture | null = null;
-  /** What drew the canvas's picture: also after the session. */
-  #last: Pictures.Picture | null = null;
-  #failing = false;
-  #early: Packet[] | null = null;
-  #recorders = new Set<Recorder>();
-  #recordings = new Set<AbortController>();
-  width = 0;
-  height = 0;
 
-  constructor(
-    host: ViewHost,
-    canvas: HTMLCanvasElement,
-    track: string | undefined,
-    lead: boolean | undefined,
-    onPresented?: (picture: Presented) => void,
-  ) {
-    this.#host = host;
-    this.canvas = canvas;
-    this.wanted = track;
-    this.#lead = lead ?? host.lead;
-    this.#onPresented = onPresented;
+  /** `loading` may reject; who rejects it reports why. */
+  constructor(loading: Promise<CanvasTaker>, { track = "", lead = true }: AttachOptions<string>) {
+    this.#loading = loading;
+    this.#wanted = track;
+    this.#lead = lead;
+    this.#then((taker) => {
+      this.#taker = taker;
+      taker.lead = this.#lead;
+    });
   }
 
   /** The track's name; "" while it is the first one of a model that is not known yet. */
   get track(): string {
-    return this.#description?.name ?? this.wanted ?? "";
+    return this.#taker?.track ?? this.#wanted;
+  }
+
+  get width(): number {
+    return this.#taker?.width ?? 0;
+  }
+
+  get height(): number {
+    return this.#taker?.height ?? 0;
   }
 
   get lead(): boolean {
@@ -70,137 +39,41 @@ export class CanvasView implements Taker, View {
 
   set lead(on: boolean) {
     this.#lead = on;
-    this.#picture?.smooth(on);
-  }
-
-  begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): void {
-    this.end();
-    this.#description = track;
-    const early: Packet[] = [];
-    this.#early = early;
-    this.#host.decoding.then(
-      (pictures) => {
-        if (this.#early !== early) return; // detached, or another session, meanwhile
-        this.#early = null;
-        this.#pictures = pictures;
-        this.#picture = this.#last = this.#open(pictures, this.#description ?? track, dealt, session);
-        for (const packet of early) this.#picture.show(packet);
-      },
-      () => {}, // the client has said so
-    );
-  }
-
-  describe(track: TrackDescription): void {
-    this.#description = track;
-    this.#picture?.describe(track);
-  }
-
-  take(packet: Packet): void {
-    if (this.#early === null) this.#picture?.show(packet);
-    else if (this.#early.length < MAX_EARLY) this.#early.push(packet);
-  }
-
-  preferSoftware(): void {
-    this.#picture?.preferSoftware();
-  }
-
-  end(): void {
-    this.#early = null;
-    this.#picture?.close();
-    this.#picture = null;
+    if (this.#taker !== null) this.#taker.lead = on;
   }
 
   async snapshot(): Promise<Blob> {
-    if (this.#last === null) throw new TypeError("there is no picture yet: the session has not begun");
-    return this.#last.snapshot();
+    return (await this.#loading).snapshot();
   }
 
-  record({ onTrouble }: RecordOptions = {}): Recording {
-    const { promise, resolve, reject } = deferred<Blob>();
-    promise.catch(() => {}); // `stop()` returns this promise; a caller that ignores it causes no unhandled rejection
-    const sound = this.#host.captureSound();
-    const stop = new AbortController();
-    this.#recordings.add(stop);
-    let trouble = "there was nothing to record";
-    const done = (file: Blob): void => {
-      this.#recordings.delete(stop);
-      if (file.size > 0) resolve(file);
-      else reject(new Error(trouble));
-    };
-    const failed = (message: string): void => {
-      trouble = message;
-      onTrouble?.(message);
-    };
-    void import("../media/recorder.ts")
-      .then(({ Recorder }) => {
-        const recorder = new Recorder(this.canvas, sound, { done, failed });
-        this.#recorders.add(recorder);
-        const end = (): void => {
-          this.#recorders.delete(recorder);
-          recorder.stop();
-        };
-        stop.signal.addEventListener("abort", end);
-        if (stop.signal.aborted) end();
-      })
-      .catch((error: unknown) => {
-        sound?.close();
-        this.#recordings.delete(stop);
-        reject(error);
-      });
+  record(options?: RecordOptions): Recording {
+    const began = performance.now();
+    const recording = this.#loading.then((taker) => taker.record(options));
+    const file = recording.then((begun) => begun.file);
+    file.catch(() => {}); // whoever ignores a recording that fails causes no unhandled rejection
     return {
-      began: performance.now(),
-      file: promise,
+      began,
+      file,
       stop: () => {
-        stop.abort();
-        return promise;
+        recording.then(({ stop }) => stop()).catch(() => {}); // `file` rejects
+        return file;
       },
     };
   }
 
   detach(): void {
-    for (const recording of [...this.#recordings]) recording.abort();
-    this.#host.detach(this);
+    this.#then((taker) => taker.detach());
   }
 
   release(): void {
-    this.detach();
-    this.#pictures?.releaseCanvas(this.canvas);
-    this.#last = null;
+    this.#then((taker) => taker.release());
   }
 
   [Symbol.dispose](): void {
     this.release();
   }
 
-  #open(
-    { Picture }: typeof Pictures,
-    track: TrackDescription,
-    dealt: (seq: number, heldUs: number) => void,
-    session: Session,
-  ): Pictures.Picture {
-    return new Picture(
-      this.canvas,
-      track,
-      {
-        shown: (frame, now, lead, width, height) => {
-          [this.width, this.height] = [width, height];
-          this.#failing = false;
-          for (const recorder of this.#recorders) recorder.shown();
-          this.#host.presented(frame, now, lead, this.#description ?? track);
-          const { seq, ptsUs, command, step, meta } = frame;
-          this.#onPresented?.({ seq, pts: ptsUs, command, step, meta, at: now, width, height });
-        },
-        skipped: () => this.#host.skipped(track),
-        failed: (frame, message) => {
-          // A wrong codec or size fails with every frame; report the first one only.
-          if (!this.#failing) this.#host.failed(`${track.name}, frame ${frame.seq}: ${message}`);
-          this.#failing = true;
-        },
-        dealt,
-        keyframe: () => session.keyframe(track.index),
-        trouble: (codec, software, message) => this.#host.steppedDown(codec, software, message),
-      },
-      { audioTime: (now) => this.#host.audioTime(now), lead: this.#lead, software: this.#host.software },
-    );
+  #then(call: (taker: CanvasTaker) => void): void {
+    this.#loading.then(call, () => {});
   }
 }

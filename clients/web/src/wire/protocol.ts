@@ -38,6 +38,7 @@ export const SUBPROTOCOL = "reactor.v1";
 
 // Close codes that end the session; after any other code the server may keep it.
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
+const [CONNECTING, OPEN] = [0, 1]; // of WebSocket.readyState
 const ABANDONED = 4000; // a page may not close with 1001
 const MAX_UNANSWERED = 1024;
 const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
@@ -312,7 +313,7 @@ export class Session extends TypedEvents<SessionEvents> {
       const done = (answer: Resumption, code = ABANDONED): void => {
         clearTimeout(timer);
         heard.abort();
-        if (answer !== "resumed") socket.close(code);
+        if (answer !== "resumed") leave(socket, code);
         resolve(answer);
       };
       const heard = new AbortController();
@@ -359,7 +360,7 @@ export class Session extends TypedEvents<SessionEvents> {
    * and with the code "closed" if the session ends before the answer. While the link is lost the command waits.
    */
   command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
-    if (this.#over || (this.#socket !== null && this.#socket.readyState !== 1))
+    if (this.#over || (this.#socket !== null && this.#socket.readyState !== OPEN))
       return Promise.reject(new CommandError("closed", "not connected", type));
     if (this.#unanswered.size >= MAX_UNANSWERED) {
       return Promise.reject(new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type));
@@ -402,7 +403,7 @@ export class Session extends TypedEvents<SessionEvents> {
    * first packet.
    */
   push(packet: OutgoingPacket): boolean {
-    if (this.#socket?.readyState !== 1) return false;
+    if (this.#socket?.readyState !== OPEN) return false;
     this.#socket.send(encodePacket(packet));
     return true;
   }
@@ -412,10 +413,14 @@ export class Session extends TypedEvents<SessionEvents> {
     return this.#socket?.bufferedAmount ?? 0;
   }
 
-  /** Leaves and ends the session. */
+  /** Leaves and ends the session. Before the link is there, and while it is lost, `closed` comes at once. */
   close(): void {
-    if (this.#socket !== null) this.#socket.close(1000);
-    else this.#finish(1006, "client_left", "");
+    if (this.#over) return;
+    const socket = this.#socket;
+    if (socket !== null) leave(socket, 1000);
+    if (socket !== null && socket.readyState !== CONNECTING) return;
+    this.#socket = null;
+    this.#finish(1006, "client_left", "");
   }
 
   #isResumption(message: TextMessage | null): message is { type: string; data: Welcome } {
@@ -489,7 +494,7 @@ export class Session extends TypedEvents<SessionEvents> {
   }
 
   #sendRuntime(type: string, data: object): void {
-    if (this.#socket?.readyState === 1) this.#socket.send(JSON.stringify({ type, data }));
+    if (this.#socket?.readyState === OPEN) this.#socket.send(JSON.stringify({ type, data }));
   }
 
   #emit<Name extends keyof SessionEvents>(type: Name, detail: SessionEvents[Name]): void {
@@ -621,6 +626,12 @@ export class Session extends TypedEvents<SessionEvents> {
     this.#unanswered.clear();
     this.#emit("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
+}
+
+/** Closes a socket; one that still connects as soon as it is open, because a browser writes an error on the console for any sooner. */
+function leave(socket: WebSocket, code: number): void {
+  if (socket.readyState === CONNECTING) socket.addEventListener("open", () => socket.close(code));
+  else socket.close(code);
 }
 
 /** The address of the page that belongs to the WebSocket at `url`; the server's other paths are relative to it. */

@@ -1,0 +1,167 @@
+/** Draws a track on a canvas, through all sessions of a client. */
+import { Picture, releaseCanvas } from "../media/picture.ts";
+import type { Recorder } from "../media/recorder.ts";
+import type { TrackDescription } from "../wire/messages.ts";
+import type { Packet, Session } from "../wire/protocol.ts";
+import { deferred } from "./deferred.ts";
+import type { Taker } from "./outputs.ts";
+import type { AttachOptions, Presented, Recording, RecordOptions } from "./types.ts";
+
+/** What a `CanvasTaker` needs of its client. */
+export interface CanvasHost {
+  readonly software: boolean;
+  /** The presentation time in ms of the sound heard at `now`, or null. */
+  audioTime(now: number): number | null;
+  /** The played sound for a recording, or null. */
+  captureSound(): { stream: MediaStream; close(): void } | null;
+  presented(frame: Omit<Packet, "payload">, now: number, lead: number | null, track: TrackDescription): void;
+  skipped(track: TrackDescription): void;
+  failed(message: string): void;
+  steppedDown(codec: string | null, software: boolean, message: string): void;
+  detach(taker: CanvasTaker): void;
+}
+
+export class CanvasTaker implements Taker {
+  readonly canvas: HTMLCanvasElement;
+  readonly wanted: string | undefined;
+  #host: CanvasHost;
+  #lead: boolean;
+  #onPresented: ((picture: Presented) => void) | undefined;
+  #description: TrackDescription | null = null;
+  #picture: Picture | null = null;
+  /** What drew the canvas's picture: also after the session. */
+  #last: Picture | null = null;
+  #failing = false;
+  #recorders = new Set<Recorder>();
+  #recordings = new Set<AbortController>();
+  width = 0;
+  height = 0;
+
+  constructor(host: CanvasHost, canvas: HTMLCanvasElement, { track, lead = true, onPresented }: AttachOptions<string>) {
+    this.#host = host;
+    this.canvas = canvas;
+    this.wanted = track;
+    this.#lead = lead;
+    this.#onPresented = onPresented;
+  }
+
+  /** The track's name; "" while it is the first one of a model that is not known yet. */
+  get track(): string {
+    return this.#description?.name ?? this.wanted ?? "";
+  }
+
+  set lead(on: boolean) {
+    if (on === this.#lead) return;
+    this.#lead = on;
+    this.#picture?.smooth(on);
+  }
+
+  begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): void {
+    this.end();
+    this.#description = track;
+    this.#picture = this.#last = this.#open(track, dealt, session);
+  }
+
+  describe(track: TrackDescription): void {
+    this.#description = track;
+    this.#picture?.describe(track);
+  }
+
+  take(packet: Packet): void {
+    this.#picture?.show(packet);
+  }
+
+  preferSoftware(): void {
+    this.#picture?.preferSoftware();
+  }
+
+  end(): void {
+    this.#picture?.close();
+    this.#picture = null;
+  }
+
+  async snapshot(): Promise<Blob> {
+    if (this.#last === null) throw new TypeError("there is no picture yet: the session has not begun");
+    return this.#last.snapshot();
+  }
+
+  record({ onTrouble }: RecordOptions = {}): Recording {
+    const { promise, resolve, reject } = deferred<Blob>();
+    promise.catch(() => {}); // `stop()` returns this promise; a caller that ignores it causes no unhandled rejection
+    const sound = this.#host.captureSound();
+    const stop = new AbortController();
+    this.#recordings.add(stop);
+    let trouble = "there was nothing to record";
+    const done = (file: Blob): void => {
+      this.#recordings.delete(stop);
+      if (file.size > 0) resolve(file);
+      else reject(new Error(trouble));
+    };
+    const failed = (message: string): void => {
+      trouble = message;
+      onTrouble?.(message);
+    };
+    void import("../media/recorder.ts")
+      .then(({ Recorder }) => {
+        const recorder = new Recorder(this.canvas, sound, { done, failed });
+        this.#recorders.add(recorder);
+        const end = (): void => {
+          this.#recorders.delete(recorder);
+          recorder.stop();
+        };
+        stop.signal.addEventListener("abort", end);
+        if (stop.signal.aborted) end();
+      })
+      .catch((error: unknown) => {
+        sound?.close();
+        this.#recordings.delete(stop);
+        reject(error);
+      });
+    return {
+      began: performance.now(),
+      file: promise,
+      stop: () => {
+        stop.abort();
+        return promise;
+      },
+    };
+  }
+
+  detach(): void {
+    for (const recording of [...this.#recordings]) recording.abort();
+    this.#host.detach(this);
+  }
+
+  release(): void {
+    this.detach();
+    releaseCanvas(this.canvas);
+    this.#last = null;
+  }
+
+  #open(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): Picture {
+    return new Picture(
+      this.canvas,
+      track,
+      {
+        shown: (frame, now, lead, width, height) => {
+          [this.width, this.height] = [width, height];
+          this.#failing = false;
+          for (const recorder of this.#recorders) recorder.shown();
+          this.#host.presented(frame, now, lead, this.#description ?? track);
+          const { seq, ptsUs, command, step, meta } = frame;
+          this.#onPresented?.({ seq, pts: ptsUs, command, step, meta, at: now, width, height });
+        },
+        skipped: () => this.#host.skipped(track),
+        failed: (frame, message) => {
+          // A wrong codec or size fails with every frame; report the first one only.
+          if (!this.#failing) this.#host.failed(`${track.name}, frame ${frame.seq}: ${message}`);
+          this.#failing = true;
+        },
+        dealt,
+        keyframe: () => session.keyframe(track.index),
+        trouble: (codec, software, message) => this.#host.steppedDown(codec, software, message),
+      },
+      { audioTime: (now) => this.#host.audioTime(now), lead: this.#lead, software: this.#host.software },
+    );
+  }
+}

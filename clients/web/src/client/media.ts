@@ -1,0 +1,202 @@
+/**
+ * What a client does with tracks: it shows and hands out what the model makes, sends to the model's inputs, and keeps figures.
+ * Loaded when the application uses the first of these, so that a program that only sends commands does not load it.
+ */
+import { CaptureClock } from "../input/capture-clock.ts";
+import { startWorker } from "../media/picture.ts";
+import type { Session, SocketOptions } from "../wire/protocol.ts";
+import { type CanvasHost, CanvasTaker } from "./canvas-taker.ts";
+import { Figures, type SessionFigures } from "./figures.ts";
+import type { Inputs, Source } from "./inputs.ts";
+import type { ItemQueue } from "./item-queue.ts";
+import { Outputs, type Taker } from "./outputs.ts";
+import type { SoundOutput } from "./sound-output.ts";
+import type {
+  AttachOptions,
+  AudioInputOptions,
+  ConnectOptions,
+  Diagnostic,
+  Frame,
+  Packet,
+  Publication,
+  PushOptions,
+  VideoInputOptions,
+} from "./types.ts";
+
+/** What `Media` needs of its client. */
+export interface MediaHost {
+  readonly workers: ConnectOptions["workers"];
+  readonly sound: SoundOutput;
+  error(code: string, message: string): void;
+  diagnose(diagnostic: Diagnostic): void;
+}
+
+export class Media {
+  #host: MediaHost;
+  #outputs: Outputs;
+  #clock = new CaptureClock();
+  #figures = new Figures([], this.#clock);
+  #session: Session | null = null;
+  #takers = new Map<HTMLCanvasElement, CanvasTaker>();
+  #canvasHost: CanvasHost;
+  /** Settled when the worker has started, or cannot. */
+  #worker: Promise<void> | null = null;
+  /** Null until something is sent to an input for the first time. */
+  #inputs: Inputs | null = null;
+
+  /** `decodable` are the codecs that this browser decodes, `codecs` those that are wanted, best first. */
+  constructor(host: MediaHost, decodable: readonly string[], codecs: readonly string[]) {
+    this.#host = host;
+    this.#outputs = new Outputs(decodable, codecs, {
+      received: (packet, track) => this.#figures.received(packet, track),
+      steppedDown: (step) => {
+        const now = step.video === null ? "It is decoded in software now" : `The client asks for ${step.video.join(" or ")} now`;
+        host.diagnose({ code: "stepped_down", message: `${step.codec}: ${step.cause}. ${now}.`, ...step });
+      },
+    });
+    this.#canvasHost = this.#hostOfCanvases();
+  }
+
+  // ---- sessions ------------------------------------------------------------------------------------------------------
+
+  /** What to ask for at a new connection. */
+  connecting(): Pick<SocketOptions, "video" | "tracks" | "paused"> {
+    return this.#outputs.connecting();
+  }
+
+  /** A session has its welcome. */
+  beginSession(session: Session): void {
+    this.#session = session;
+    this.#clock = new CaptureClock();
+    this.#figures = new Figures(session.tracks, this.#clock);
+    this.#inputs?.beginSession(session, this.#clock);
+    this.#outputs.beginSession(session);
+    session.addEventListener("sent", ({ detail: { id } }) => this.#figures.sent(id));
+    session.addEventListener("track", ({ detail: track }) => this.#outputs.describe(track));
+    session.addEventListener("frame", ({ detail: packet }) => this.#outputs.accept(packet));
+    session.addEventListener("keyframe", ({ detail: { track } }) => this.#inputs?.keyframe(track));
+    session.addEventListener("resumed", () => this.#outputs.resumed());
+    session.addEventListener("closed", () => {
+      if (this.#session !== session) return;
+      this.#session = null;
+      this.#inputs?.endSession();
+      this.#outputs.endSession();
+    });
+  }
+
+  /** The client has ended: no device stays on. */
+  close(): void {
+    this.#inputs?.close();
+  }
+
+  // ---- outputs -------------------------------------------------------------------------------------------------------
+
+  /** Draws a track on `canvas`, which nothing else draws on afterwards. */
+  async attach(canvas: HTMLCanvasElement, options: AttachOptions<string>): Promise<CanvasTaker> {
+    this.#worker ??= this.#startWorker();
+    await this.#worker;
+    this.#takers.get(canvas)?.detach();
+    const taker = new CanvasTaker(this.#canvasHost, canvas, options);
+    this.#takers.set(canvas, taker);
+    this.#outputs.add(taker);
+    return taker;
+  }
+
+  /** Puts the decoded frames of a track into `queue`, until that ends. */
+  async giveFrames(track: string | undefined, queue: ItemQueue<Frame>): Promise<void> {
+    const [{ FrameTaker }, { openDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
+    const trouble = (...cause: Parameters<Outputs["stepDown"]>): void => this.#outputs.stepDown(...cause);
+    this.#give(new FrameTaker(track, queue, openDecoder, this.#outputs.software, trouble), queue);
+  }
+
+  /** Puts the packets of a track into `queue`, until that ends. */
+  async givePackets(track: string | undefined, queue: ItemQueue<Packet>): Promise<void> {
+    const { PacketTaker } = await import("./iterators.ts");
+    this.#give(new PacketTaker(track, queue), queue);
+  }
+
+  #give(taker: Taker, { ended }: { readonly ended: Promise<void> }): void {
+    this.#outputs.add(taker);
+    void ended.then(() => this.#outputs.remove(taker));
+  }
+
+  /** Whether the page is hidden and wants no pictures meanwhile. */
+  setHidden(hidden: boolean): void {
+    this.#outputs.setHidden(hidden);
+  }
+
+  /** Sets what is asked for, best first. */
+  setCodecs(codecs: readonly string[]): void {
+    this.#outputs.setCodecs(codecs);
+  }
+
+  async #startWorker(): Promise<void> {
+    const source = this.#host.workers?.pictures;
+    const started = await startWorker((message) => this.#host.error("pictures", message), source);
+    if (!started && source !== false)
+      this.#host.diagnose({
+        code: "no_worker",
+        message: "Pictures are decoded on the page: the worker could not be started. Give its address in workers.pictures.",
+      });
+  }
+
+  #hostOfCanvases(): CanvasHost {
+    const { sound, error } = this.#host;
+    const outputs = this.#outputs;
+    return {
+      get software() {
+        return outputs.software;
+      },
+      audioTime: (now) => sound.timeAt(now),
+      captureSound: () => sound.captureStream(),
+      presented: (frame, now, lead, track) => this.#figures.shown(frame, now, lead, track, sound.timeAt(now)),
+      skipped: (track) => this.#figures.skipped(track.name),
+      failed: (message) => error("picture", message),
+      steppedDown: (codec, software, message) => outputs.stepDown(codec, software, message),
+      detach: (taker) => {
+        if (this.#takers.get(taker.canvas) === taker) this.#takers.delete(taker.canvas);
+        outputs.remove(taker);
+      },
+    };
+  }
+
+  // ---- inputs --------------------------------------------------------------------------------------------------------
+
+  async publish(track: string, source: Source, options: VideoInputOptions & AudioInputOptions): Promise<Publication> {
+    return (await this.#loadInputs()).publish(track, source, options, this.#host.workers?.microphone);
+  }
+
+  async push(
+    track: string,
+    data: ImageBitmapSource | Uint8Array<ArrayBuffer> | Int16Array<ArrayBuffer>,
+    options: PushOptions,
+  ): Promise<boolean> {
+    return (this.#inputs ?? (await this.#loadInputs())).push(track, data, options);
+  }
+
+  /** Loads what sends to the inputs, once. */
+  async #loadInputs(): Promise<Inputs> {
+    const { Inputs } = await import("./inputs.ts");
+    if (this.#inputs === null) {
+      this.#inputs = new Inputs();
+      if (this.#session !== null) this.#inputs.beginSession(this.#session, this.#clock);
+    }
+    return this.#inputs;
+  }
+
+  // ---- figures -------------------------------------------------------------------------------------------------------
+
+  /** The server refused this command, so no picture shows it. */
+  refused(id: number): void {
+    this.#figures.refused(id);
+  }
+
+  /** A frame was dropped before the application took it. */
+  skipped(track: string | undefined): void {
+    this.#figures.skipped(track);
+  }
+
+  figures(): SessionFigures & { readonly stepsDown: number } {
+    return { ...this.#figures.snapshot(), stepsDown: this.#outputs.stepsDown };
+  }
+}
