@@ -443,8 +443,8 @@ class ModelClient implements Untyped {
   }
 
   /** Takes something of the model's tracks; a connection that has not begun waits, and asks for it. */
-  #take<T>(take: (media: Media) => Promise<T>): Promise<T> {
-    const taken = this.#getMedia().then(take);
+  #take<T>(take: (media: Media) => T | Promise<T>): T | Promise<T> {
+    const taken = this.#media === null ? this.#getMedia().then(take) : take(this.#media);
     this.#taking = Promise.allSettled([this.#taking, taken]);
     return taken;
   }
@@ -459,7 +459,7 @@ class ModelClient implements Untyped {
 
   /** Returns `queue`, which `give` fills. */
   #give<T>(queue: ItemQueue<T>, give: (media: Media) => Promise<void>): ItemQueue<T> {
-    this.#take(give).catch((error: Error) => {
+    Promise.resolve(this.#take(give)).catch((error: Error) => {
       this.#fail("frames", error.message);
       queue.end();
     });

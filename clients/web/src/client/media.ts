@@ -39,8 +39,9 @@ export class Media {
   #session: Session | null = null;
   #takers = new Map<HTMLCanvasElement, CanvasTaker>();
   #canvasHost: CanvasHost;
-  /** Settled when the worker has started, or cannot. */
-  #worker: Promise<void> | null = null;
+  #startingWorker: Promise<void> | null = null;
+  /** Whether it is known if pictures are decoded in the worker. */
+  #settled = false;
   /** Null until something is sent to an input for the first time. */
   #inputs: Inputs | null = null;
 
@@ -91,10 +92,14 @@ export class Media {
 
   // ---- outputs -------------------------------------------------------------------------------------------------------
 
-  /** Draws a track on `canvas`, which nothing else draws on afterwards. */
-  async attach(canvas: HTMLCanvasElement, options: AttachOptions<string>): Promise<CanvasTaker> {
-    this.#worker ??= this.#startWorker();
-    await this.#worker;
+  /** Draws a track on `canvas`, which nothing else draws on afterwards; at once if the worker has started, or cannot. */
+  attach(canvas: HTMLCanvasElement, options: AttachOptions<string>): CanvasTaker | Promise<CanvasTaker> {
+    if (this.#settled) return this.#open(canvas, options);
+    this.#startingWorker ??= this.#startWorker();
+    return this.#startingWorker.then(() => this.#open(canvas, options));
+  }
+
+  #open(canvas: HTMLCanvasElement, options: AttachOptions<string>): CanvasTaker {
     this.#takers.get(canvas)?.detach();
     const taker = new CanvasTaker(this.#canvasHost, canvas, options);
     this.#takers.set(canvas, taker);
@@ -133,6 +138,7 @@ export class Media {
   async #startWorker(): Promise<void> {
     const source = this.#host.workers?.pictures;
     const started = await startWorker((message) => this.#host.error("pictures", message), source);
+    this.#settled = true;
     if (!started && source !== false)
       this.#host.diagnose({
         code: "no_worker",

@@ -9,14 +9,15 @@ export class CanvasView implements View {
   #wanted: string;
   #lead: boolean;
 
-  /** `loading` may reject; who rejects it reports why. */
-  constructor(loading: Promise<CanvasTaker>, { track = "", lead = true }: AttachOptions<string>) {
-    this.#loading = loading;
+  /** A promise of the taker may reject; who rejects it reports why. */
+  constructor(taker: CanvasTaker | Promise<CanvasTaker>, { track = "", lead = true }: AttachOptions<string>) {
     this.#wanted = track;
     this.#lead = lead;
-    this.#then((taker) => {
-      this.#taker = taker;
-      taker.lead = this.#lead;
+    this.#loading = Promise.resolve(taker);
+    if (!(taker instanceof Promise)) this.#taker = taker;
+    this.#then((loaded) => {
+      this.#taker = loaded;
+      loaded.lead = this.#lead;
     });
   }
 
@@ -73,7 +74,9 @@ export class CanvasView implements View {
     this.release();
   }
 
+  /** Calls now, or when it is loaded. */
   #then(call: (taker: CanvasTaker) => void): void {
-    this.#loading.then(call, () => {});
+    if (this.#taker !== null) call(this.#taker);
+    else this.#loading.then(call, () => {});
   }
 }
