@@ -222,6 +222,24 @@ test("a lost link is told at once and resumed: no command is lost or sent twice"
   await client.close();
 });
 
+test("what is taken while the client comes back is asked for when it is back", async (t) => {
+  t.mock.method(Math, "random", () => 0);
+  const { server, client } = begin({ video: ["jpeg"] });
+  const first = await server.connection();
+  first.welcome({ resume_token: "r", resume_window: 10 });
+  await client.ready;
+  first.lose();
+  const second = await server.connection();
+  assert.equal(second.url.searchParams.get("paused"), "1");
+  const loop = client.packets();
+  await import("../src/client/iterators.ts"); // the client imports it, too
+  await new Promise(setImmediate);
+  second.welcome({ resume_token: "r", resume_window: 10, resumed: true, received: 0, missed: 0 });
+  assert.deepEqual((await second.next()).data, { video: ["jpeg"] });
+  await loop.return?.();
+  await client.close();
+});
+
 test("a session that is over ends the client, unless it wants a new one", async (t) => {
   const { server, client } = begin();
   (await server.connection()).welcome();

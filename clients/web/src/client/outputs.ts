@@ -199,7 +199,7 @@ export class Outputs {
   /** Asks the server for the tracks that are taken, if it was last asked for something else. */
   #ask(): void {
     const session = this.#session;
-    if (session === null) return;
+    if (session === null || !session.linked) return; // `connecting`, or `resumed`, asks
     const video = this.#video;
     const tracks = this.#untaken(session);
     const asking = JSON.stringify({ video, tracks });
