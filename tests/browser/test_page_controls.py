@@ -143,6 +143,16 @@ def test_axes_are_sent_when_they_have_changed_one_message_at_a_time(server: Fake
     assert settled(page, peer)
 
 
+def test_a_gamepad_that_takes_anothers_place_is_named(server: FakeServer, page: Page) -> None:
+    with_pad(page, server, command("gamepad_a"))
+    status = page.locator("#gamepad [data-gamepad]")
+    expect(status).to_have_text("Test Pad")
+    page.evaluate("pad.id = 'Other Pad'; pad.mapping = ''; plug(true)")
+    expect(status).to_have_text("Other Pad: its layout is unknown, buttons may be in other places")
+    page.evaluate("plug(false)")
+    expect(status).to_have_text("Press a button of a gamepad to connect it.")
+
+
 @pytest.mark.parametrize("away", ["hide(true)", "plug(false)"])
 def test_an_unplugged_gamepad_or_a_hidden_page_releases_everything(server: FakeServer, page: Page, away: str) -> None:
     peer = with_pad(page, server, command("gamepad_b", required=("down",), down=DOWN))

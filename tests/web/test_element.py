@@ -153,6 +153,32 @@ def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> No
     assert told == {"without": [], "keyboard": False, "after": 0}
 
 
+def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
+    """A click at seven tenths of an element of 200 by 100: its picture of 4 to 3 has bars beside it, or its top and bottom are cut."""
+    told = ask(place, """
+      document.body.innerHTML = `<style></style><reactor-view src="/" controls="pointer" style="width: 200px; height: 100px">
+        </reactor-view>`;
+      await until(() => element().view?.width === 64);
+      const canvas = element().shadowRoot.querySelector("canvas");
+      canvas.setPointerCapture = () => {};  // there is no such pointer
+      const heard = [];
+      for (const fit of ["contain", "cover"]) {
+        document.querySelector("style").textContent = `reactor-view::part(canvas) { object-fit: ${fit} }`;
+        seen.message.length = 0;
+        const { left, top } = canvas.getBoundingClientRect();
+        await until(() => {
+          for (const type of ["pointerdown", "pointerup"])
+            canvas.dispatchEvent(new PointerEvent(type, { clientX: left + 140, clientY: top + 50, isPrimary: true, pointerId: 1 }));
+          return seen.message.length > 0;
+        });
+        await element().client.command("look");  // after the answers of all clicks
+        heard.push(seen.message.at(-1).data.step);
+      }
+      return heard;
+    """)  # fmt: skip
+    assert told == [8, 7]
+
+
 def test_the_veil_says_when_the_session_is_over(place: Page) -> None:
     ask(place, SHOW + "await element().client.close();")
     expect(place.locator("reactor-view [part=veil]")).to_have_text("The session is over.")

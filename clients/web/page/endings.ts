@@ -33,6 +33,9 @@ interface Health {
   readonly phase?: string | null;
 }
 
+/** What a header can carry, without loss. A token's owner may have typed anything. */
+const VISIBLE_ASCII = /^[!-~]+$/;
+
 const REASONS: { readonly [reason: string]: string } = {
   done: "The session is over.",
   client_left: "The session was left.",
@@ -71,16 +74,18 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
 
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base: string, { model, role, token }: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
-  const asking: RequestInit = { cache: "no-store", headers: token ? { Authorization: `Bearer ${token}` } : {} };
+  const inHeader = token && VISIBLE_ASCII.test(token);
+  const asking: RequestInit = { cache: "no-store", headers: inHeader ? { Authorization: `Bearer ${token}` } : {} };
+  const query = token && !inHeader ? `?${new URLSearchParams({ token })}` : "";
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
   let why = "";
   let health: Health;
   try {
-    answer = await fetch(new URL("health", base), asking);
+    answer = await fetch(new URL(`health${query}`, base), asking);
     health = await answer.json().catch(() => ({}));
     // Without a valid credential `/health` has no details, but `/schema` says why.
-    if (health.model === undefined) schema = await fetch(new URL("schema", base), asking);
+    if (health.model === undefined) schema = await fetch(new URL(`schema${query}`, base), asking);
     if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
     return { final: false, text: "The server cannot be reached." };

@@ -51,12 +51,15 @@ export class Gamepads {
   }
 
   #showStatus(pad: Gamepad | null): void {
-    const state = pad ? "connected" : "none";
-    if (this.#status.textContent && this.#status.dataset.gamepad === state) return;
-    this.#status.dataset.gamepad = state;
-    if (!navigator.getGamepads) this.#status.textContent = "This browser gives gamepads only to pages of https and of localhost.";
-    else if (!pad) this.#status.textContent = "Press a button of a gamepad to connect it.";
-    else
-      this.#status.textContent = `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is unknown, buttons may be in other places"}`;
+    const text = statusText(pad);
+    if (this.#status.textContent === text) return; // it is looked at in each animation frame
+    this.#status.dataset.gamepad = pad ? "connected" : "none";
+    this.#status.textContent = text;
   }
+}
+
+function statusText(pad: Gamepad | null): string {
+  if (!navigator.getGamepads) return "This browser gives gamepads only to pages of https and of localhost.";
+  if (!pad) return "Press a button of a gamepad to connect it.";
+  return `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is unknown, buttons may be in other places"}`;
 }

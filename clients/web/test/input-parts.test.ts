@@ -78,7 +78,13 @@ test("positions are relative to the picture as drawn", () => {
   assert.deepEqual(relativePosition(drawn, { clientX: 160, clientY: 70 }), { x: 0.25, y: 0.5, inside: true });
   assert.deepEqual(relativePosition(drawn, { clientX: 110, clientY: 120 }), { x: 0, y: 1, inside: true });
   assert.deepEqual(relativePosition(drawn, { clientX: 60, clientY: 200 }), { x: 0, y: 1, inside: false });
-  assert.deepEqual(contentBox({ left: 0, top: 0, width: 100, height: 300 }, 200, 100), { left: 0, top: 125, width: 100, height: 50 });
+  const box = { left: 0, top: 0, width: 100, height: 300 };
+  assert.deepEqual(contentBox(box, 200, 100), { left: 0, top: 125, width: 100, height: 50 });
+  assert.deepEqual(contentBox(box, 200, 100, "cover"), { left: -250, top: 0, width: 600, height: 300 });
+  assert.deepEqual(contentBox(box, 200, 100, "fill"), box);
+  assert.deepEqual(contentBox(box, 200, 100, "none"), { left: -50, top: 100, width: 200, height: 100 });
+  assert.deepEqual(contentBox(box, 200, 100, "scale-down"), { left: 0, top: 125, width: 100, height: 50 });
+  assert.deepEqual(contentBox(box, 20, 10, "scale-down"), { left: 40, top: 145, width: 20, height: 10 });
 });
 
 test("pointer commands take x and y, files an upload", () => {

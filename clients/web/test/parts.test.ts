@@ -46,6 +46,13 @@ test("other types", () => {
   assert.deepEqual(about({ anyOf: [{ type: "integer" }, { type: "string" }] }, "kind", "nullable"), ["json", false]);
 });
 
+test("a schema that is true or false has no control of its own", () => {
+  const read = (property: JsonSchema | boolean): string => readField("some_field", property).kind;
+  assert.deepEqual([read(true), read(false), read({ anyOf: [true, { type: "null" }] })], ["json", "json", "json"]);
+  const { actions } = readCommands([{ name: "act", schema: { properties: { anything: true } } }]);
+  assert.deepEqual(actions[0].fields, [{ ...readField("anything", {}), title: "Anything" }]);
+});
+
 test("null is an addition to the type, however it is written", () => {
   const nullable = { anyOf: [{ type: "integer", minimum: 0, maximum: 2, title: "T" }, { type: "null" }], default: null };
   assert.deepEqual(about(nullable, "kind", "nullable", "initial", "title", "maximum"), ["slider", true, null, "T", 2]);
@@ -208,6 +215,15 @@ test("latency is from sending to the first picture made with it", () => {
   assert.deepEqual([statistics.snapshot(180).latency, statistics.snapshot(180).latencyP50], [30, 40]);
 });
 
+test("commands that no picture shows do not fill the memory", () => {
+  const statistics = new Statistics();
+  for (let id = 1; id <= 257; id++) statistics.sent(id, 0);
+  statistics.shown(frame(0, 1), 10);
+  assert.equal(statistics.snapshot(10).latency, null); // the oldest one is forgotten
+  statistics.shown(frame(1, 2), 20);
+  assert.equal(statistics.snapshot(20).latency, 20);
+});
+
 test("drops are counted by track and by place", () => {
   const statistics = new Statistics();
   for (const seq of [5, 6, 9]) statistics.received(frame(seq));
@@ -278,6 +294,28 @@ test("without a valid token the page learns why, and that a token is needed", as
   const watching = { ...little, model: "m", role: "viewer", sessions: 1 };
   assert.match((await ask(watching, [200, "{}"], { token: "t" })).text, /^This token can only watch/);
   assert.equal((await ask(watching, [200, "{}"], { token: "t", role: "viewer" })).final, false);
+});
+
+test("a token that no header can carry is judged by the server too", async () => {
+  const asked: [string, string | null][] = [];
+  const told = await diagnose("http://host/at/", { token: "clé\u20ac" }, async (url, { headers }) => {
+    asked.push([url.href, new Headers(headers).get("Authorization")]); // as `fetch`, it takes no character above U+00FF
+    return url.pathname.endsWith("health") ? new Response("{}") : new Response("not one that this server knows\n", { status: 401 });
+  });
+  assert.deepEqual(told, { final: true, tokenWanted: true, text: "Not let in: not one that this server knows." });
+  const query = "?token=cl%C3%A9%E2%82%AC";
+  assert.deepEqual(asked, [
+    [`http://host/at/health${query}`, null],
+    [`http://host/at/schema${query}`, null],
+  ]);
+});
+
+test("a link that breaks while the server says why is a server that cannot be reached", async () => {
+  const broken = new ReadableStream({ start: (body) => body.error(new TypeError("it broke")) });
+  const told = await diagnose("http://host/", {}, async (url) =>
+    url.pathname.endsWith("health") ? new Response("{}") : new Response(broken, { status: 401 }),
+  );
+  assert.deepEqual(told, { final: false, text: "The server cannot be reached." });
 });
 
 test("a token is taken out of the address and kept for the tab", () => {

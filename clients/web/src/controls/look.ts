@@ -7,7 +7,7 @@
  */
 
 import { MovementSum } from "../input/coalesce.ts";
-import { contentBox } from "./pointer.ts";
+import { drawnBox } from "./pointer.ts";
 import { type SendCommand, sending } from "./press.ts";
 import type { LookCommand } from "./schema.ts";
 
@@ -81,7 +81,7 @@ export class LookBinding {
   }
 
   #addMovement(canvas: HTMLCanvasElement, right: number, down: number): void {
-    const { width } = contentBox(canvas.getBoundingClientRect(), canvas.width, canvas.height);
+    const { width } = drawnBox(canvas);
     if (width > 0) this.#movement?.add({ dx: right / width, dy: down / width });
   }
 }

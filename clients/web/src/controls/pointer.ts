@@ -1,7 +1,8 @@
 /**
  * Binds the commands `pointer_down`, `pointer_move` and `pointer_up` to the picture: mouse, pen, or the first finger.
  *
- * Positions are relative to the picture as drawn, from 0 to 1, right and down, without the black bars beside it. A
+ * Positions are relative to the picture as drawn, as the canvas's style `object-fit` has it, from 0 to 1, right and down, without
+ * the black bars beside it. A
  * pressed pointer that leaves the picture has its position at the nearest edge. Moves are sent while the pointer is pressed, or
  * always if the model has no `pointer_down`; one is in flight at a time, and the newest follows. `pointer_up` carries
  * the last position itself, so no move follows it. While the pointer is locked to the picture (`look.ts`), its position is
@@ -27,11 +28,22 @@ export interface Position {
   readonly inside: boolean;
 }
 
-/** The part of `box` that shows a picture of `width` by `height` with its aspect ratio: {left, top, width, height}. */
-export function contentBox(box: Box, width: number, height: number): Box {
-  const scale = Math.min(box.width / width, box.height / height);
+/**
+ * Where a picture of `width` by `height` is drawn in the middle of `box`: {left, top, width, height}. `fit` is a value of the style
+ * `object-fit`; with "cover" and "none" the picture may be larger than the box.
+ */
+export function contentBox(box: Box, width: number, height: number, fit = "contain"): Box {
+  if (fit === "fill") return box;
+  const [across, down] = [box.width / width, box.height / height];
+  const contained = Math.min(across, down);
+  const scale = { cover: Math.max(across, down), none: 1, "scale-down": Math.min(1, contained) }[fit] ?? contained;
   const drawn = { width: width * scale, height: height * scale };
   return { left: box.left + (box.width - drawn.width) / 2, top: box.top + (box.height - drawn.height) / 2, ...drawn };
+}
+
+/** Where the picture of `canvas` is drawn in the window. */
+export function drawnBox(canvas: HTMLCanvasElement): Box {
+  return contentBox(canvas.getBoundingClientRect(), canvas.width, canvas.height, getComputedStyle(canvas).objectFit);
 }
 
 /** The point of the window as a part of `drawn`: {x, y, inside}, with x and y kept within 0 and 1. */
@@ -102,6 +114,6 @@ export class PointerBinding {
 
   #position(event: PointerEvent, canvas: HTMLCanvasElement): Position {
     if (this.#locked) return { x: 0.5, y: 0.5, inside: true };
-    return relativePosition(contentBox(canvas.getBoundingClientRect(), canvas.width, canvas.height), event);
+    return relativePosition(drawnBox(canvas), event);
   }
 }

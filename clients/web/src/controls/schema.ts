@@ -168,10 +168,10 @@ interface Keywords extends JsonSchema {
   readonly title?: string;
   readonly description?: string;
   readonly default?: unknown;
-  readonly properties?: { readonly [name: string]: JsonSchema };
+  readonly properties?: { readonly [name: string]: JsonSchema | boolean };
   readonly required?: readonly string[];
-  readonly anyOf?: readonly Keywords[];
-  readonly oneOf?: readonly Keywords[];
+  readonly anyOf?: readonly (Keywords | boolean)[];
+  readonly oneOf?: readonly (Keywords | boolean)[];
   readonly enum?: readonly unknown[];
   readonly minimum?: number;
   readonly maximum?: number;
@@ -265,10 +265,10 @@ function readFields(schema: Keywords): Field[] {
  */
 export function readField(
   name: string,
-  property: JsonSchema,
+  property: JsonSchema | boolean,
   { required = false, root = {} }: { required?: boolean; root?: JsonSchema } = {},
 ): Field {
-  const outer = resolve(property as Keywords, root);
+  const outer = resolve(property as Keywords | boolean, root);
   const { schema, nullable } = withoutNull(outer, root);
   const words = { ...schema, ...outer };
   const field = {
@@ -342,9 +342,10 @@ function withoutNull(schema: Keywords, root: JsonSchema): { schema: Keywords; nu
   return { schema, nullable: false };
 }
 
-/** Follows a local `$ref`. Keys next to the `$ref`, for instance a default, override those of its target. */
-function resolve(schema: Keywords | undefined, root: JsonSchema): Keywords {
-  if (typeof schema?.$ref !== "string" || !schema.$ref.startsWith("#/")) return schema ?? {};
+/** Follows a local `$ref`. Keys next to the `$ref`, for instance a default, override those of its target. A schema may be a boolean. */
+function resolve(schema: Keywords | boolean | undefined, root: JsonSchema): Keywords {
+  if (typeof schema !== "object" || schema === null) return {};
+  if (typeof schema.$ref !== "string" || !schema.$ref.startsWith("#/")) return schema;
   const { $ref, ...beside } = schema;
   const target = $ref
     .slice(2)

@@ -81,7 +81,8 @@ export class Latency {
   }
 }
 
-function remember(map: Map<number, number>, key: number, value: number): void {
+/** Notes a value, and forgets the oldest one of too many. */
+export function remember(map: Map<number, number>, key: number, value: number): void {
   map.set(key, value);
   if (map.size <= MAX_REMEMBERED) return;
   const [oldest] = map.keys();

@@ -8,6 +8,7 @@
  * 30 pictures drawn while sound was playing.
  */
 import type { Packet } from "../wire/packet.ts";
+import { remember } from "./latency.ts";
 
 const WINDOW = 120;
 const PAUSE = 3000;
@@ -66,7 +67,7 @@ export class Statistics {
   }
 
   sent(id: number, now: number): void {
-    this.#sent.set(id, now);
+    remember(this.#sent, id, now);
   }
 
   /** A command was refused: no frame will be made with it. One that was never sent has no `id`. */

@@ -7,7 +7,8 @@ const renderers = new Map<number, CanvasRenderer>();
 
 const post = (message: MessageFromWorker): void => self.postMessage(message);
 
-self.onmessage = async ({ data: message }: MessageEvent<MessageToWorker>): Promise<void> => {
+/** What it throws is an event `error` of the worker on the page. A rejection would stay in here, so this is no async function. */
+self.onmessage = ({ data: message }: MessageEvent<MessageToWorker>): void => {
   const { id } = message;
   if ("canvas" in message) {
     const { canvas, origin } = message;
@@ -22,11 +23,10 @@ self.onmessage = async ({ data: message }: MessageEvent<MessageToWorker>): Promi
     renderers.delete(id);
   } else if (message.call === "snapshot") {
     const { request } = message;
-    try {
-      post({ id, request, answer: await renderer.snapshot() });
-    } catch (error) {
-      post({ id, request, error: (error as Error).message });
-    }
+    renderer.snapshot().then(
+      (answer) => post({ id, request, answer }),
+      (error: Error) => post({ id, request, error: error.message }),
+    );
   } else {
     callRenderer(renderer, message);
   }
