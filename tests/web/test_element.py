@@ -36,9 +36,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(page: Page, package: Path, address: str) -> Iterator[Page]:
-    with package_page(page, address, package) as place:
-        yield place
-        ask(place, "document.body.replaceChildren(); await Promise.all(sockets.map(({ closed }) => closed));")
+    yield package_page(page, address, package)
+    ask(page, "document.body.replaceChildren(); await Promise.all(sockets.map(({ closed }) => closed));")
 
 
 def test_it_shows_the_model_tells_events_and_has_its_client(place: Page) -> None:

@@ -97,9 +97,8 @@ def package(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def place(page: Page, package: Path, address: str) -> Iterator[Page]:
-    with package_page(page, address, package) as place:
-        yield place
-        ask(place, "window.app?.unmount(); await Promise.all(sockets.map(({ closed }) => closed));")
+    yield package_page(page, address, package)
+    ask(page, "window.app?.unmount(); await Promise.all(sockets.map(({ closed }) => closed));")
 
 
 def ask(page: Page, script: str) -> Any:

@@ -88,6 +88,7 @@ def test_a_page_shows_the_model_and_its_slider_works(example: str, site: str, fo
         bundle_react(folder / "react")
     page, said = port_8080, []
     page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(f"{site}/{example}/")
     expect(page.get_by_text("live")).to_be_visible()
     page.wait_for_function(MEAN_IS_BETWEEN, arg=[60, 110])
@@ -97,7 +98,6 @@ def test_a_page_shows_the_model_and_its_slider_works(example: str, site: str, fo
     page.wait_for_function(MEAN_IS_BETWEEN, arg=[-1, 2])
     slider.fill("2")
     page.wait_for_function(MEAN_IS_BETWEEN, arg=[130, 255])
-    assert page.evaluate("troubles") == []
     assert said == []
     page.goto("about:blank")  # the model has one session, which the next one waits for
 
