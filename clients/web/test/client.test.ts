@@ -398,6 +398,18 @@ test("pictures are asked for when somebody takes them, and each packet says what
   await client.close();
 });
 
+test("loops over packets and frames end with the client, and one that begins afterwards has nothing", async () => {
+  const { server, client } = begin();
+  const loops = [client.packets(), client.frames()];
+  const steps = loops.map((loop) => loop.next());
+  const connection = await server.connection();
+  connection.welcome();
+  connection.bye("done");
+  assert.equal((await client.ended)?.message, "The session ended: done.");
+  for (const step of [...steps, client.packets().next(), client.frames().next()])
+    assert.deepEqual(await step, { value: undefined, done: true });
+});
+
 test("a command takes the name of its one argument from the schema, and a server that tells no values is believed", async () => {
   const text = { name: "set_prompt", schema: { properties: { text: { type: "string" } } } };
   const { server, client } = begin({}, { commands: [text] });

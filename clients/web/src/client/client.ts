@@ -9,7 +9,7 @@ import { type Arguments, Commands } from "./commands.ts";
 import { type Deferred, deferred } from "./deferred.ts";
 import { Emitter } from "./emitter.ts";
 import type { Source } from "./inputs.ts";
-import { ItemQueue } from "./item-queue.ts";
+import { ItemQueue, type ItemQueueOptions } from "./item-queue.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import type { Media, MediaHost } from "./media.ts";
 import { defaultMemory } from "./memory.ts";
@@ -104,6 +104,8 @@ class ModelClient implements Untyped {
   #taking: Promise<unknown> = Promise.resolve();
   #settings = new Map<string, ModelSetting>();
   #streams = new Set<ItemQueue<Message<AnyModel>>>();
+  /** What `for await` loops of the application wait for; they end with the client. */
+  #queues = new Set<{ end(): void }>();
   #session: Session | null = null;
   #info: SessionInfo | null = null;
   #ready: Deferred<SessionInfo> = handled();
@@ -209,8 +211,7 @@ class ModelClient implements Untyped {
   }
 
   messages({ signal }: { signal?: AbortSignal } = {}): AsyncIterableIterator<Message<AnyModel>> {
-    const queue = new ItemQueue<Message<AnyModel>>({ limit: MAX_MESSAGES, signal });
-    if (this.state.status === "ended") queue.end();
+    const queue = this.#queue<Message<AnyModel>>({ limit: MAX_MESSAGES, signal });
     this.#streams.add(queue);
     void queue.ended.then(() => this.#streams.delete(queue));
     return queue;
@@ -257,12 +258,12 @@ class ModelClient implements Untyped {
   }
 
   frames(track?: string, options: FramesOptions = {}): AsyncIterableIterator<Frame> {
-    const queue = this.#queue<Frame>(track, options, (frame) => frame.image.close());
+    const queue = this.#trackQueue<Frame>(track, options, (frame) => frame.image.close());
     return this.#give(queue, (media) => media.giveFrames(track, queue));
   }
 
   packets(track?: string, options: FramesOptions = {}): AsyncIterableIterator<Packet> {
-    const queue = this.#queue<Packet>(track, options);
+    const queue = this.#trackQueue<Packet>(track, options);
     return this.#give(queue, (media) => media.givePackets(track, queue));
   }
 
@@ -343,7 +344,7 @@ class ModelClient implements Untyped {
     this.#commands.end();
     this.#ready.reject(state.end ?? new ClientFault("closed", "the client was closed before a session began"));
     this.#ended.resolve(state.end);
-    for (const stream of [...this.#streams]) stream.end();
+    for (const queue of this.#queues) queue.end();
     this.#media?.close();
     this.#soundWasOn = !["none", "off"].includes(this.#sound.state);
     void this.#sound.close();
@@ -449,12 +450,20 @@ class ModelClient implements Untyped {
     return taken;
   }
 
-  #queue<T>(track: string | undefined, { signal, latest = false }: FramesOptions, close: (item: T) => void = () => {}): ItemQueue<T> {
+  #queue<T>(options: ItemQueueOptions<T>): ItemQueue<T> {
+    const queue = new ItemQueue<T>(options);
+    if (this.state.status === "ended") queue.end();
+    this.#queues.add(queue);
+    void queue.ended.then(() => this.#queues.delete(queue));
+    return queue;
+  }
+
+  #trackQueue<T>(track: string | undefined, { signal, latest = false }: FramesOptions, close: (item: T) => void = () => {}): ItemQueue<T> {
     const dropped = (item: T): void => {
       close(item);
       this.#media?.skipped(track);
     };
-    return new ItemQueue<T>({ limit: latest ? 1 : MAX_FRAMES, signal, dropped });
+    return this.#queue<T>({ limit: latest ? 1 : MAX_FRAMES, signal, dropped });
   }
 
   /** Returns `queue`, which `give` fills. */

@@ -1,5 +1,13 @@
 import { deferred } from "./deferred.ts";
 
+export interface ItemQueueOptions<T> {
+  /** How many items may wait. */
+  readonly limit: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Gets each item that the loop does not get. */
+  readonly dropped?: (item: T) => void;
+}
+
 /**
  * Items for one `for await` loop. It waits for items; while nobody takes them, up to `limit` wait, and the oldest is dropped.
  * Leaving the loop, `end`, and the abort of `signal` all end it.
@@ -14,15 +22,7 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
   #over = false;
   readonly #abort = (): void => this.end();
 
-  constructor({
-    limit,
-    signal,
-    dropped = () => {},
-  }: {
-    limit: number;
-    signal?: AbortSignal | undefined;
-    dropped?: (item: T) => void;
-  }) {
+  constructor({ limit, signal, dropped = () => {} }: ItemQueueOptions<T>) {
     this.#limit = limit;
     this.#dropped = dropped;
     this.#signal = signal;

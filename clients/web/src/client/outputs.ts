@@ -106,7 +106,7 @@ export class Outputs {
     if (!this.#takers.delete(taker)) return;
     for (const gate of this.#gates.values()) gate.remove(taker);
     taker.end();
-    if (this.#idle !== null) return;
+    if (this.#session === null || this.#idle !== null) return;
     this.#idle = setTimeout(() => {
       this.#idle = null;
       this.#ask();
