@@ -40,7 +40,10 @@ export class ScriptedConnection {
     return this.#socket.closedWith;
   }
 
-  /** Opens the socket if need be, and begins a session. */
+  /**
+   * Opens the socket if need be, and begins a session. With `{resumed: true}` the session goes on: say what the client has missed
+   * again, that is what came after the number `after` of its address; the numbers go on from there.
+   */
   welcome(more: Partial<Welcome> = {}): void {
     const { name = "scripted", commands = [] } = this.#model;
     const tracks = (this.#model.tracks ?? [{ name: "main_video" }]).map((track, index) => ({ ...TRACK, index, ...track }));
@@ -57,6 +60,7 @@ export class ScriptedConnection {
       state: {},
       ...more,
     });
+    if (more.resumed) this.#n = Number(this.url.searchParams.get("after"));
   }
 
   /** Sends a message of the runtime or of the model, numbered as a server numbers it. */
