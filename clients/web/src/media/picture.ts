@@ -42,6 +42,8 @@ interface Surface {
 }
 
 let worker: Worker | null = null;
+/** Whether the worker that was last asked for has started. */
+let start = Promise.resolve(false);
 let lastId = 0;
 const surfaces = new WeakMap<HTMLCanvasElement, Surface>();
 /** Frees the renderer of a canvas that the browser has collected and the application has not released. */
@@ -52,10 +54,14 @@ export type WorkerSource = string | URL | (() => Worker) | false;
 
 /**
  * Starts the worker for all later pictures, and returns whether there is one. Without OffscreenCanvas or module workers, the
- * page decodes and draws itself.
+ * page decodes and draws itself. Calls at the same time share one worker: a later one tries its own source if the earlier failed.
  */
-export async function startWorker(failed: (message: string) => void, source?: WorkerSource): Promise<boolean> {
-  if (worker !== null) return true;
+export function startWorker(failed: (message: string) => void, source?: WorkerSource): Promise<boolean> {
+  start = start.then((started) => started || tryWorker(failed, source));
+  return start;
+}
+
+async function tryWorker(failed: (message: string) => void, source: WorkerSource | undefined): Promise<boolean> {
   if (source === false || !globalThis.HTMLCanvasElement?.prototype.transferControlToOffscreen) return false;
   let starting: Worker;
   try {
