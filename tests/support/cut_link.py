@@ -8,10 +8,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import trio
 
 PIECE = 64 * 1024
+
+
+class CutPoint(NamedTuple):
+    """Where a connection breaks: after so many bytes to the server, or from it; None: never."""
+
+    up: int | None = None
+    down: int | None = None
 
 
 class CutLink:
@@ -19,12 +27,17 @@ class CutLink:
 
     `drop` and `restore` may be called from any thread. `hole`: a dropped link swallows what is sent into it, new connections
     too, and they break only when it is restored; else they break at once and new ones are refused at once.
+
+    With `points` each connection that is used breaks at the next of them; `spent` is set when the last one has broken.
     """
 
-    def __init__(self, server_port: int) -> None:
+    def __init__(self, server_port: int, points: list[CutPoint] | None = None) -> None:
         self.port = 0
         self.hole = False
         self.connections = 0
+        self.spent = threading.Event()
+        self._points = iter(points or [])
+        self._unspent = len(points or [])
         self._server_port = server_port
         self._down = False
         self._streams: set[trio.SocketStream] = set()
@@ -50,8 +63,7 @@ class CutLink:
 
     def _break(self) -> None:
         for stream in self._streams:
-            stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # as a reset
-            stream.socket.close()
+            reset(stream)
         self._streams.clear()
 
     async def _run(self) -> None:
@@ -64,38 +76,66 @@ class CutLink:
 
     async def _relay(self, client: trio.SocketStream) -> None:
         if self._down and not self.hole:
-            client.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            client.socket.close()
+            reset(client)
             return
         self._streams.add(client)
         if self._down:
             await self._changed.wait()
             return
         self.connections += 1
+        left: dict[str, int | None] = {}
         server = await trio.open_tcp_stream("127.0.0.1", self._server_port)
         self._streams.add(server)
         try:
             async with trio.open_nursery() as both:
-                both.start_soon(self._pump, client, server, both.cancel_scope)
-                both.start_soon(self._pump, server, client, both.cancel_scope)
+                both.start_soon(self._pump, client, server, both.cancel_scope, left, "up")
+                both.start_soon(self._pump, server, client, both.cancel_scope, left, "down")
         finally:
             self._streams -= {client, server}
             for stream in (client, server):
                 stream.socket.close()
 
-    async def _pump(self, source: trio.SocketStream, sink: trio.SocketStream, both: trio.CancelScope) -> None:
+    async def _pump(
+        self,
+        source: trio.SocketStream,
+        sink: trio.SocketStream,
+        both: trio.CancelScope,
+        left: dict[str, int | None],
+        way: str,
+    ) -> None:
         try:
             while data := await source.receive_some(PIECE):
+                if not left:  # not before: browsers also open connections that they never use
+                    left |= next(self._points, CutPoint())._asdict()
+                most = left[way]
                 if not self._down:
-                    await sink.send_all(data)
+                    await sink.send_all(data[:most])
+                if most is not None and len(data) >= most:
+                    self._spend(source, sink)
+                    break
+                left[way] = most and most - len(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             pass
         if not (self._down and self.hole):
             both.cancel()
 
+    def _spend(self, *streams: trio.SocketStream) -> None:
+        """Break a connection at its point."""
+        for stream in streams:
+            reset(stream)
+        self._unspent -= 1
+        if self._unspent == 0:
+            self.spent.set()
+
     def _stop(self) -> None:
         self._break()
         self._scope.cancel()
+
+
+def reset(stream: trio.SocketStream) -> None:
+    """Break a connection so that the other end notices at once."""
+    stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    stream.socket.close()
 
 
 def port_of(url: str) -> int:
@@ -104,9 +144,9 @@ def port_of(url: str) -> int:
 
 
 @contextmanager
-def cut_link(server_port: int) -> Iterator[CutLink]:
+def cut_link(server_port: int, points: list[CutPoint] | None = None) -> Iterator[CutLink]:
     """A relay to that port of this machine."""
-    link = CutLink(server_port)
+    link = CutLink(server_port, points)
     thread = threading.Thread(target=trio.run, args=(link._run,), name="cut link")
     thread.start()
     link._ready.wait()

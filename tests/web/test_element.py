@@ -153,7 +153,7 @@ def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> No
 
 
 def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
-    """A click at seven tenths of an element of 200 by 100: its picture of 4 to 3 has bars beside it, or its top and bottom are cut."""
+    """A click at seven tenths of an element of 200 by 100: the picture of 4 to 3 has bars, or its top and bottom are cut."""
     told = ask(place, """
       document.body.innerHTML = `<style></style><reactor-view src="/" controls="pointer" style="width: 200px; height: 100px">
         </reactor-view>`;
@@ -165,9 +165,9 @@ def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
         document.querySelector("style").textContent = `reactor-view::part(canvas) { object-fit: ${fit} }`;
         seen.message.length = 0;
         const { left, top } = canvas.getBoundingClientRect();
+        const at = { clientX: left + 140, clientY: top + 50, isPrimary: true, pointerId: 1 };
         await until(() => {
-          for (const type of ["pointerdown", "pointerup"])
-            canvas.dispatchEvent(new PointerEvent(type, { clientX: left + 140, clientY: top + 50, isPrimary: true, pointerId: 1 }));
+          for (const type of ["pointerdown", "pointerup"]) canvas.dispatchEvent(new PointerEvent(type, at));
           return seen.message.length > 0;
         });
         await element().client.command("look");  // after the answers of all clicks
