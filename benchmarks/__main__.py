@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    comeback,
     compare,
     convert,
     cycles,
@@ -36,7 +37,7 @@ BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
     "isolation": isolation, "ranks": ranks, "startup": startup, "steps": steps, "storm": storm, "traces": traces,
-    "compare": compare, "day": day, "replicas": replicas,
+    "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}
