@@ -146,16 +146,22 @@ function lint() {
     npm("npm", ["pack", "--silent", "--pack-destination", folder]);
     const [tarball] = readdirSync(folder);
     const [publint, attw] = LINTERS;
-    npm("npx", ["--yes", publint, "--strict", join(folder, tarball)]);
-    npm("npx", ["--yes", attw, "--profile", "esm-only", "--quiet", join(folder, tarball)]);
+    const npx = (...args) => npm("npx", ["--yes", "--prefer-offline", ...args, join(folder, tarball)]);
+    if (!npx(publint, "--strict") || !npx(attw, "--profile", "esm-only", "--quiet"))
+      console.error(
+        `The npm registry cannot be reached. The package was not checked by ${LINTERS.join(" and ")}, which npx fetches once.\n` +
+          "All checks before these have passed. Connect to the network, and run scripts/web check again.",
+      );
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
+/** Runs a program of npm's, which has to succeed. Returns false if it needs a registry that cannot be reached. */
 function npm(program, args) {
   const { status, stdout, stderr } = spawnSync(program, args, { cwd: HERE, encoding: "utf8" });
-  if (status === 0) return;
+  if (status === 0) return true;
   console.error(`${program} ${args.join(" ")}\n${stdout}${stderr}`);
   process.exitCode = 1;
+  return !/npm error code (E(AI_AGAIN|CONNREFUSED|CONNRESET|NOTFOUND|NETUNREACH|TIMEDOUT|NOTCACHED))\b/.test(stderr);
 }
