@@ -234,16 +234,25 @@ def test_two_views_of_a_track_and_a_second_track(place: Page) -> None:
     assert told == {"stopped": 0, "track": "depth"}
 
 
-def test_without_its_worker_it_still_plays_and_says_so(place: Page, troubles: list[str]) -> None:
-    codes = ask(place, """
-      await begin({ workers: { pictures: "/package/none.js" } });
+#: What a page is given in place of the worker: an address where nothing is; a page, as development servers answer unknown
+#: addresses; the worker itself, with a policy that forbids it.
+NO_WORKER = {"missing": ("none.js", ""), "a page": ("empty.html", ""), "blocked": ("decoder-worker.js", "worker-src 'none'")}
+
+
+@pytest.mark.parametrize(("name", "policy"), NO_WORKER.values(), ids=NO_WORKER)
+def test_without_its_worker_it_still_plays_and_says_so(name: str, policy: str, place: Page, troubles: list[str]) -> None:
+    codes = ask(place, f"""
+      document.head.append(Object.assign(document.createElement("meta"),
+        {{ httpEquiv: "Content-Security-Policy", content: "{policy}" }}));
+      await begin({{ workers: {{ pictures: "/package/{name}" }} }});
       const seen = [];
-      client.attach(canvas("one"), { onPresented: (picture) => seen.push(picture) });
-      await until(() => seen.length > 5);
+      client.attach(canvas("one"), {{ onPresented: (picture) => seen.push(picture) }});
+      await until(() => seen.length >= 30);
       return diagnostics;
     """)  # fmt: skip
     assert codes == ["no_worker"]
-    troubles.clear()  # the browser tells the 404
+    assert place.workers == []
+    troubles.clear()  # what the browser says of the worker
 
 
 def test_files_messages_and_errors(place: Page) -> None:
