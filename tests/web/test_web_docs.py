@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.language_server import editor
 from tests.support.web_client import WEB, build_package, node
 
 GUIDE = WEB.parents[1] / "docs" / "guide"
@@ -72,3 +73,20 @@ def test_what_is_wrong_is_found(application: Path) -> None:
     )
     with pytest.raises(AssertionError, match="set_brightnes"):
         node("node_modules/typescript/bin/tsc", "-p", application)
+
+
+def test_an_editor_completes_a_models_commands_arguments_and_tracks(application: Path) -> None:
+    files = ["ambient.d.ts", "commands.ts", "arguments.ts", "settings.ts", "tracks.ts"]
+    config = {"compilerOptions": OPTIONS, "files": files}
+    (application / "tsconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    with editor(application) as edit:
+        commands = edit.completions("commands.ts", 'client.command("|");')
+        arguments = edit.completions("arguments.ts", 'client.command("set_brightness", { | });')
+        settings = edit.completions("settings.ts", 'client.setting("|");')
+        tracks = edit.completions("tracks.ts", 'client.attach(canvas, { track: "|" });')
+    assert set(commands) == {"set_brightness", "set_mood", "reset", "size", "draw", "grow", "stop"}
+    assert set(settings) == {"brightness", "mood"}
+    assert set(tracks) == {"main_video", "depth"}
+    assert set(arguments) == {"brightness"}
+    assert "How bright" in arguments["brightness"]
+    assert "maximum" in arguments["brightness"]
