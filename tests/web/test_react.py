@@ -259,6 +259,34 @@ def test_a_camera_is_sent_until_the_component_goes(place: Page) -> None:
     assert told == {"sent": True, "publication": None, "error": None}
 
 
+def test_a_publication_ends_with_its_device_or_its_client(place: Page) -> None:
+    told = ask(place, BEGIN + """
+      const devices = navigator.mediaDevices;
+      const getUserMedia = devices.getUserMedia.bind(devices);
+      let allow = null;
+      devices.getUserMedia = (wanted) => new Promise((resolve) => { allow = () => resolve(getUserMedia(wanted)); });
+      const starting = seen.publication.start({ width: 320, height: 240 });
+      await until(() => allow);
+      const asking = [seen.publication.pending, seen.publication.publication];
+      allow();
+      const [camera] = (await starting).media.getTracks();
+      await until(() => seen.publication.publication && !seen.publication.pending);
+      const { width } = camera.getSettings();
+      camera.dispatchEvent(new Event("ended"));  // as if it were unplugged
+      await until(() => seen.publication.error);
+      const failed = [seen.publication.error.name, seen.publication.publication];
+
+      devices.getUserMedia = getUserMedia;
+      await seen.publication.start();
+      await until(() => seen.publication.publication);
+      const again = seen.publication.error;
+      await seen.client.close();
+      await until(() => seen.publication.publication === null);
+      return { asking, width, failed, again, error: seen.publication.error };
+    """)  # fmt: skip
+    assert told == {"asking": [True, None], "width": 320, "failed": ["MediaError", None], "again": None, "error": None}
+
+
 def test_sound_begins_with_a_gesture(place: Page) -> None:
     ask(place, BEGIN + 'document.addEventListener("click", () => seen.sound.start());')
     place.mouse.click(5, 5)

@@ -20,6 +20,7 @@ import type {
 } from "./client/model.ts";
 import type {
   Applied,
+  AudioInputOptions,
   Client,
   ClientState,
   CommandOptions,
@@ -30,10 +31,12 @@ import type {
   Statistics,
   UploadOptions,
   UploadRef,
+  VideoInputOptions,
   View,
 } from "./client/types.ts";
 import type { ControlKind } from "./controls/session-controls.ts";
 import { CommandError, ReactorError } from "./wire/errors.ts";
+import type { TrackKind } from "./wire/messages.ts";
 
 export type MessageType<M extends ModelShape> = Message<M>["type"];
 export type MessageData<M extends ModelShape, T extends MessageType<M>> = Extract<Message<M>, { type: T }>["data"];
@@ -85,11 +88,18 @@ export interface UploadHook {
   readonly error: ReactorError | null;
 }
 
-export interface PublicationHook {
-  /** Asks for the camera or the microphone, and sends until `stop`, or until the component is gone. */
-  readonly start: () => Promise<Publication>;
+/** What may be asked of a camera ("video") or a microphone ("audio"). */
+export type DeviceOptions<K extends TrackKind> = K extends "audio" ? Omit<AudioInputOptions, "signal"> : Omit<VideoInputOptions, "signal">;
+
+export interface PublicationHook<K extends TrackKind = TrackKind> {
+  /** Asks for the camera or the microphone, and sends until `stop`, or until the device, the client or the component is gone. */
+  readonly start: (options?: DeviceOptions<K>) => Promise<Publication>;
   readonly stop: () => void;
+  /** What is being sent, or null. */
   readonly publication: Publication | null;
+  /** Whether `start` waits: for the session, or for the permission that the browser asks for. */
+  readonly pending: boolean;
+  /** Why the device did not start, or why it failed later. */
   readonly error: ReactorError | null;
 }
 
@@ -116,7 +126,7 @@ export interface Hooks<M extends ModelShape> {
   /** The newest message of this type since the component is there. */
   useLatest<T extends MessageType<M>>(type: T): MessageData<M, T> | undefined;
   useUpload(): UploadHook;
-  usePublication(track: Names<M["inputs"]>): PublicationHook;
+  usePublication<T extends Names<M["inputs"]>>(track: T): PublicationHook<M["inputs"][T]>;
   useSound(): SoundHook;
   /** A `<div>` with the pictures of a track, which never pass through React. */
   Picture(props: PictureProps<M>): ReactNode;
@@ -256,30 +266,39 @@ export function useUpload(): UploadHook {
 export function usePublication(track: string): PublicationHook {
   const client = useClient();
   const [publication, note] = useState<Publication | null>(null);
-  const { error, watch } = useCalls();
+  const { pending, error, watch } = useCalls();
   const running = useRef<AbortController | null>(null);
   const stop = useCallback(() => {
     running.current?.abort();
     running.current = null;
     note(null);
   }, []);
-  const start = useCallback(() => {
-    stop();
-    const mine = new AbortController();
-    running.current = mine;
-    const publish = async (): Promise<Publication> => {
-      const session = await client.ready;
-      const kind = session.tracks.find(({ name, direction }) => name === track && direction === "in")?.kind;
-      const options = { signal: mine.signal };
-      const started = await (kind === "audio" ? client.publish(track, "microphone", options) : client.publish(track, "camera", options));
-      if (!mine.signal.aborted) note(started);
-      return started;
-    };
-    return watch(publish());
-  }, [client, track, stop, watch]);
+  const start = useCallback(
+    (given: DeviceOptions<TrackKind> = {}) => {
+      stop();
+      const mine = new AbortController();
+      running.current = mine;
+      const publish = async (): Promise<Publication> => {
+        const session = await client.ready;
+        const kind = session.tracks.find(({ name, direction }) => name === track && direction === "in")?.kind;
+        const options = { ...given, signal: mine.signal };
+        const started = await (kind === "audio" ? client.publish(track, "microphone", options) : client.publish(track, "camera", options));
+        if (mine.signal.aborted) return started;
+        note(started);
+        void started.ended.then((fault) => {
+          if (running.current !== mine) return;
+          stop();
+          if (fault !== null) void watch(Promise.reject(fault)); // shown as `error`
+        });
+        return started;
+      };
+      return watch(publish());
+    },
+    [client, track, stop, watch],
+  );
   // biome-ignore lint/correctness/useExhaustiveDependencies: another client or track has another publication
   useEffect(() => stop, [client, track, stop]);
-  return { start, stop, publication, error };
+  return { start, stop, publication, pending, error };
 }
 
 export function useSound(): SoundHook {

@@ -33,7 +33,7 @@ export type Reply<M extends ModelShape, K extends CommandName<M>> = M["commands"
 export type SettingName<M extends ModelShape> =
   string extends CommandName<M> ? string : CommandName<M> extends infer K ? (K extends `set_${infer F}` ? F : never) : never;
 export type SettingValue<M extends ModelShape, F extends SettingName<M>> =
-  `set_${F}` extends CommandName<M> ? (Args<M, `set_${F}`> extends infer A ? A[keyof A] : never) : unknown;
+  `set_${F}` extends CommandName<M> ? (Args<M, `set_${F}`> extends infer A ? (A extends unknown ? A[keyof A] : never) : never) : unknown;
 
 /** The tracks of a direction and a kind. */
 export type TrackName<M extends ModelShape, D extends "outputs" | "inputs", K extends TrackKind> = {

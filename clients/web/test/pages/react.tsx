@@ -24,7 +24,7 @@ const seen = {
   latest: undefined as { step: number } | undefined,
   statistics: null as ReturnType<typeof hooks.useStatistics>,
   upload: null as ReturnType<typeof hooks.useUpload> | null,
-  publication: null as ReturnType<typeof hooks.usePublication> | null,
+  publication: null as ReturnType<typeof hooks.usePublication<"camera">> | null,
   sound: null as ReturnType<typeof hooks.useSound> | null,
 };
 

@@ -13,13 +13,17 @@ export function Right(): React.ReactNode {
   const view: RefObject<View | null> = useRef<View>(null);
   useMessage("progress", ({ done }) => done.toFixed());
   const latest = useLatest("finished");
-  const { start } = usePublication("microphone");
+  const { start, pending } = usePublication("microphone");
+  const { start: startCamera } = usePublication("camera");
+  const either = useSetting("brightness" as "brightness" | "mood");
   return (
     <ReactorProvider url="https://host/" token={async () => "t"} active>
       <Picture track="depth" fit="cover" viewRef={view} className="picture" onPresented={({ step }: Presented) => step.toFixed()} />
       <button type="button" disabled={reset.pending} onClick={() => void reset.run({ hard: true })} />
+      <button type="button" title={either.error?.message} onClick={() => void startCamera({ width: 640, deviceId: "front" })} />
+      <button type="button" onClick={() => either.set(either.value ?? "calm")} />
       <input type="range" value={value ?? 1} onChange={({ target }) => set(target.valueAsNumber)} title={error?.message} />
-      <button type="button" onClick={() => void start()}>
+      <button type="button" disabled={pending} onClick={() => void start({ onLevel: (level) => level.toFixed() })}>
         {latest?.seconds}
       </button>
     </ReactorProvider>
@@ -48,6 +52,10 @@ export function Wrong(): React.ReactNode {
   useMessage("progres", () => {});
   // @ts-expect-error: no such field
   useMessage("progress", ({ finished }) => finished);
+  // @ts-expect-error: a value of neither
+  useSetting("brightness" as "brightness" | "mood").set(true);
+  // @ts-expect-error: sound has no width
+  void usePublication("microphone").start({ width: 640 });
   // @ts-expect-error: an output takes nothing
   usePublication("main_video");
   // @ts-expect-error: no such command
