@@ -52,13 +52,17 @@ class Files(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-def install(folder: Path, *, react: bool = False) -> None:
-    """Put the package, as npm does, and React into an application's `node_modules`."""
+#: the packages of an application of React
+REACT_PACKAGES = ("react", "react-dom", "scheduler")
+
+
+def install(folder: Path, *others: str) -> None:
+    """Put the package, as npm does, and others into an application's `node_modules`."""
     build_package()
     packages = folder / "node_modules"
     shutil.copytree(WEB / "dist", packages / "reactor-trio" / "dist")
     shutil.copy(WEB / "package.json", packages / "reactor-trio")
-    for name in ("react", "react-dom", "scheduler") if react else ():
+    for name in others:
         shutil.copytree(WEB / "node_modules" / name, packages / name)
 
 
@@ -126,9 +130,9 @@ def watched(page: Page, address: str) -> Iterator[None]:
     """Open `address`, and leave it at the end, when nothing may have gone wrong and nothing may be on the console."""
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type != "debug" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(address)
     yield
-    assert page.evaluate("troubles") == []
     assert said == []
     page.goto("about:blank")  # the model has one session, which the next one waits for
 

@@ -23,6 +23,7 @@ from tests.support.web_client import WEB, bundle, node, node_program
 from tests.support.web_pages import (
     HAS_SHOWN,
     MEAN_IS_BETWEEN,
+    REACT_PACKAGES,
     build_by_vite,
     dev_server,
     import_map,
@@ -83,7 +84,7 @@ def folder(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.write_text(text, encoding="utf-8")
     for name in ("vanilla", "react", "element", "node"):
         (folder / name / "package.json").write_text('{"private": true, "type": "module"}')
-        install(folder / name, react=name == "react")
+        install(folder / name, *(REACT_PACKAGES if name == "react" else ()))
     types = subprocess.run(
         [*REACTOR, "types", "--path", str(project)], env=ENVIRONMENT, check=True, capture_output=True, text=True
     )

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.support.real_server import ENVIRONMENT, REACTOR, real_server
 from tests.support.web_client import node_program
-from tests.support.web_pages import MEAN_IS_BETWEEN, build_by_vite, install, page_at_8080, watched, web_site
+from tests.support.web_pages import MEAN_IS_BETWEEN, REACT_PACKAGES, build_by_vite, install, page_at_8080, watched, web_site
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for example in (EXAMPLES / "web").iterdir():
         if example.is_dir():
             shutil.copytree(example, folder / example.name)
-            install(folder / example.name, react=example.name == "react")
+            install(folder / example.name, *(REACT_PACKAGES if example.name == "react" else ()))
     return folder
 
 
