@@ -22,11 +22,18 @@ from tests.support.package_page import WATCH
 from tests.support.page_scripts import READ_BACK
 from tests.support.web_client import WEB, build_package, node, node_program
 
-#: in the page: the canvas of the page or of its element; null before there is one
+#: in the page: the canvas of the page or of its element; null before a worker draws on it, for a test that looked at it earlier
+#: would give it a context, and then no worker can have it
 CANVAS = """
+const transfer = HTMLCanvasElement.prototype.transferControlToOffscreen;
+const drawn = new WeakSet();
+HTMLCanvasElement.prototype.transferControlToOffscreen = function () {
+  drawn.add(this);
+  return transfer.call(this);
+};
 window.canvasOfPage = () => {
   const roots = [document, ...[...document.querySelectorAll("reactor-view")].map(({ shadowRoot }) => shadowRoot)];
-  return roots.map((root) => root.querySelector("canvas")).find((canvas) => canvas?.width) ?? null;
+  return roots.map((root) => root?.querySelector("canvas")).find((canvas) => drawn.has(canvas)) ?? null;
 };
 window.pixels = (canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 """
@@ -132,9 +139,11 @@ def watched(page: Page, address: str) -> Iterator[None]:
     page.on("console", lambda message: said.append(message.text) if message.type != "debug" else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(address)
-    yield
-    assert said == []
-    page.goto("about:blank")  # the model has one session, which the next one waits for
+    try:
+        yield
+        assert said == []
+    finally:
+        page.goto("about:blank")  # the model has one session, which the next one waits for
 
 
 def import_map(folder: Path) -> str:
