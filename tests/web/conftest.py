@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.conftest import FLAGS, chromium, troubles
 from tests.browser.conftest import page as browser_page
@@ -14,6 +14,8 @@ __all__ = ["browser", "browser_page", "troubles"]
 
 #: a page that a test fulfils counts as one of another network, and may then not open a WebSocket to this machine
 ALLOWED = "--disable-features=LocalNetworkAccessChecks"
+
+expect.set_options(timeout=90_000)  # as for everything else that a page waits for: a machine may be slow
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ def test_a_refused_camera_says_what_to_do(open_page) -> None:
 def test_a_recording_and_a_snapshot_are_kept_as_files(open_page) -> None:
     page = is_live(open_page())
     page.get_by_role("button", name="Record").click()
-    page.get_by_role("button", name="Stop 0:01").click()
+    page.get_by_role("button", name=re.compile(r"Stop \d:(?!00)")).click()  # after a second
     page.get_by_role("button", name="Snapshot").click()
     film, picture = page.locator(".takes video"), page.locator(".takes img")
     expect(film).to_have_count(1)
@@ -251,15 +251,16 @@ def test_a_server_that_is_away_is_tried_again(open_page) -> None:
     is_live(page)  # by the next try, which is at most 8 s away
 
 
-@pytest.mark.parametrize("size", [(390, 844), (844, 390), (320, 568)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_it_fits_a_phone(open_page, size: tuple[int, int]) -> None:
-    page = is_live(open_page(viewport={"width": size[0], "height": size[1]}))
-    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
-    page.get_by_label("Speed", exact=True).fill("3")
+def test_it_fits_a_phone(open_page) -> None:
+    page = is_live(open_page())
     page.wait_for_function(IS_RED)
-    picture = page.locator(".picture canvas").bounding_box()
-    assert picture is not None
-    assert 0 < picture["y"] + picture["height"] / 2 < size[1]  # it is seen beside the slider, which was scrolled to
+    for width, height in [(390, 844), (844, 390), (320, 568)]:
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.get_by_label("Speed", exact=True).fill("3")
+        picture = page.locator(".picture canvas").bounding_box()
+        assert picture is not None
+        assert 0 < picture["y"] + picture["height"] / 2 < height  # it is seen beside the slider, which was scrolled to
 
 
 def test_it_compiles_with_the_types_of_its_model(folder: Path) -> None:
