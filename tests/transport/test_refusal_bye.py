@@ -88,6 +88,20 @@ async def test_what_stays_http(autojump_clock, raw, status):
     assert [answer.status for answer in found] == [status]
 
 
+async def test_the_connection_ends_after_the_clients_close_frame(autojump_clock):
+    """A page in Firefox gets nothing of a WebSocket whose connection ends with its first bytes."""
+    async with serving() as stream:
+        await stream.send_all(opening(path="/ws?full=1&refusals=bye"))
+        assert await stream.receive_some(100_000)
+        with trio.move_on_after(0.9) as patience:
+            await stream.receive_some()
+        assert patience.cancelled_caught, "the connection is open"
+        await stream.send_all(frame(8, b""))
+        asked = trio.current_time()
+        assert await stream.receive_some() == b""
+        assert trio.current_time() == asked
+
+
 async def test_an_admitted_client_sees_no_difference(autojump_clock):
     site = TinySite(lambda messages: messages.send_text("hello"))
     async with serving(site) as stream:

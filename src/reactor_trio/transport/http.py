@@ -114,6 +114,7 @@ class _Connection:
         self._head_only = False
         self._cors: Mapping[str, str] = {}
         self._linger = _LINGER
+        self._awaits_close = False  # a WebSocket's close frame was sent
         #: the present request, if a refusal of it goes into its WebSocket
         self._refused_inside: tuple[Request, Handshake] | None = None
         self._counted = ExitStack()  # a refused WebSocket, until it is closed
@@ -134,7 +135,7 @@ class _Connection:
                         self._wire.push_back(self._h11.trailing_data[0])
                         return admitted
                     if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
-                        await self._wire.linger(self._linger)
+                        await self._wire.linger(self._linger, until_answered=self._awaits_close)
                         break
                     self._h11.start_next_cycle()
                     self._kept_alive = True
@@ -209,6 +210,7 @@ class _Connection:
         if self._refused_inside is not None and refusal.status >= 400:
             request, handshake = self._refused_inside
             if self._counted.enter_context(self._site.refused_socket(request)):
+                self._awaits_close = True
                 await self._wire.send_all(accepted_and_refused(handshake, refusal))
                 return
         await self._send(refusal, keep_alive=False)

@@ -2,7 +2,8 @@
 
 A browser shows a page neither the status nor the text of a refused WebSocket. A client that asks for it therefore gets its
 WebSocket, in it `reactor.bye` with both, and then a close frame. The server writes all of that at once and parses nothing
-that the client sends, so such a refusal costs what a refusal by HTTP costs.
+that the client sends, so such a refusal costs what a refusal by HTTP costs. It ends its side of the connection when the
+client's close frame has come: Firefox gives a page nothing of a WebSocket that ends together with its handshake.
 """
 
 from __future__ import annotations

@@ -175,15 +175,17 @@ class WireStream(trio.abc.Stream):
         """Wait until the stream below may take bytes."""
         await self._stream.wait_send_all_might_not_block()
 
-    async def linger(self, seconds: float) -> None:
+    async def linger(self, seconds: float, *, until_answered: bool = False) -> None:
         """Close in a way that lets the peer read all that was sent to it.
 
         The system resets a socket that is closed with unread input, and a reset destroys our last bytes on their way. So
         this method ends our side, discards input until the peer ends its side, for at most `seconds`, and then closes. When
-        cancelled it closes at once.
+        cancelled it closes at once. `until_answered` ends our side only after the peer has sent something.
         """
         try:
             with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+                if until_answered:
+                    await self.receive_some()
                 await self._end_side()
                 while await self.receive_some():
                     pass
