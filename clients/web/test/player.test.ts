@@ -5,7 +5,9 @@ import { parseCodecs } from "../page/requested-codecs.ts";
 import { decodableAudio, decodableVideo } from "../src/media/codecs.ts";
 import { DecoderFallback } from "../src/media/decoder-fallback.ts";
 import { Freezes } from "../src/media/freezes.ts";
+import { Player, type PlayerListener } from "../src/media/player.ts";
 import { PlayoutDelay } from "../src/media/playout-delay.ts";
+import type { TrackDescription } from "../src/wire/messages.ts";
 
 const near = (value: number, expected: number, by: number): void =>
   assert.ok(Math.abs(value - expected) <= by, `${value} is not ${expected} ± ${by}`);
@@ -170,4 +172,22 @@ test("the fallback leaves out codecs that the browser does not have", () => {
   assert.deepEqual(fallback.next("vp9", false), { software: true }); // another track's, which is to be told too
   assert.equal(fallback.count, 1);
   assert.deepEqual(fallback.next("vp9", true), { video: ["jpeg"] });
+});
+
+test("a frame that the worker's clock dropped before it came to the page was held for no time", () => {
+  const told: [name: string, ...rest: unknown[]][] = [];
+  const tell =
+    (name: string) =>
+    (...rest: unknown[]): void =>
+      void told.push([name, ...rest]);
+  const [shown, skipped, failed, dealt, keyframe, trouble] = ["shown", "skipped", "failed", "dealt", "keyframe", "trouble"].map(tell);
+  const listener = { shown, skipped, failed, dealt, keyframe, trouble } as PlayerListener;
+  const track = { index: 0, name: "main_video", kind: "video", direction: "out", codec: "none" } as unknown as TrackDescription;
+  const player = new Player({ draw() {} }, track, listener, { now: () => 999.9 });
+  player.show({ seq: 7, ptsUs: 0, flags: 1, command: null, payload: new Uint8Array(1) }, 1000, { at: 1000, audioTime: null });
+  player.close();
+  assert.deepEqual(
+    told.filter(([name]) => name === "dealt"),
+    [["dealt", 7, 0]],
+  );
 });

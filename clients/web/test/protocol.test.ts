@@ -172,6 +172,11 @@ class FakeSocket extends EventTarget {
     this.readyState = 3;
     this.dispatchEvent(Object.assign(new Event("close"), { code }));
   }
+  /** WebKit: a policy forbids the socket. */
+  forbid(): void {
+    this.readyState = 3;
+    this.dispatchEvent(new Event("error"));
+  }
 }
 
 const EVENTS: readonly (keyof SessionEvents)[] = [
@@ -195,6 +200,18 @@ function begin(options: Partial<SessionOptions> = {}): { session: Session; socke
   for (const type of EVENTS) session.addEventListener(type, ({ detail }) => told.push([type, detail]));
   return { session, socket: FakeSocket.last, told };
 }
+
+test("a socket that only fails is closed, and one that also closes is closed once, with its code", async () => {
+  const forbidden = begin();
+  forbidden.socket.forbid();
+  const failing = begin();
+  failing.socket.forbid();
+  failing.socket.end(1013);
+  await new Promise((resolve) => setTimeout(resolve));
+  const codes = ({ told }: { told: Told }) =>
+    told.filter(([name]) => name === "closed").map(([, closed]) => (closed as { code: number }).code);
+  assert.deepEqual([codes(forbidden), codes(failing)], [[1006], [1013]]);
+});
 
 test("the values of settings are those received, and those set since", async () => {
   const { session, socket } = begin();

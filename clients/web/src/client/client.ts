@@ -432,7 +432,7 @@ class ModelClient implements Untyped {
   async #loadMedia(): Promise<Media> {
     const [{ Media }, decodable] = await Promise.all([import("./media.ts"), this.#detect()]);
     const host: MediaHost = {
-      workers: this.#options.workers,
+      options: this.#options,
       sound: this.#sound,
       error: (code, message) => this.#fail(code, message),
       diagnose: (diagnostic) => this.#diagnose(diagnostic),

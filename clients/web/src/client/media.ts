@@ -25,7 +25,7 @@ import type {
 
 /** What `Media` needs of its client. */
 export interface MediaHost {
-  readonly workers: ConnectOptions["workers"];
+  readonly options: Pick<ConnectOptions, "video" | "workers">;
   readonly sound: SoundOutput;
   error(code: string, message: string): void;
   diagnose(diagnostic: Diagnostic): void;
@@ -94,6 +94,7 @@ export class Media {
 
   /** Draws a track on `canvas`, which nothing else draws on afterwards; at once if the worker has started, or cannot. */
   attach(canvas: HTMLCanvasElement, options: AttachOptions<string>): CanvasTaker | Promise<CanvasTaker> {
+    this.#checkWebCodecs();
     if (this.#settled) return this.#open(canvas, options);
     this.#startingWorker ??= this.#startWorker();
     return this.#startingWorker.then(() => this.#open(canvas, options));
@@ -109,6 +110,7 @@ export class Media {
 
   /** Puts the decoded frames of a track into `queue`, until that ends. */
   async giveFrames(track: string | undefined, queue: ItemQueue<Frame>): Promise<void> {
+    this.#checkWebCodecs();
     const [{ FrameTaker }, { openDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
     const trouble = (...cause: Parameters<Outputs["stepDown"]>): void => this.#outputs.stepDown(...cause);
     this.#give(new FrameTaker(track, queue, openDecoder, this.#outputs.software, trouble), queue);
@@ -136,7 +138,7 @@ export class Media {
   }
 
   async #startWorker(): Promise<void> {
-    const source = this.#host.workers?.pictures;
+    const source = this.#host.options.workers?.pictures;
     const started = await startWorker((message) => this.#host.error("pictures", message), source);
     this.#settled = true;
     if (!started && source !== false)
@@ -144,6 +146,13 @@ export class Media {
         code: "no_worker",
         message: "Pictures are decoded on the page: the worker could not be started. Give its address in workers.pictures.",
       });
+  }
+
+  /** Without WebCodecs the client asks for JPEG alone, unless the application chose the codecs. */
+  #checkWebCodecs(): void {
+    if (globalThis.VideoDecoder !== undefined || this.#host.options.video !== undefined) return;
+    const remedy = globalThis.isSecureContext ? "a newer browser has it" : "serve the page over https or from localhost";
+    this.#host.diagnose({ code: "no_webcodecs", message: `Pictures come as JPEG, because this page has no WebCodecs: ${remedy}.` });
   }
 
   #hostOfCanvases(): CanvasHost {
@@ -169,7 +178,7 @@ export class Media {
   // ---- inputs --------------------------------------------------------------------------------------------------------
 
   async publish(track: string, source: Source, options: VideoInputOptions & AudioInputOptions): Promise<Publication> {
-    return (await this.#loadInputs()).publish(track, source, options, this.#host.workers?.microphone);
+    return (await this.#loadInputs()).publish(track, source, options, this.#host.options.workers?.microphone);
   }
 
   async push(

@@ -123,7 +123,7 @@ class PageRenderer extends RemoteRenderer {
   #emit: Emit;
   #session = 0;
 
-  constructor(canvas: HTMLCanvasElement, emit: Emit) {
+  constructor(canvas: HTMLCanvasElement | OffscreenCanvas, emit: Emit) {
     super();
     this.#emit = emit;
     this.#loading = import("./on-page.ts").then(({ CanvasRenderer, callRenderer }) => {
@@ -156,9 +156,11 @@ class WorkerRenderer extends RemoteRenderer {
   #lastRequest = 0;
   #stop = new AbortController();
 
-  constructor(worker: Worker, canvas: HTMLCanvasElement, emit: Emit) {
+  /** Throws if the canvas cannot be handed over. */
+  constructor(worker: Worker, canvas: OffscreenCanvas, emit: Emit) {
     super();
     this.#worker = worker;
+    this.#post({ id: this.#id, canvas, origin: performance.timeOrigin }, [canvas]);
     worker.addEventListener(
       "message",
       ({ data: message }: MessageEvent<MessageFromWorker>) => {
@@ -174,8 +176,6 @@ class WorkerRenderer extends RemoteRenderer {
       },
       { signal: this.#stop.signal },
     );
-    const offscreen = canvas.transferControlToOffscreen();
-    this.#post({ id: this.#id, canvas: offscreen, origin: performance.timeOrigin }, [offscreen]);
   }
 
   snapshot(): Promise<Blob> {
@@ -209,10 +209,22 @@ function openSurface(canvas: HTMLCanvasElement): Surface {
   const emit: Emit = (session, ...event) => {
     if (session === surface.session) surface.picture?.onEvent(...event);
   };
-  const renderer = worker ? new WorkerRenderer(worker, canvas, emit) : new PageRenderer(canvas, emit);
+  const renderer = openRenderer(canvas, emit);
   const surface: Surface = { picture: null, session: 0, renderer };
   forgotten.register(canvas, renderer, canvas);
   return surface;
+}
+
+/** In the worker if possible. A canvas with a context stays on the page; in Firefox also one whose pictures are captured. */
+function openRenderer(canvas: HTMLCanvasElement, emit: Emit): Renderer {
+  if (worker === null) return new PageRenderer(canvas, emit);
+  let offscreen: OffscreenCanvas | null = null;
+  try {
+    offscreen = canvas.transferControlToOffscreen();
+    return new WorkerRenderer(worker, offscreen, emit);
+  } catch {
+    return new PageRenderer(offscreen ?? canvas, emit);
+  }
 }
 
 let sessions = 0;

@@ -390,7 +390,8 @@ export class Player {
     entry.processed = true;
     let last: Entry | undefined;
     while (this.#unprocessed[0]?.processed) last = this.#unprocessed.shift();
-    if (last !== undefined) this.#listener.dealt(last.seq, Math.round((this.#now() - last.arrived) * 1000));
+    // The clocks of page and worker are rounded each for itself, so a frame may seem to be dropped before it came.
+    if (last !== undefined) this.#listener.dealt(last.seq, Math.max(0, Math.round((this.#now() - last.arrived) * 1000)));
   }
 
   /** Requests a keyframe now, or when `KEYFRAME_FLOOR` has passed since the last request, if it is still needed then. */

@@ -284,6 +284,12 @@ export class Session extends TypedEvents<SessionEvents> {
       "close",
       mine(({ code }: CloseEvent) => this.#closed(code)),
     );
+    // `close` follows `error` at once. But WebKit sends no `close` for a socket that a policy or its port forbids.
+    socket.addEventListener("error", () =>
+      setTimeout(() => {
+        if (socket === this.#socket && !this.#over) this.#closed(1006);
+      }),
+    );
   }
 
   /** Whether the session has a link; while it has none, commands wait. */
