@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page, Route
 
@@ -60,3 +61,8 @@ def package_page(page: Page, address: str, folder: Path) -> Page:
     page.add_init_script(WATCH)
     page.goto(f"{address}package/")
     return page
+
+
+def ask(page: Page, script: str) -> Any:
+    """The JSON value that `script`, the body of an async function, returns in the page."""
+    return page.evaluate(f"async () => {{ {script} }}")

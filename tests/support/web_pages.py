@@ -22,8 +22,8 @@ from tests.support.package_page import WATCH
 from tests.support.page_scripts import READ_BACK
 from tests.support.web_client import WEB, build_package, node, node_program
 
-#: in the page: the canvas of the page or of its element; null before a worker draws on it, for a test that looked at it earlier
-#: would give it a context, and then no worker can have it
+#: In the page: the canvas of the page or of its element; null before a worker draws on it. A test that looked at it earlier
+#: would give it a context, and then no worker can have it.
 CANVAS = """
 const transfer = HTMLCanvasElement.prototype.transferControlToOffscreen;
 const drawn = new WeakSet();
@@ -113,8 +113,13 @@ def dev_server(command: Sequence[str | Path], folder: Path) -> Iterator[str]:
             else:
                 pytest.fail("the web server did not start:\n" + "".join(said))
             # Read on, or the server waits when the pipe is full.
-            threading.Thread(target=said.extend, args=(server.stdout,)).start()
-            yield found[1]
+            reader = threading.Thread(target=said.extend, args=(server.stdout,))
+            reader.start()
+            try:
+                yield found[1]
+            finally:
+                server.terminate()
+                reader.join()
         finally:
             server.terminate()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.package_page import package_page
+from tests.support.package_page import ask, package_page
 from tests.support.web_client import bundle
-from tests.web.test_react import WORKERS, address, ask
+from tests.web.test_react import WORKERS, address
 
 __all__ = ["address"]
 

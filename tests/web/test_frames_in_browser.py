@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
+from tests.support.package_page import ask
+from tests.support.painter_page import PAGE
 from tests.support.real_server import real_server
-from tests.web.test_client_in_browser import READ, answer_with, ask, package
-
-__all__ = ["package"]
 
 MODEL = '''
 import numpy as np
@@ -74,7 +72,7 @@ const channel = new BroadcastChannel("counted");
 channel.onmessage = () => channel.postMessage({ drawn, open: open.size, most });
 """
 TAKE = """
-  const source = COUNT + WORKER + `\\nimport("${location.origin}/package/decoder-worker.js");`;
+  const source = COUNT + WORKER + `\\nimport("${location.origin}/decoder-worker.js");`;
   const worker = () => new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })), { type: "module" });
   await begin({ workers: { pictures: worker } });
   const made = ({ seq, pts, command, step, meta }) => [seq, pts, command, step, JSON.stringify(meta)].join();
@@ -124,20 +122,18 @@ TAKE = """
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     project = tmp_path_factory.mktemp("painter")
     (project / "painter.py").write_text(MODEL)
     (project / "reactor.yaml").write_text("model: painter:Painter\n")
-    with real_server(project) as address:
+    with real_server(project, "--origin", site) as address:
         yield address
 
 
 @pytest.mark.parametrize("frames", [300, pytest.param(10_000, marks=pytest.mark.soak)])
-def test_each_picture_says_what_made_it_and_none_stays_open(page: Page, package: Path, address: str, frames: int) -> None:
-    answer_with(page, package)
-    page.add_init_script(COUNT)
-    page.goto(address + "package/empty.html")
-    page.evaluate(READ)
+def test_each_picture_says_what_made_it_and_none_stays_open(page: Page, site: str, address: str, frames: int) -> None:
+    page.add_init_script(f"{COUNT} {PAGE} window.painter = {address!r};")
+    page.goto(site)
     told = ask(page, f"const [COUNT, FRAMES] = [{COUNT!r}, {frames}]; const WORKER = {WORKER!r};" + TAKE)
     ask(page, "await client.close();")
     assert told["faults"] == []

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page
 
-from tests.support.package_page import package_page
+from tests.support.package_page import ask, package_page
 from tests.support.real_server import real_server
 from tests.support.web_client import WEB, bundle
 
@@ -99,10 +98,6 @@ def package(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def place(page: Page, package: Path, address: str) -> Iterator[Page]:
     yield package_page(page, address, package)
     ask(page, "window.app?.unmount(); await Promise.all(sockets.map(({ closed }) => closed));")
-
-
-def ask(page: Page, script: str) -> Any:
-    return page.evaluate(f"async () => {{ {script} }}")
 
 
 BEGIN = 'window.app = mount(); await until(() => seen.presented.length > 2 && seen.client.state.status === "live");'

@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
 from tests.support import adder
 from tests.support.cut_link import CutPoint, cut_link, port_of
+from tests.support.package_page import ask
+from tests.support.painter_page import PAGE
 from tests.support.real_server import real_server
-from tests.web.test_client_in_browser import READ, answer_with, ask, package
-
-__all__ = ["package"]
 
 CUTS = 50
 #: a session that is not left keeps its one place for as long as this whole file takes
@@ -28,19 +26,18 @@ runtime:
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def port(site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("adder")
     shutil.copy(adder.__file__, folder)
     (folder / "reactor.yaml").write_text(MANIFEST)
-    with real_server(folder) as url:
+    with real_server(folder, "--origin", site) as url:
         yield port_of(url)
 
 
-def show_empty(page: Page, package: Path, port: int) -> None:
-    """A page of the server's own origin, whose files come from the test: only its WebSockets reach the server."""
-    answer_with(page, package)
-    page.add_init_script(READ)
-    page.goto(f"http://127.0.0.1:{port}/package/empty.html")
+def show_empty(page: Page, site: str, port: int) -> None:
+    """An empty page that has the package, of another origin that the server lets in."""
+    page.add_init_script(f"{PAGE} window.painter = 'http://127.0.0.1:{port}/';")
+    page.goto(site)
 
 
 # ---- a link that is cut ------------------------------------------------------------------------------------------------
@@ -89,9 +86,9 @@ END_ADDING = """
 """
 
 
-def check_cuts(page: Page, package: Path, port: int, troubles: list[str], seed: int) -> None:
+def check_cuts(page: Page, site: str, port: int, troubles: list[str], seed: int) -> None:
     with cut_link(port, cut_points(seed)) as link:
-        show_empty(page, package, link.port)
+        show_empty(page, site, link.port)
         ask(page, BEGIN_ADDING)
         while not link.spent.wait(0.05):
             page.evaluate("0")  # so that the browser's requests are answered meanwhile
@@ -110,23 +107,23 @@ def check_cuts(page: Page, package: Path, port: int, troubles: list[str], seed: 
 
 
 def test_a_link_that_is_cut_50_times_loses_nothing_and_doubles_nothing(
-    page: Page, package: Path, port: int, troubles: list[str]
+    page: Page, site: str, port: int, troubles: list[str]
 ) -> None:
-    check_cuts(page, package, port, troubles, seed=18)
+    check_cuts(page, site, port, troubles, seed=18)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
-def test_links_that_are_cut_50_times(page: Page, package: Path, port: int, troubles: list[str], seed: int) -> None:
-    check_cuts(page, package, port, troubles, seed)
+def test_links_that_are_cut_50_times(page: Page, site: str, port: int, troubles: list[str], seed: int) -> None:
+    check_cuts(page, site, port, troubles, seed)
 
 
 # ---- a page that is loaded anew, or left --------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def place(page: Page, package: Path, port: int) -> Iterator[Page]:
-    show_empty(page, package, port)
+def place(page: Page, site: str, port: int) -> Iterator[Page]:
+    show_empty(page, site, port)
     yield page
     page.evaluate("client.close()")
     assert page.evaluate("errors") == []
