@@ -17,7 +17,7 @@ export function Stage({ say, add }: Props) {
   const now = useNow(recording !== null);
   const there = "session" in useReactorState();
   useEffect(() => {
-    if (!there) void recording?.stop().catch(() => {}); // the call that began it says why
+    if (!there) void recording?.stop(); // the call that began it keeps the file, or says why there is none
   }, [there, recording]);
 
   const keep = async (file: Promise<Blob>) => {
@@ -28,7 +28,7 @@ export function Stage({ say, add }: Props) {
     }
   };
   const record = async () => {
-    if (recording !== null) return void recording.stop().catch(() => {}); // the call that began it says why
+    if (recording !== null) return void recording.stop();
     if (view.current === null) return;
     const begun = view.current.record({ onTrouble: say });
     setRecording(begun);
