@@ -7,15 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
 from tests.support.fake_page_server import FakeServer, fake_server
 from tests.support.page_scripts import READ_BACK
 
 CHROMIUM = "/usr/bin/chromium"
+#: The last of such flags counts, so Playwright's own are repeated here.
+WITHOUT = [
+    "DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay", "MediaRouter",
+    "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch", "ThirdPartyStoragePartitioning",
+    # For each context these start a process of their own, which takes as long as the page under test.
+    "SpareRendererForSitePerProcess", "WebUIOmniboxAimPopup", "WebUIOmniboxPopup",
+]  # fmt: skip
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a camera and a microphone, both allowed
+    f"--disable-features={','.join(WITHOUT)}",
     "--host-resolver-rules=MAP lan.test 127.0.0.1",  # a name that is not localhost: no secure context
 ]  # fmt: skip
 
@@ -28,13 +37,19 @@ def chromium() -> str:
     return path
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, one for all tests of a module."""
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    """Playwright, as long as the tests of a folder run. Its asyncio loop would be in the way of tests in other folders."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Debian's Chromium, one for all tests of a folder: each test has a context of its own."""
+    browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
+
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 from tests.support.page_scripts import NO_WORKER
 
@@ -807,12 +808,14 @@ def test_the_page_reconnects_at_growing_intervals_and_counts_them_down(server: F
 
 
 def test_a_new_session_starts_from_the_defaults(server: FakeServer, page: Page) -> None:
+    page.clock.install()
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS)
     peer.frame(0, picture(200, 0, 0))
     wait_for_colour(page, (200, 0, 0))
     page.get_by_label("Brightness", exact=True).fill("0.2")
     peer.ack(peer.next())
+    stop_clock(page)  # the page would try again by itself
     peer.socket.close(1001)
     expect(page.locator("#overlay-text")).to_contain_text("The connection was lost.")
     page.get_by_role("button", name="Reconnect now").click()

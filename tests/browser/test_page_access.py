@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+
 from tests.support.real_server import ENVIRONMENT, REACTOR, real_server
 
 TOKEN = "t&en-of-16-letters"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import simplejpeg
 from playwright.sync_api import Locator, Page, expect
+
 from tests.support.fake_page_server import FakeServer, Peer, Pushed, picture, video
 
 # Records every stream that the page gets, and can delay the user's permission.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
+
 from tests.support import adder
 from tests.support.cut_link import CutLink, cut_link, port_of
 from tests.support.real_server import real_server

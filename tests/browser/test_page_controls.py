@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 
 av = pytest.importorskip("av", reason="what the browser saved is read with PyAV: reactor-trio[video]")

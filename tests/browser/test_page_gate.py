@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
+
 from tests.support.cut_link import cut_link, port_of
 from tests.support.real_server import real_server
 from tests.support.stand_in_gate import KEY, Place, StandInGate, gate_in_a_thread

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+
 from tests.support.page_scripts import READ_BACK
 from tests.support.real_server import ENVIRONMENT, REACTOR, real_server
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import simplejpeg
 from playwright.sync_api import Locator, Page, expect
+
 from tests.support.real_server import real_server
 
 GARDEN = Path(__file__).parents[2] / "examples" / "neural_ca"

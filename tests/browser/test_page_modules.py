@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.support.web_client import WEB, node
 
 FILES = sorted(path.name for path in (WEB / "test").glob("*.test.ts"))

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import simplejpeg
 from playwright.sync_api import Page, expect
-from test_page import open_page, wait_for_colour
+
+from tests.browser.test_page import open_page, wait_for_colour
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 from tests.support.page_scripts import NO_WORKER
 from tests.support.page_streams import COLOURS, Stream, describe, test_picture

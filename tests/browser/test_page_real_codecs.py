@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+
 from tests.support.page_scripts import NO_WORKER, READ_BACK
 from tests.support.page_streams import COLOURS
 from tests.support.real_server import real_server

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Download, Page, expect
+
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 from tests.support.page_scripts import NO_WORKER
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
+
 from tests.support.fake_page_server import FakeServer, Peer, command
 from tests.support.real_server import real_server
 

@@ -45,6 +45,7 @@ class Got(ModelMessage):
 class Mixer(ReactorPipeline):
     state: Settings
     input: Devices
+    fps = 100  # a test counts 100 pictures
 
     def load(self, config):
         self.total = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import subprocess
@@ -32,19 +33,29 @@ def node(*arguments: str | Path, cwd: Path = WEB) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def node_packages() -> Path:
+    """The packages that the web client is built and tested with."""
+    packages = WEB / "node_modules"
+    if not (packages / ".package-lock.json").exists():
+        pytest.fail("this test needs the packages of clients/web, which are not installed: run scripts/web test")
+    return packages
+
+
 @functools.cache
 def build_package() -> None:
-    """Write the npm package to clients/web/dist, once in a test run."""
-    node("package.mjs")
+    """Write the npm package to clients/web/dist, unless it is newer than its sources: `scripts/web check` writes it too."""
+    sources = [WEB / "src", *(WEB / "src").rglob("*"), *WEB.glob("*.json"), WEB / "package.mjs"]
+    with (node_packages() / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # processes of a test run share the folder
+        built = WEB / "dist" / "LICENSE"  # written last
+        if not built.exists() or built.stat().st_mtime <= max(source.stat().st_mtime for source in sources):
+            node("package.mjs")
 
 
 def bundle(folder: Path, *modules: str, options: Sequence[str] = ()) -> None:
     """Put modules of clients/web into a folder, each as one file that a browser can import."""
-    esbuild = WEB / "node_modules" / "esbuild" / "bin" / "esbuild"
-    if not esbuild.exists():
-        pytest.fail("this test needs the packages of clients/web, which are not installed: run scripts/web test")
     node(
-        esbuild,
+        node_packages() / "esbuild" / "bin" / "esbuild",
         *modules,
         "--bundle",
         "--format=esm",

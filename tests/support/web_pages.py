@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Playwright
 
 from tests.browser.conftest import FLAGS, chromium
 from tests.support.package_page import WATCH
@@ -125,16 +125,15 @@ def dev_server(command: Sequence[str | Path], folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def page_at_8080(model: str) -> Iterator[Page]:
+def page_at_8080(playwright: Playwright, model: str) -> Iterator[Page]:
     """A page whose browser finds the model at http://localhost:8080, wherever it is."""
     rule = f"--host-resolver-rules=MAP localhost:8080 127.0.0.1:{urlsplit(model).port}"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS[:-1], rule])
-        page = browser.new_page()
-        page.set_default_timeout(90_000)
-        page.add_init_script(WATCH + READ_BACK + CANVAS)
-        yield page
-        browser.close()
+    browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS[:-1], rule])
+    page = browser.new_page()
+    page.set_default_timeout(90_000)
+    page.add_init_script(WATCH + READ_BACK + CANVAS)
+    yield page
+    browser.close()
 
 
 @contextmanager

@@ -13,22 +13,23 @@ from functools import partial
 from typing import NoReturn
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect
 
-from tests.browser.conftest import FLAGS, chromium, troubles
+from tests.browser.conftest import FLAGS, WITHOUT, chromium, playwright, troubles
 from tests.browser.conftest import page as browser_page
+from tests.support import painter as painter_model
 from tests.support.bidi import Firefox, run_firefox
 from tests.support.browser_page import BrowserPage, chromium_page
-from tests.support.painter_page import MODEL, PAGE
+from tests.support.painter_page import PAGE
 from tests.support.real_server import real_server
 from tests.support.web_client import bundle
 from tests.support.web_pages import web_site
 from tests.support.webdriver import WebKit, run_webkit
 
-__all__ = ["browser_page", "troubles"]
+__all__ = ["browser_page", "playwright", "troubles"]
 
 #: a page that a test fulfils counts as one of another network, and may then not open a WebSocket to this machine
-ALLOWED = "--disable-features=LocalNetworkAccessChecks"
+ALLOWED = f"--disable-features={','.join([*WITHOUT, 'LocalNetworkAccessChecks'])}"
 TOKEN = "a-token-of-sixteen-characters"
 #: what the last lines of the run say of each browser
 ENGINES = pytest.StashKey[dict[str, list[str]]]()
@@ -57,13 +58,12 @@ def absent(config: pytest.Config, name: str, remedy: str) -> NoReturn:
 expect.set_options(timeout=90_000)  # as for everything else that a page waits for: a machine may be slow
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, one for all tests of a module."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, ALLOWED])
-        yield browser
-        browser.close()
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Debian's Chromium, one for all tests of a folder: each test has a context of its own."""
+    browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, ALLOWED])
+    yield browser
+    browser.close()
 
 
 @pytest.fixture
@@ -131,19 +131,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def painter(site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of the painter."""
+    """The address of a server of the painter; each test ends its session."""
     project = tmp_path_factory.mktemp("painter")
-    (project / "painter.py").write_text(MODEL)
-    (project / "reactor.yaml").write_text("model: painter:Painter\n")
+    shutil.copy(painter_model.__file__, project)
+    (project / "reactor.yaml").write_text("name: painter\nmodel: painter:Painter\n")
     with real_server(project, "--origin", site) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def address(painter: str) -> str:
+    """The same server, for tests whose pages are of its own origin."""
+    return painter
 
 
 @pytest.fixture(scope="session")
 def guarded(site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of the painter that wants `TOKEN`, and keeps the session of a lost client."""
     project = tmp_path_factory.mktemp("guarded")
-    (project / "painter.py").write_text(MODEL)
+    shutil.copy(painter_model.__file__, project)
     (project / "reactor.yaml").write_text(
         f"model: painter:Painter\nruntime: {{resume_window: 20, auth: {{token: {TOKEN}}}}}\n"
     )

@@ -10,9 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.support.package_page import ask, package_page
 from tests.support.web_client import bundle
-from tests.web.test_react import WORKERS, address
-
-__all__ = ["address"]
+from tests.web.test_react import WORKERS
 
 HTML = """<!doctype html><link rel=icon href=data:,><script type=module src=element.js></script><script>
   window.seen = { state: [], presented: [], message: [] };

@@ -9,76 +9,9 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.support.package_page import ask, package_page
-from tests.support.real_server import real_server
 from tests.support.web_client import WEB, bundle
 
-MODEL = """
-import numpy as np
-from reactor_trio import *
-
-
-class Pictures(Output):
-    main_video: Video
-    depth: Video
-    speech: Audio
-
-
-class State(InputState):
-    brightness: float = InputField(default=1.0, ge=0.0, le=1.0)
-
-
-class Camera(Input):
-    camera: Video
-    microphone: Audio
-
-
-class Progress(ModelMessage):
-    step: int
-
-
-class Painter(ReactorPipeline):
-    state: State
-    input: Camera
-    output: Pictures
-    fps = 30
-
-    async def inference(self):
-        self.level = -1.0
-        picture = np.zeros((48, 64, 3), np.uint8)
-        while True:
-            for frame in self.input.camera.try_read() or ():
-                self.level = float(frame.data.mean())
-            picture[:] = round(self.state.brightness * 255)
-            yield Pictures(main_video=picture, depth=picture, speech=np.zeros((1, 1600), np.int16))
-
-    @event
-    def look(self) -> float:
-        return self.level
-
-    @event
-    async def key_w(self) -> None:
-        await self.send(Progress(step=1))
-
-    @event
-    async def pointer_down(self, x: float, y: float) -> None:
-        await self.send(Progress(step=round(x * 10)))
-
-    @event
-    async def size(self, file: UploadedFile) -> int:
-        await self.send(Progress(step=7))
-        return len(file.data)
-"""
-
 WORKERS = ["src/worker/decoder-worker.ts", "src/worker/audio-player-worklet.ts", "src/worker/microphone-worklet.ts"]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    project = tmp_path_factory.mktemp("painter")
-    (project / "painter.py").write_text(MODEL)
-    (project / "reactor.yaml").write_text("name: painter\nmodel: painter:Painter\n")
-    with real_server(project) as address:
-        yield address
 
 
 @pytest.fixture(scope="module", params=["19", "18"])
@@ -306,7 +239,12 @@ CYCLE = """
 """
 
 
-def test_200_mounts_leave_nothing_behind(place: Page) -> None:
+@pytest.mark.parametrize(
+    ("package", "mounts"),
+    [("19", 200), ("18", 40), pytest.param("18", 200, marks=pytest.mark.soak)],  # 200 take 12 s, and the client is the same
+    indirect=["package"],
+)
+def test_many_mounts_leave_nothing_behind(place: Page, mounts: int) -> None:
     devtools = place.context.new_cdp_session(place)
 
     def alive(cycles: int) -> dict[str, int]:
@@ -327,4 +265,4 @@ def test_200_mounts_leave_nothing_behind(place: Page) -> None:
         return int(devtools.send("Runtime.callFunctionOn", given)["result"]["value"])
 
     before = alive(5)
-    assert alive(200) == before
+    assert alive(mounts) == before

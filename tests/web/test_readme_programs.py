@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Playwright, expect
 
 from tests.support.real_server import ENVIRONMENT, REACTOR, real_server
 from tests.support.web_client import WEB, bundle, node, node_program
@@ -112,8 +112,8 @@ def model(project: Path, site: str, dev: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def port_8080(model: str) -> Iterator[Page]:
-    with page_at_8080(model) as page:
+def port_8080(model: str, playwright: Playwright) -> Iterator[Page]:
+    with page_at_8080(playwright, model) as page:
         yield page
 
 
@@ -225,7 +225,9 @@ NEXT = {
 
 @pytest.mark.soak
 @pytest.mark.parametrize("command", ["start", "dev"])
-def test_next_shows_30_pictures_of_a_page_that_the_server_rendered(command: str, next_app: Path, project: Path) -> None:
+def test_next_shows_30_pictures_of_a_page_that_the_server_rendered(
+    command: str, next_app: Path, project: Path, playwright: Playwright
+) -> None:
     next_program = next_app / "node_modules" / "next" / "dist" / "bin" / "next"
     if command == "start":
         node(next_program, "build", cwd=next_app)
@@ -235,7 +237,7 @@ def test_next_shows_30_pictures_of_a_page_that_the_server_rendered(command: str,
         assert ">connecting<" in page.replace(" ", "")
         with (
             real_server(project, "--origin", address, "--set", "width=64", "--set", "height=48") as url,
-            page_at_8080(url) as browser,
+            page_at_8080(playwright, url) as browser,
             watched(browser, address),
         ):
             browser.wait_for_function(HAS_SHOWN, arg=30)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Playwright, expect
 
 from tests.support.real_server import ENVIRONMENT, REACTOR, real_server
 from tests.support.web_client import node_program
@@ -43,8 +43,8 @@ def model(site: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def port_8080(model: str) -> Iterator[Page]:
-    with page_at_8080(model) as page:
+def port_8080(model: str, playwright: Playwright) -> Iterator[Page]:
+    with page_at_8080(playwright, model) as page:
         yield page
 
 

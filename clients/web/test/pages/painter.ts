@@ -1,4 +1,4 @@
-// What `reactor types` writes for the model of tests/web/test_react.py.
+// The types of the model in tests/support/painter.py, as far as the page uses it.
 import type { ModelRef } from "../../src/index.ts";
 
 export interface Painter {
