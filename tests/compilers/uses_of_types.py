@@ -61,7 +61,7 @@ async def wrong(client: PainterClient) -> None:
     await client.command("grow", tree={"name": "a", "children": [{"name": "b"}]})  # type: ignore
     _ = (await client.command("stop")).real  # type: ignore
     _ = (await client.command("draw", path=[])).real  # type: ignore
-    client.frames("depth")  # type: ignore
+    client.frames("sky")  # type: ignore
     client.frames("camera")  # type: ignore
     await client.push_video("main_video", [])  # type: ignore
     await client.push_audio("camera", [])  # type: ignore

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.web_client import WEB, build_package, node_packages, node_program
+
 ROOT = Path(__file__).parents[2]
-DECLARATIONS = ROOT / "tests" / "typegen" / "reactor-trio.d.ts"
-TSC = ROOT / "clients" / "web" / "node_modules" / ".bin" / "tsc"
 #: as strict as a program may be
 OPTIONS = {
     "strict": True, "noEmit": True, "target": "es2022", "module": "nodenext", "lib": ["es2024", "dom"], "types": [],
@@ -36,16 +36,18 @@ def environment() -> dict[str, str]:
 
 
 def tsc_errors(folder: Path, files: dict[str, str], **options: object) -> dict[str, dict[int, str]]:
-    """Compile the files, by name, with the package's declarations. Return each error by file and line."""
-    if not TSC.exists():
-        pytest.fail("this test needs TypeScript in clients/web/node_modules: run scripts/web build, or scripts/test --all")
+    """Compile the files, by name, in a program that has the npm package. Return each error by file and line."""
+    build_package()
+    (folder / "node_modules").mkdir(exist_ok=True)
+    if not (package := folder / "node_modules" / "reactor-trio").exists():
+        package.symlink_to(WEB)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    shutil.copy(DECLARATIONS, folder)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS | options, "include": ["*.ts"]}))
+    tsc = node_packages() / "typescript" / "bin" / "tsc"
     done = subprocess.run(
-        [TSC, "-p", folder, "--pretty", "false"], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+        [node_program(), tsc, "-p", folder, "--pretty", "false"], cwd=folder, capture_output=True, text=True, check=False
     )
     found: dict[str, dict[int, str]] = defaultdict(dict)
     for line in done.stdout.splitlines():

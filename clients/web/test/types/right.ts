@@ -1,10 +1,22 @@
 // Calls that must compile, with the types of a model and without them.
-import type { Client, ClientState, Message, ReactorError, SessionInfo, Setting, UploadRef, View } from "reactor-trio";
+import type {
+  Args,
+  Client,
+  ClientState,
+  Message,
+  ReactorError,
+  Reply,
+  SessionInfo,
+  Setting,
+  SettingValue,
+  UploadRef,
+  View,
+} from "reactor-trio";
 import { CommandError, ConnectionRefused, connect, SessionEnded, tabMemory } from "reactor-trio";
 import { readCommands } from "reactor-trio/controls";
 import { scriptedServer } from "reactor-trio/testing";
 import { type Session, connect as wireConnect } from "reactor-trio/wire";
-import { type Mood, type Painter, type Point2, painter } from "./painter.ts";
+import { type Mood, type Painter, type Point, type Point2, painter } from "./painter.ts";
 
 declare const canvas: HTMLCanvasElement;
 declare const track: MediaStreamTrack;
@@ -19,11 +31,15 @@ export async function typed(): Promise<void> {
   const applied = await client.command("set_brightness", { brightness: 0.5 });
   same<typeof applied.reply, null>();
   same<typeof applied.step, number>();
+  await client.command("set_mood", { mood: "calm" });
   await client.command("set_mood", { mood: null });
   await client.command("reset");
   await client.command("reset", {});
   await client.command("reset", { hard: true }, { signal: AbortSignal.timeout(1000) });
+  await client.command("reset", undefined, { signal: AbortSignal.timeout(1000) });
   await client.command("stop");
+  await client.command("stop", {});
+  await client.command("grow", { tree: { name: "a", children: [{ name: "b", children: [] }] } });
   const { reply } = await client.command("draw", { path: [{ x: 1 }, { x: 1, y: 2 }], pen: [1, "b"] });
   same<typeof reply, [Point2, number]>();
 
@@ -31,6 +47,7 @@ export async function typed(): Promise<void> {
   same<(typeof file)["upload_id"], string>();
   const size = await client.command("size", { file });
   same<typeof size.reply, number>();
+  await client.command("size", { file: { upload_id: "u" } });
 
   const brightness = client.setting("brightness");
   same<typeof brightness, Setting<number>>();
@@ -38,6 +55,7 @@ export async function typed(): Promise<void> {
   await brightness.set(1);
   const mood = client.setting("mood");
   same<typeof mood.value, Mood | null | undefined>();
+  await mood.set("wild");
   const stop: () => void = mood.subscribe(() => mood.error?.path);
   stop();
 
@@ -84,6 +102,13 @@ export async function typed(): Promise<void> {
   await client.close();
   await client[Symbol.asyncDispose]();
 }
+
+same<Reply<Painter, "set_brightness">, null>();
+same<Reply<Painter, "draw">[1], number>();
+same<Args<Painter, "draw">["path"], Point[]>();
+same<SettingValue<Painter, "brightness">, number>();
+same<SettingValue<Painter, "mood">, Mood | null>();
+same<Message<Painter>["type"], "progress" | "finished">();
 
 export async function untyped(): Promise<void> {
   const client: Client = connect(new URL("wss://host/ws"), { model: "painter", memory: tabMemory("here"), newSession: "after-loss" });
