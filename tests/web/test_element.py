@@ -103,15 +103,17 @@ def test_an_element_that_is_removed_while_it_connects_leaves_without_a_word_on_t
 def test_a_client_of_ones_own_is_shown_and_left_alone(place: Page) -> None:
     told = ask(place, SHOW + """
       const { client } = element();
+      let silenced = 0;
+      client.sound.stop = async () => { silenced += 1; };
       const other = Object.assign(document.createElement("reactor-view"), { client });
       other.setAttribute("track", "depth");
       document.body.append(other);
       await until(() => other.view.width === 64);
       other.remove();
       await new Promise((resolve) => setTimeout(resolve, 10));
-      return { sockets: sockets.length, status: client.state.status };
+      return { sockets: sockets.length, status: client.state.status, silenced };
     """)  # fmt: skip
-    assert told == {"sockets": 1, "status": "live"}
+    assert told == {"sockets": 1, "status": "live", "silenced": 0}
 
 
 def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> None:
@@ -136,6 +138,10 @@ def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> No
       click();
       await element().client.command("look");
       const keyboard = steps().includes(7);
+      const form = document.body.appendChild(document.createElement("section")).attachShadow({ mode: "open" });
+      const field = form.appendChild(document.createElement("input"));
+      const press = { key: "w", code: "KeyW", bubbles: true, composed: true, cancelable: true };
+      const stays = field.dispatchEvent(new KeyboardEvent("keydown", press));
       element().setAttribute("controls", "");
       await until(() => element().view.width === 64);
       await until(() => { click(); return steps().includes(7); });
@@ -145,9 +151,9 @@ def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> No
       key();
       click();
       await element().client.command("look");
-      return { without, keyboard, after: steps().length - heard };
+      return { without, keyboard, stays, after: steps().length - heard };
     """)  # fmt: skip
-    assert told == {"without": [], "keyboard": False, "after": 0}
+    assert told == {"without": [], "keyboard": False, "stays": True, "after": 0}
 
 
 def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
@@ -197,6 +203,14 @@ def test_sound_waits_for_a_gesture_and_muted_stops_it(place: Page) -> None:
     place.mouse.click(5, 5)
     ask(place, """
       await until(() => states.includes("starting") || states.includes("on"));
+      const { sound } = element().client;
       element().setAttribute("muted", "");
-      await until(() => element().client.sound.state === "off");
+      await until(() => sound.state === "off");
+      element().removeAttribute("muted");
+      await until(() => sound.state !== "off");
+      await sound.stop();  // by a button of the page, say
+      window.started = 0;
+      sound.start = async () => { started += 1; };
+      dispatchEvent(new KeyboardEvent("keydown", { key: "a" }));
     """)  # fmt: skip
+    assert place.evaluate("started") == 0, "a later gesture turns the sound on again"

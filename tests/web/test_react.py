@@ -75,6 +75,17 @@ def test_a_provider_that_takes_anothers_place_keeps_its_session(place: Page) -> 
     assert told == {"sockets": 1, "sessions": 1, "live": "live"}
 
 
+def test_two_providers_of_a_server_keep_a_session_each(place: Page) -> None:
+    """StrictMode unmounts both before it mounts one again."""
+    open_sockets = ask(place, """
+      window.app = mount({ another: true });
+      await until(() => sockets.length === 2);
+      await new Promise((resolve) => setTimeout(resolve));
+      return sockets.filter(({ socket }) => socket.readyState <= WebSocket.OPEN).length;
+    """)  # fmt: skip
+    assert open_sockets == 2
+
+
 def test_another_address_or_role_begins_another_session_and_closes_the_old_one(place: Page) -> None:
     told = ask(place, BEGIN + """
       app.render({ url: location.origin + "/ws".replace("ws", "") });  // the same address in other words is another one

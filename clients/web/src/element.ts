@@ -37,6 +37,10 @@ interface Shown {
   canvas: HTMLCanvasElement;
   view: View;
   unbind: () => void;
+  /** Whether the element has started the client's sound. */
+  sounding: boolean;
+  /** Aborted when the sound need not wait for a gesture any more. */
+  gesture: AbortController;
 }
 
 // Importing this module defines nothing where there is no document.
@@ -102,7 +106,7 @@ export class ReactorView extends Base {
     const client = this.#given ?? this.#connect();
     const stop = new AbortController();
     const options = { signal: stop.signal };
-    this.#shown = { client, source, stop, ...this.#open(client) };
+    this.#shown = { client, source, stop, ...this.#open(client), sounding: false, gesture: new AbortController() };
     client.on("state", (state) => this.#tell(state), options);
     client.on("message", (message) => this.dispatchEvent(new CustomEvent("message", { detail: message })), options);
     this.#cover(client.state);
@@ -153,6 +157,7 @@ export class ReactorView extends Base {
   #leave(shown: Shown): void {
     this.#shown = null;
     shown.stop.abort();
+    silence(shown);
     close(shown);
     if (shown.source !== null) void shown.client.close();
   }
@@ -167,15 +172,31 @@ export class ReactorView extends Base {
     this.#veil.hidden = state.status === "live";
   }
 
-  /** Plays or stops the sound, as the attributes say. */
+  /** Plays the sound, or stops what it has started, as the attributes say. */
   #play(): void {
-    if (this.#shown === null) return;
-    const { client, stop } = this.#shown;
-    if (!this.hasAttribute("sound") || this.hasAttribute("muted")) void client.sound.stop();
-    else if (navigator.userActivation?.hasBeenActive !== false)
-      void client.sound.start().catch(() => {}); // the client's event `error` says why
-    else for (const gesture of GESTURES) addEventListener(gesture, () => this.#play(), { once: true, signal: stop.signal });
+    const shown = this.#shown;
+    if (shown === null) return;
+    const wanted = this.hasAttribute("sound") && !this.hasAttribute("muted");
+    if (!wanted) silence(shown);
+    if (!wanted || shown.sounding) return;
+    if (navigator.userActivation?.hasBeenActive === false) {
+      shown.gesture.abort();
+      shown.gesture = new AbortController();
+      const options = { once: true, signal: shown.gesture.signal };
+      for (const gesture of GESTURES) addEventListener(gesture, () => this.#play(), options);
+      return;
+    }
+    shown.gesture.abort();
+    shown.sounding = true;
+    shown.client.sound.start().catch(() => {}); // the client's event `error` says why
   }
+}
+
+/** Stops the sound that the element has started; one that a page has started itself goes on. */
+function silence(shown: Shown): void {
+  shown.gesture.abort();
+  if (shown.sounding) void shown.client.sound.stop();
+  shown.sounding = false;
 }
 
 function close({ canvas, view, unbind }: Shown): void {

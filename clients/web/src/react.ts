@@ -166,10 +166,12 @@ function OwnClient({ url, active = true, children, ...options }: OwnProps): Reac
   useEffect(() => {
     held.token = token;
   });
+  const last = useRef<HeldClient>(null);
   useEffect(() => {
     if (!active) return undefined;
-    // A Provider that has just gone may have left a client for this one.
-    const found = HeldClient.leaving(key) ?? held;
+    // A Provider that has just gone may have left a client for this one, unless StrictMode has only unmounted this one.
+    const found = last.current === held ? held : (HeldClient.leaving(key) ?? held);
+    last.current = found;
     if (found !== held) keep({ key, held: found });
     return found.hold();
   }, [held, active, key]);

@@ -49,7 +49,8 @@ export class KeyboardBinding {
   }
 
   #down(event: KeyboardEvent): void {
-    const focused = event.target instanceof HTMLElement ? event.target : null;
+    const [target] = event.composedPath(); // for a field in a shadow root, `event.target` is the element around it
+    const focused = target instanceof HTMLElement ? target : null;
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || needsKey(focused, event)) return;
     const press = keyNames(event)
       .map((name) => this.#presses.get(name))

@@ -61,6 +61,8 @@ interface Shape {
   active?: boolean;
   picture?: boolean;
   given?: boolean;
+  /** Whether there is a second Provider of the same server. */
+  another?: boolean;
 }
 
 /** The server's own file: a test cannot serve worklets in its place. */
@@ -68,7 +70,15 @@ const workers = { sound: "/page/audio-player-worklet.js" };
 
 let given: Client<Painter> | null = null;
 
-function page({ key, url = "/", role = "control", active = true, picture = true, given: yours = false }: Shape): ReactNode {
+function page({
+  key,
+  url = "/",
+  role = "control",
+  active = true,
+  picture = true,
+  given: yours = false,
+  another = false,
+}: Shape): ReactNode {
   const children = [<Probe key="probe" />, picture && <Shown key="shown" />];
   given ??= yours ? connect(url, { model: painter, memory: null }) : null;
   const token = (): string => {
@@ -84,6 +94,7 @@ function page({ key, url = "/", role = "control", active = true, picture = true,
           {children}
         </ReactorProvider>
       )}
+      {another && <ReactorProvider {...{ url, role, workers }} memory={null} />}
     </StrictMode>
   );
 }
