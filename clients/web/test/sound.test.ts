@@ -1,10 +1,12 @@
 // The audio jitter buffer, sample by sample, and the audio clock made from its reports.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { deferred } from "../src/client/deferred.ts";
 import { Statistics } from "../src/figures/statistics.ts";
 import type { ClockReport } from "../src/sound/audio-clock.ts";
 import { AudioClock } from "../src/sound/audio-clock.ts";
 import { AudioJitterBuffer, TARGET } from "../src/sound/audio-jitter-buffer.ts";
+import { AudioPlayer } from "../src/sound/audio-player.ts";
 
 const RATE = 48_000;
 const QUANTUM = 128;
@@ -225,4 +227,31 @@ test("the offset is the median over the last pictures that were drawn with sound
   assert.equal(figures.snapshot(0).offset, 5);
   shown(190, null);
   assert.equal(figures.snapshot(0).offset, null);
+});
+
+test("a player that is closed while its output opens says nothing and opens nothing", async (t) => {
+  let loading = deferred<void>();
+  const made: string[] = [];
+  class Context extends EventTarget {
+    audioWorklet = { addModule: () => loading.promise };
+    close = async (): Promise<void> => void made.push("closed");
+  }
+  class GainNode {
+    constructor() {
+      made.push("node");
+    }
+  }
+  Object.assign(globalThis, { AudioContext: Context, GainNode });
+  t.after(() => ["AudioContext", "GainNode"].forEach((name) => Reflect.deleteProperty(globalThis, name)));
+  const said: string[] = [];
+  for (const end of [() => loading.resolve(), () => loading.reject(new Error("the context is closed"))]) {
+    loading = deferred<void>();
+    const player = new AudioPlayer({ changed: () => {}, failed: (message) => said.push(message) });
+    const starting = player.setEnabled(true);
+    await player.close();
+    end();
+    await starting;
+    assert.equal(player.state, "off");
+  }
+  assert.deepEqual([made, said], [["closed", "closed"], []]);
 });

@@ -1,6 +1,7 @@
 /** The codecs that this browser can decode. */
 
-const VIDEO = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av01.0.04M.08" }; // best first
+/** The configurations of WebCodecs that are asked about, best first, and assumed for a track that names none. */
+export const CODEC_STRINGS = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av01.0.04M.08" } as const;
 
 type Support<Config> = { isConfigSupported(config: Config): Promise<{ supported?: boolean }> };
 
@@ -12,8 +13,8 @@ export interface DecoderScope {
 
 /** Video codecs, best first. Only a secure context (https, localhost) has WebCodecs; without it only JPEG remains. */
 export async function decodableVideo(scope: DecoderScope = globalThis): Promise<string[]> {
-  const answers = await Promise.all(Object.values(VIDEO).map((codec) => supports(scope.VideoDecoder, { codec })));
-  return [...Object.keys(VIDEO).filter((_, i) => answers[i]), "jpeg"];
+  const answers = await Promise.all(Object.values(CODEC_STRINGS).map((codec) => supports(scope.VideoDecoder, { codec })));
+  return [...Object.keys(CODEC_STRINGS).filter((_, i) => answers[i]), "jpeg"];
 }
 
 /** Audio codecs, best first. */

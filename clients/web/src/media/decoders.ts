@@ -10,6 +10,7 @@
 
 import type { Color, TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
+import { CODEC_STRINGS } from "./codecs.ts";
 
 /** What a decoder needs to know of an entry. The listener gets the caller's own entry back. */
 export interface DecoderEntry extends Pick<Packet, "ptsUs" | "payload"> {
@@ -39,15 +40,9 @@ export interface Decoder<Entry> {
 
 /** Codecs of independent pictures, and those that WebCodecs decodes. */
 type Still = "jpeg" | "raw";
-type CodedVideo = "h264" | "vp8" | "vp9" | "av1" | "lossless";
+const DEFAULT_CODEC_STRINGS = { ...CODEC_STRINGS, lossless: "avc1.F4001F" };
+type CodedVideo = keyof typeof DEFAULT_CODEC_STRINGS;
 
-const DEFAULT_CODEC_STRINGS: Readonly<Record<CodedVideo, string>> = {
-  h264: "avc1.42E01F",
-  vp8: "vp8",
-  vp9: "vp09.00.10.08",
-  av1: "av01.0.04M.08",
-  lossless: "avc1.F4001F",
-};
 const MAX_PENDING = 3; // entries in a decoder at a time
 const MAX_PENDING_AT_FIRST = 8; // until its first picture; a decoder without a picture from so many has stalled
 const PATIENCE = 1000;

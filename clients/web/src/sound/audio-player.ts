@@ -134,6 +134,7 @@ export class AudioPlayer {
       if (on) await this.#start();
       else await this.#context?.suspend();
     } catch (error) {
+      if (on && this.#context === null) return; // it was closed meanwhile
       this.#enabled = false;
       if (this.#node === null) {
         await this.#context?.close();
@@ -172,12 +173,14 @@ export class AudioPlayer {
   async #start(): Promise<void> {
     if (this.#context === null) {
       const [track] = this.#tracks.values();
-      this.#context = openContext(track?.sample_rate);
-      this.#context.addEventListener("statechange", () => this.#listener.changed());
-      await this.#context.audioWorklet.addModule(this.#worklet ?? new URL("./audio-player-worklet.js", import.meta.url));
-      this.#gain = new GainNode(this.#context, { gain: this.#volume ** 2 });
-      this.#gain.connect(this.#context.destination);
-      const node = new AudioWorkletNode(this.#context, "audio-player", { numberOfInputs: 0, outputChannelCount: [1] });
+      const context = openContext(track?.sample_rate);
+      this.#context = context;
+      context.addEventListener("statechange", () => this.#listener.changed());
+      await context.audioWorklet.addModule(this.#worklet ?? new URL("./audio-player-worklet.js", import.meta.url));
+      if (this.#context !== context) return; // closed meanwhile
+      this.#gain = new GainNode(context, { gain: this.#volume ** 2 });
+      this.#gain.connect(context.destination);
+      const node = new AudioWorkletNode(context, "audio-player", { numberOfInputs: 0, outputChannelCount: [1] });
       node.port.onmessage = ({ data }: MessageEvent<SoundReport>) => {
         this.#report = data;
         this.#clock.addReport(data);
