@@ -6,6 +6,7 @@ import { describeCopied, viewerAddress } from "../page/share-link.ts";
 import { DEAD_ZONE, isPressed, NEUTRAL, padName, readPad, stick } from "../src/controls/gamepad.ts";
 import { Press } from "../src/controls/press.ts";
 import { readCommands } from "../src/controls/schema.ts";
+import { bindCommands } from "../src/controls/session-controls.ts";
 import type { LatencySnapshot } from "../src/figures/latency.ts";
 import { Latency, PARTS, quantile } from "../src/figures/latency.ts";
 import type { Movement } from "../src/input/coalesce.ts";
@@ -301,4 +302,45 @@ test("a press is held by its sources, sends in its mode, and does not mind a ref
     ["gas", { value: 0.5 }],
     ["gas", { value: 0 }],
   ]);
+});
+
+test("what is held is released when the bindings go while the session goes on, and not when the session is over", (t) => {
+  const at = { x: { ...number }, y: { ...number } };
+  const commands = [
+    command("key_w", { down: boolean }, ["down"]),
+    command("gamepad_a", { down: boolean }, ["down"]),
+    command("pointer_down", at, ["x", "y"]),
+    command("pointer_up", at, ["x", "y"]),
+  ];
+  const pad = { connected: true, buttons: [{ pressed: true, value: 1 }], axes: [] };
+  const [page, document] = [new EventTarget(), Object.assign(new EventTarget(), { hidden: false })];
+  const fakes = { window: page, document, HTMLElement: class {}, requestAnimationFrame: () => 1, cancelAnimationFrame: () => {} };
+  Object.assign(globalThis, fakes);
+  Object.assign(navigator, { getGamepads: () => [pad] });
+  t.after(() => {
+    for (const name of Object.keys(fakes)) Reflect.deleteProperty(globalThis, name);
+    Reflect.deleteProperty(navigator, "getGamepads");
+  });
+  const sent: string[] = [];
+  const send = async (name: string, data: object): Promise<void> => void sent.push(`${name} ${Object.values(data)}`);
+  const canvas = Object.assign(new EventTarget(), {
+    ...{ width: 100, height: 100, setPointerCapture: () => {} },
+    getBoundingClientRect: () => ({ left: 0, top: 0, width: 100, height: 100 }),
+  });
+  const hold = (): ReturnType<typeof bindCommands> => {
+    sent.length = 0;
+    const bound = bindCommands({ commands }, send, canvas as unknown as HTMLCanvasElement, "all");
+    page.dispatchEvent(Object.assign(new Event("keydown", { cancelable: true }), { key: "w", code: "KeyW" }));
+    const press = { button: 0, isPrimary: true, pointerId: 1, clientX: 20, clientY: 70 };
+    canvas.dispatchEvent(Object.assign(new Event("pointerdown"), press));
+    return bound;
+  };
+  const held = ["gamepad_a true", "key_w true", "pointer_down 0.2,0.7"];
+  const bound = hold();
+  assert.deepEqual(sent, held);
+  bound.release();
+  bound.close();
+  assert.deepEqual(sent, [...held, "key_w false", "pointer_up 0.2,0.7", "gamepad_a false"]);
+  hold().close();
+  assert.deepEqual(sent, held);
 });

@@ -1,27 +1,31 @@
 /** The controls of a page, which each session of a client binds again. */
-import type { ControlKind } from "../controls/session-controls.ts";
+import type { Bindings, ControlKind } from "../controls/session-controls.ts";
 import type { Client, ClientState } from "./types.ts";
 
-/** Binds until the returned function is called. Viewers have no commands. The bindings are loaded when they are wanted. */
+/**
+ * Binds until the returned function is called, which releases what is held: the session may go on. Viewers have no commands. The
+ * bindings are loaded when they are wanted.
+ */
 export function followControls(client: Client, canvas: HTMLCanvasElement, kind: ControlKind): () => void {
   if (kind === "none") return () => {};
   let session: string | null = null;
-  let unbind = (): void => {};
+  let bound: Bindings | null = null;
   const follow = async (state: ClientState): Promise<void> => {
     const live = state.status === "live" || state.status === "resuming" ? state.session : null;
     if ((live?.id ?? null) === session) return;
-    unbind();
-    unbind = () => {};
+    bound?.close();
+    bound = null;
     session = live?.id ?? null;
     if (live === null || live.role === "viewer") return;
     const { bindCommands } = await import("../controls/session-controls.ts");
-    if (session === live.id) unbind = bindCommands(live.schema, (name, data) => client.command(name, data), canvas, kind);
+    if (session === live.id) bound = bindCommands(live.schema, (name, data) => client.command(name, data), canvas, kind);
   };
   const off = client.on("state", (state) => void follow(state));
   void follow(client.state);
   return () => {
     off();
     session = null;
-    unbind();
+    bound?.release();
+    bound?.close();
   };
 }

@@ -103,6 +103,12 @@ export class GamepadBinding {
     this.#poll();
   }
 
+  /** Releases all buttons and sticks. */
+  release(): void {
+    this.#apply(NEUTRAL, performance.now());
+  }
+
+  /** Ends with the session: releases all buttons without sending. */
   close(): void {
     this.#stop.abort();
     cancelAnimationFrame(this.#pollRequest);

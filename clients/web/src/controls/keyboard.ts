@@ -38,8 +38,14 @@ export class KeyboardBinding {
     const until = { signal: this.#stop.signal };
     target.addEventListener("keydown", (event) => this.#down(event), until);
     target.addEventListener("keyup", (event) => this.#up(event.code), until);
-    target.addEventListener("blur", () => this.#release(), until);
-    document.addEventListener("visibilitychange", () => document.hidden && this.#release(), until);
+    target.addEventListener("blur", () => this.release(), until);
+    document.addEventListener("visibilitychange", () => document.hidden && this.release(), until);
+  }
+
+  /** Releases all keys. */
+  release(): void {
+    for (const press of this.#presses.values()) press.releaseAll();
+    this.#held.clear();
   }
 
   /** Ends with the session: releases all keys without sending. */
@@ -67,10 +73,5 @@ export class KeyboardBinding {
   #up(code: string): void {
     this.#held.get(code)?.release(code);
     this.#held.delete(code);
-  }
-
-  #release(): void {
-    for (const press of this.#presses.values()) press.releaseAll();
-    this.#held.clear();
   }
 }

@@ -58,6 +58,7 @@ export class PointerBinding {
   #send: ReturnType<typeof sending>;
   #canvas: HTMLCanvasElement | null;
   #pressed: number | null = null;
+  #last: Position = { x: 0.5, y: 0.5, inside: true };
   #sender = new Coalescer(({ phase, position }: { phase: PointerPhase; position: Position }) => this.#sendPosition(phase, position));
   #stop = new AbortController();
 
@@ -79,8 +80,15 @@ export class PointerBinding {
     return document.pointerLockElement === this.#canvas;
   }
 
+  /** Lets go of the picture, at the last position. */
+  release(): void {
+    if (this.#pressed !== null) this.#letGo(this.#last);
+  }
+
+  /** Ends with the session: lets go without sending. */
   close(): void {
     this.#stop.abort();
+    this.#pressed = null;
   }
 
   #down(event: PointerEvent, canvas: HTMLCanvasElement): void {
@@ -101,10 +109,13 @@ export class PointerBinding {
   }
 
   #up(event: PointerEvent, canvas: HTMLCanvasElement): void {
-    if (event.pointerId !== this.#pressed) return;
+    if (event.pointerId === this.#pressed) this.#letGo(this.#position(event, canvas));
+  }
+
+  #letGo(position: Position): void {
     this.#pressed = null;
     if ("up" in this.#commands) this.#sender.discardWaiting();
-    void this.#sender.sendNow({ phase: "up", position: this.#position(event, canvas) });
+    void this.#sender.sendNow({ phase: "up", position });
   }
 
   async #sendPosition(phase: PointerPhase, { x, y }: Position): Promise<void> {
@@ -113,7 +124,7 @@ export class PointerBinding {
   }
 
   #position(event: PointerEvent, canvas: HTMLCanvasElement): Position {
-    if (this.#locked) return { x: 0.5, y: 0.5, inside: true };
-    return relativePosition(drawnBox(canvas), event);
+    this.#last = this.#locked ? { x: 0.5, y: 0.5, inside: true } : relativePosition(drawnBox(canvas), event);
+    return this.#last;
   }
 }

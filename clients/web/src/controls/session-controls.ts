@@ -10,11 +10,24 @@ import { readCommands } from "./schema.ts";
 /** Which of them are wanted. */
 export type ControlKind = "keyboard" | "pointer" | "gamepad" | "all" | "none";
 
-/** Binds the keyboard of the window, the pointer on `canvas`, and the gamepad, until the returned function is called. */
-export function bindCommands(schema: ModelSchema, send: SendCommand, canvas: HTMLCanvasElement, kind: ControlKind): () => void {
+/** What is bound to the commands of a session. */
+export interface Bindings {
+  /** Releases what is held, and tells the model. */
+  release(): void;
+  /** Ends the bindings without sending. */
+  close(): void;
+}
+
+/** Binds the keyboard of the window, the pointer on `canvas`, and the gamepad, until `close`. */
+export function bindCommands(
+  schema: Pick<ModelSchema, "commands">,
+  send: SendCommand,
+  canvas: HTMLCanvasElement,
+  kind: ControlKind,
+): Bindings {
   const wanted = (one: ControlKind): boolean => kind === one || kind === "all";
   const { keys, pointer, look, pad } = readCommands(schema.commands);
-  const bound: { close(): void }[] = [];
+  const bound: (Partial<Bindings> & Pick<Bindings, "close">)[] = [];
   if (wanted("keyboard")) {
     const press = ({ name, held }: (typeof keys)[number]): Press => new Press({ name, mode: held ? "down" : "plain" }, send);
     bound.push(new KeyboardBinding(new Map(keys.map((command) => [command.key, press(command)]))));
@@ -27,7 +40,12 @@ export function bindCommands(schema: ModelSchema, send: SendCommand, canvas: HTM
     const presses = pad.buttons.map(({ name, button, mode }) => ({ button, mode, press: new Press({ name, mode }, send) }));
     bound.push(new GamepadBinding(presses, pad.axes, send));
   }
-  return () => {
-    for (const binding of bound) binding.close();
+  return {
+    release: () => {
+      for (const binding of bound) binding.release?.();
+    },
+    close: () => {
+      for (const binding of bound) binding.close();
+    },
   };
 }
