@@ -151,8 +151,7 @@ export class Media {
   /** Without WebCodecs the client asks for JPEG alone, unless the application chose the codecs. */
   #checkWebCodecs(): void {
     if (globalThis.VideoDecoder !== undefined || this.#host.options.video !== undefined) return;
-    const remedy = globalThis.isSecureContext ? "a newer browser has it" : "serve the page over https or from localhost";
-    this.#host.diagnose({ code: "no_webcodecs", message: `Pictures come as JPEG, because this page has no WebCodecs: ${remedy}.` });
+    this.#host.diagnose({ code: "no_webcodecs", message: "Pictures come as JPEG: WebCodecs needs https or localhost." });
   }
 
   #hostOfCanvases(): CanvasHost {

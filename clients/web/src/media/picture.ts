@@ -217,14 +217,16 @@ function openSurface(canvas: HTMLCanvasElement): Surface {
 
 /** In the worker if possible. A canvas with a context stays on the page; in Firefox also one whose pictures are captured. */
 function openRenderer(canvas: HTMLCanvasElement, emit: Emit): Renderer {
-  if (worker === null) return new PageRenderer(canvas, emit);
-  let offscreen: OffscreenCanvas | null = null;
+  let target: HTMLCanvasElement | OffscreenCanvas = canvas;
   try {
-    offscreen = canvas.transferControlToOffscreen();
-    return new WorkerRenderer(worker, offscreen, emit);
+    if (worker !== null) {
+      target = canvas.transferControlToOffscreen();
+      return new WorkerRenderer(worker, target, emit);
+    }
   } catch {
-    return new PageRenderer(offscreen ?? canvas, emit);
+    // the page draws
   }
+  return new PageRenderer(target, emit);
 }
 
 let sessions = 0;
