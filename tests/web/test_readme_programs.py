@@ -224,13 +224,14 @@ NEXT = {
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("command", ["start", "dev"])
+@pytest.mark.parametrize("command", ["dev", "start"])
 def test_next_shows_30_pictures_of_a_page_that_the_server_rendered(
-    command: str, next_app: Path, project: Path, playwright: Playwright
+    command: str, next_app: Path, project: Path, playwright: Playwright, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("NEXT_TELEMETRY_DISABLED", "1")
     next_program = next_app / "node_modules" / "next" / "dist" / "bin" / "next"
     if command == "start":
-        node(next_program, "build", cwd=next_app)
+        node(next_program, "build", cwd=next_app, timeout=400)
     with dev_server([next_program, command, "--port", "0"], next_app) as address:
         page = urlopen(address, timeout=120).read().decode()
         assert "function,function" in page
@@ -258,7 +259,7 @@ def next_app(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (app / "app" / "page.tsx").write_text(NEXT_PAGE)
     (app / "app" / "App.tsx").write_text('"use client";\n' + REACT)
     shutil.copy(folder / "react" / "src" / "painter.ts", app / "app")
-    node(npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", cwd=app)
+    node(npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", cwd=app, timeout=400)
     return app
 
 
