@@ -314,7 +314,8 @@ test("what is held is released when the bindings go while the session goes on, a
   ];
   const pad = { connected: true, buttons: [{ pressed: true, value: 1 }], axes: [] };
   const [page, document] = [new EventTarget(), Object.assign(new EventTarget(), { hidden: false })];
-  const fakes = { window: page, document, HTMLElement: class {}, requestAnimationFrame: () => 1, cancelAnimationFrame: () => {} };
+  const frames = { requestAnimationFrame: () => 1, cancelAnimationFrame: () => {} };
+  const fakes = { window: page, document, HTMLElement: class {}, getComputedStyle: () => ({ objectFit: "fill" }), ...frames };
   Object.assign(globalThis, fakes);
   Object.assign(navigator, { getGamepads: () => [pad] });
   t.after(() => {
