@@ -54,8 +54,8 @@ HAS_SHOWN = """(count) => {
 }"""
 
 
-#: how lines on the console begin that are a development server's own
-DEV_SERVERS = ("[vite]", "[HMR]", "[Fast Refresh]")
+#: how lines on the console begin that are a development server's own; the last one is about WATCH, which hides React's tools
+DEV_SERVERS = ("[vite]", "[HMR]", "[Fast Refresh]", "Something has shimmed the React DevTools")
 
 
 class Files(SimpleHTTPRequestHandler):
