@@ -13,8 +13,8 @@ export interface DecoderScope {
 
 /** Video codecs, best first. Only a secure context (https, localhost) has WebCodecs; without it only JPEG remains. */
 export async function decodableVideo(scope: DecoderScope = globalThis): Promise<string[]> {
-  const answers = await Promise.all(Object.values(CODEC_STRINGS).map((codec) => supports(scope.VideoDecoder, { codec })));
-  return [...Object.keys(CODEC_STRINGS).filter((_, i) => answers[i]), "jpeg"];
+  const found = Object.entries(CODEC_STRINGS).map(async ([name, codec]) => ((await supports(scope.VideoDecoder, { codec })) ? name : []));
+  return [...(await Promise.all(found)).flat(), "jpeg"];
 }
 
 /** Audio codecs, best first. */
