@@ -15,6 +15,7 @@ from reactor_trio.interface import (
     UploadedFile,
     Video,
     event,
+    session_started,
 )
 
 
@@ -48,9 +49,12 @@ class Painter(ReactorPipeline):
     output: Pictures
     fps = 30
 
-    async def inference(self):
+    @session_started
+    def begin(self) -> None:
         self.level = self.loudness = -1.0
         self.calls = 0
+
+    async def inference(self):
         number = 0
         while True:
             for frame in self.input.camera.try_read() or ():

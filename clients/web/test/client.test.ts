@@ -1,6 +1,6 @@
 /** `connect` against a scripted server: states, commands, settings, coming back, and ends. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { ClientState, ConnectOptions, Packet } from "../src/index.ts";
 import { CommandError, ConnectionRefused, connect, SessionEnded } from "../src/index.ts";
 import { scriptedServer } from "../src/testing.ts";
@@ -309,6 +309,45 @@ test("a server that cannot be reached is tried again, and says so", async (t) =>
   await client.close();
 });
 
+/** A client on a page of another origin than its server's, which answers HTTP. */
+function beginElsewhere(t: TestContext): ReturnType<typeof begin> {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  Object.assign(globalThis, { location: new URL("http://app.test/") });
+  t.after(() => Reflect.deleteProperty(globalThis, "location"));
+  return begin({ memory: null, fetch: async () => new Response(), newSession: "after-loss" });
+}
+
+test("a socket that fails twice at a server that answers is refused because of the page's origin", async (t) => {
+  const { server, client, states } = beginElsewhere(t);
+  (await server.connection()).lose();
+  await settled();
+  assert.ok(client.state.status === "waiting" && "error" in client.state && client.state.error.code === "origin");
+  t.mock.timers.tick(1000);
+  (await server.connection()).lose();
+  const end = await client.ended;
+  assert.ok(end instanceof ConnectionRefused && end.code === "origin");
+  assert.deepEqual(states, ["connecting", "waiting", "connecting", "ended"]);
+});
+
+test("a socket that fails once, or after the server has let the page in, is tried again", async (t) => {
+  const { server, client } = beginElsewhere(t);
+  (await server.connection()).lose();
+  await settled();
+  t.mock.timers.tick(1000);
+  const connection = await server.connection();
+  connection.welcome();
+  await client.ready;
+  connection.lose();
+  await settled();
+  for (const attempt of [1, 2, 3]) {
+    t.mock.timers.tick(10_000);
+    (await server.connection()).lose();
+    await settled();
+    assert.ok(client.state.status === "waiting" && "error" in client.state && client.state.error.code === "unreachable", `${attempt}`);
+  }
+  await client.close();
+});
+
 test("a token that is a function is asked for each connection, and once more after a 401", async () => {
   const asked: string[] = [];
   const { server, client } = begin({ token: async (why) => `${asked.push(why)}` });
@@ -561,5 +600,9 @@ test("a refused setting whose promise nobody takes is no unhandled rejection", a
   const refused = new Promise<void>((resolve) => brightness.subscribe(() => brightness.error && resolve()));
   connection.error(id, "invalid_command", "Expected float <= 2.0 - at $.brightness");
   await refused;
+  connection.say("reactor.state", { other: 1 });
+  assert.notEqual(brightness.error, null);
+  connection.say("reactor.state", { brightness: 0.5 }); // somebody else has set it
+  assert.equal(brightness.error, null);
   await client.close();
 });

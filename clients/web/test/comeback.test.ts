@@ -1,7 +1,7 @@
 // Resuming a session over another socket, under Node, with sockets that the test controls.
 import assert from "node:assert/strict";
 import { afterEach, type TestContext, test } from "node:test";
-import { loadSession } from "../src/client/memory.ts";
+import { defaultMemory, loadSession } from "../src/client/memory.ts";
 import type { Client, Memory } from "../src/index.ts";
 import { connect as connectClient, tabMemory } from "../src/index.ts";
 import type { Resumable } from "../src/session/comeback.ts";
@@ -357,6 +357,30 @@ test("without a valid saved session a new session begins", (t) => {
     assert.equal(kept.here, text);
     assert.equal(loadSession(memory), null);
   }
+});
+
+test("clients of one server on one page have a session each, also after a reload", async (t) => {
+  browserWindow(t);
+  const kept = new Map<string, string>();
+  const sessionStorage = {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, text: string) => kept.set(name, text),
+    removeItem: (name: string) => kept.delete(name),
+  };
+  Object.defineProperty(globalThis, "sessionStorage", { value: sessionStorage, configurable: true });
+  t.after(() => Reflect.deleteProperty(globalThis, "sessionStorage"));
+  const open = (from = defaultMemory): Memory => from("ws://host/ws", undefined) as Memory;
+  const [one, two] = [open(), open()];
+  assert.deepEqual([one.load(), two.load()], [null, null]);
+  two.save("2");
+  one.save("1");
+  const loaded: { defaultMemory: typeof defaultMemory } = await import(`${new URL("../src/client/memory.ts", import.meta.url)}?anew`);
+  const [first, second] = [open(loaded.defaultMemory), open(loaded.defaultMemory)];
+  assert.deepEqual([first.load(), second.load()], ["1", "2"]);
+  one.save(null); // its session is over
+  one.save(null);
+  assert.equal(open().load(), null);
+  assert.equal(kept.size, 1);
 });
 
 const REPLICA = "ws://replica:20001/ws";

@@ -231,6 +231,7 @@ class ModelClient implements Untyped {
   // ---- outputs -------------------------------------------------------------------------------------------------------
 
   attach(canvas: HTMLCanvasElement, options: AttachOptions<string> = {}): View {
+    if (!canvas?.getContext) throw new TypeError(`attach needs a <canvas>, not ${canvas}. Is it in the document when this script runs?`);
     const asked = { lead: this.#options.lead ?? true, ...options };
     return new CanvasView(
       this.#take((media) => media.attach(canvas, asked)),
@@ -341,7 +342,7 @@ class ModelClient implements Untyped {
     this.#events.emit("state", state);
     if (state.status === "live") this.#ready.resolve(state.session);
     if (state.status !== "ended") return;
-    this.#commands.end();
+    this.#commands.end(state.end?.message ?? "");
     this.#ready.reject(state.end ?? new ClientFault("closed", "the client was closed before a session began"));
     this.#ended.resolve(state.end);
     for (const queue of this.#queues) queue.end();

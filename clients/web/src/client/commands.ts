@@ -25,7 +25,8 @@ export class Commands {
   #waiting = new Set<Waiting>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #session: Session | null = null;
-  #ended = false;
+  /** Why there is no more session; null while there may be one. */
+  #ended: string | null = null;
   #listener: CommandListener;
 
   constructor(listener: CommandListener) {
@@ -57,17 +58,17 @@ export class Commands {
     clearTimeout(this.#timer);
   }
 
-  /** There will be no session, unless `restart` is called. */
-  end(): void {
+  /** There will be no session, unless `restart` is called; `why` is empty if the application has left. */
+  end(why: string): void {
     this.pause();
-    this.#ended = true;
-    for (const { name, reject } of this.#waiting) reject(unsent(name));
+    this.#ended = why;
+    for (const { name, reject } of this.#waiting) reject(unsent(name, why));
     this.#waiting.clear();
   }
 
   /** The client connects again: commands wait for its session. */
   restart(): void {
-    this.#ended = false;
+    this.#ended = null;
   }
 
   async send(name: string, args: Arguments, { signal }: CommandOptions): Promise<Applied<unknown>> {
@@ -90,7 +91,7 @@ export class Commands {
   }
 
   #wait(name: string, args: Arguments, signal: AbortSignal | undefined): Promise<Answer> {
-    if (this.#ended) return Promise.reject(unsent(name));
+    if (this.#ended !== null) return Promise.reject(unsent(name, this.#ended));
     if (this.#waiting.size >= MAX_WAITING)
       return Promise.reject(new CommandError("busy", `${MAX_WAITING} commands wait for a session`, name));
     return new Promise<Answer>((resolve, reject) => {
@@ -101,7 +102,8 @@ export class Commands {
   }
 }
 
-const unsent = (name: string): CommandError => new CommandError("ended", "the client ended before the command was sent", name);
+const unsent = (name: string, why: string): CommandError =>
+  new CommandError("ended", `The client ended before the command was sent. ${why}`.trimEnd(), name);
 
 /** Rejects with the reason of `signal` when it aborts; forgotten when `done` aborts. */
 function rejectionOf(signal: AbortSignal, done: AbortSignal): Promise<never> {

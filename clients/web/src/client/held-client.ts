@@ -43,7 +43,7 @@ export class HeldClient {
   hold(): () => void {
     this.#holders += 1;
     clearTimeout(this.#timer);
-    leaving.delete(this.#key);
+    this.#stay();
     if (!this.#entered) this.#enter();
     return () => {
       this.#holders -= 1;
@@ -58,8 +58,13 @@ export class HeldClient {
     if (this.#closing === null) this.client.reconnect();
   }
 
+  /** Another client may be about to leave under the same key. */
+  #stay(): void {
+    if (leaving.get(this.#key) === this) leaving.delete(this.#key);
+  }
+
   #leave(): void {
-    leaving.delete(this.#key);
+    this.#stay();
     this.#entered = false;
     this.#closing = this.client.close().then(() => {
       this.#closing = null;

@@ -68,6 +68,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   #running = false;
   /** How often it has waited since a session settled, or since somebody wanted a try now. */
   #attempt = 0;
+  /** Whether the server has let this page in. */
+  #letIn = false;
 
   constructor(options: LifecycleOptions) {
     super();
@@ -122,6 +124,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     await this.#options.prepare();
     if (stop.aborted) return null;
     let refusal: ConnectionRefused | null = null; // of the token, until another one is tried
+    let tries = 0; // that seem to have been refused because of the origin, one after another; a single one may be a proxy's fault
     for (;;) {
       this.#set({ status: "connecting", attempt: this.#attempt });
       const token = await this.#token(refusal === null ? "first" : "refused");
@@ -145,7 +148,9 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         continue;
       }
       refusal = null;
-      if (error instanceof SessionEnded ? FINAL.has(error.reason) || this.#options.newSession === "never" : !error.retryable) return error;
+      tries = error.code === "origin" ? tries + 1 : 0;
+      if (error instanceof SessionEnded ? FINAL.has(error.reason) || this.#options.newSession === "never" : !error.retryable && tries !== 1)
+        return error;
       if (lived > SETTLED) this.#attempt = 0;
       const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
       await this.#wait(error, Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0)), stop);
@@ -201,6 +206,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         "welcome",
         ({ detail: { heartbeat } }) => {
           since = performance.now();
+          this.#letIn = true;
           this.save();
           this.#watchLink(session, heartbeat, signal);
           this.#set({ status: "live", session: sessionInfo(session) });
@@ -270,7 +276,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         : new ConnectionRefused("busy", closed.message || `The server ended the try: ${bye.reason}.`, null, null, bye.reason);
     if (closed.opened) return new ConnectionRefused("busy", closed.message || "The connection was lost before the session began.");
     const { origin } = new URL(pageOf(this.#options.url));
-    if (globalThis.location !== undefined && globalThis.location.origin !== origin && (await this.#answers())) {
+    const stranger = !this.#letIn && globalThis.location !== undefined && globalThis.location.origin !== origin;
+    if (stranger && (await this.#answers())) {
       const mine = globalThis.location.origin;
       return new ConnectionRefused(
         "origin",

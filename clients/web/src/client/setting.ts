@@ -17,6 +17,8 @@ export class ModelSetting implements Setting<unknown> {
   /** What this client set last in this session; for a server that does not tell its values. */
   #applied: unknown = undefined;
   #error: CommandError | null = null;
+  /** The model's value when it refused. */
+  #atRefusal: unknown = undefined;
 
   /** `read` gives the model's value as the session knows it, `send` is fulfilled when a value is applied. */
   constructor(read: () => unknown, send: (value: unknown) => Promise<unknown>) {
@@ -60,8 +62,9 @@ export class ModelSetting implements Setting<unknown> {
     this.changed();
   }
 
-  /** The session has other values. */
+  /** The session has other values. A refusal is about a value that is replaced. */
   changed(): void {
+    if (this.#error !== null && this.#read() !== this.#atRefusal) this.#error = null;
     for (const listener of [...this.#listeners]) listener();
   }
 
@@ -75,7 +78,7 @@ export class ModelSetting implements Setting<unknown> {
         this.#error = null;
         next.settled.resolve();
       } catch (error) {
-        if (error instanceof CommandError) this.#error = error;
+        if (error instanceof CommandError) [this.#error, this.#atRefusal] = [error, this.#read()];
         next.settled.reject(error);
         // The newest value was meant for the session that is over, not for the next one.
         if (error instanceof CommandError && error.code === "ended") this.#take()?.settled.reject(error);

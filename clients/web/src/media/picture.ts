@@ -186,6 +186,7 @@ class WorkerRenderer extends RemoteRenderer {
 
   release(): void {
     this.#stop.abort();
+    for (const { reject } of this.#requests.values()) reject(new Error("the canvas was released"));
     this.#post({ id: this.#id, close: true });
   }
 
