@@ -88,16 +88,24 @@ def test_attributes_choose_the_track_and_the_server(place: Page) -> None:
     assert told == {"first": [1, 1], "after": 1, "role": "viewer"}
 
 
-def test_an_element_that_is_removed_while_it_connects_leaves_without_a_word_on_the_console(place: Page) -> None:
+def test_a_client_that_is_closed_while_it_connects_leaves_without_a_word_on_the_console(place: Page) -> None:
     told = ask(place, """
+      const closed = new Promise((resolve) => {
+        sockets.push = (made) => {
+          Array.prototype.push.call(sockets, made);
+          queueMicrotask(async () => {
+            const { readyState } = made.socket;
+            await element().client.close();
+            resolve([readyState, made.socket.readyState]);
+          });
+        };
+      });
       document.body.innerHTML = `<reactor-view src="/" token="none"></reactor-view>`;
-      await until(() => sockets.length === 1);
-      const { readyState } = sockets[0].socket;
-      element().remove();
+      const states = await closed;
       const { code } = await sockets[0].closed;
-      return { readyState, code };
+      return { states, code };
     """)  # fmt: skip
-    assert told == {"readyState": 0, "code": 1000}
+    assert told == {"states": [0, 0], "code": 1000}
 
 
 def test_a_client_of_ones_own_is_shown_and_left_alone(place: Page) -> None:
@@ -114,6 +122,19 @@ def test_a_client_of_ones_own_is_shown_and_left_alone(place: Page) -> None:
       return { sockets: sockets.length, status: client.state.status, silenced };
     """)  # fmt: skip
     assert told == {"sockets": 1, "status": "live", "silenced": 0}
+
+
+def test_a_client_that_was_set_before_the_element_was_defined_is_shown(place: Page) -> None:
+    told = ask(place, SHOW + """
+      const { client } = element();
+      const early = document.implementation.createHTMLDocument().createElement("reactor-view");  // there it is not defined
+      early.client = client;
+      document.body.append(early);
+      await until(() => early.view?.width === 64);
+      early.remove();
+      return { sockets: sockets.length, same: early.client === client };
+    """)  # fmt: skip
+    assert told == {"sockets": 1, "same": True}
 
 
 def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> None:
@@ -138,6 +159,7 @@ def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> No
       click();
       await element().client.command("look");
       const keyboard = steps().includes(7);
+      const canvas = element().shadowRoot.querySelector("canvas");
       const form = document.body.appendChild(document.createElement("section")).attachShadow({ mode: "open" });
       const field = form.appendChild(document.createElement("input"));
       const press = { key: "w", code: "KeyW", bubbles: true, composed: true, cancelable: true };
@@ -151,9 +173,10 @@ def test_keyboard_and_pointer_are_bound_as_the_attribute_says(place: Page) -> No
       key();
       click();
       await element().client.command("look");
-      return { without, keyboard, stays, after: steps().length - heard };
+      const same = canvas === element().shadowRoot.querySelector("canvas");
+      return { without, keyboard, stays, same, after: steps().length - heard };
     """)  # fmt: skip
-    assert told == {"without": [], "keyboard": False, "stays": True, "after": 0}
+    assert told == {"without": [], "keyboard": False, "stays": True, "same": True, "after": 0}
 
 
 def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:

@@ -51,6 +51,19 @@ def test_strict_mode_has_one_socket_one_session_and_one_token(place: Page) -> No
     }  # fmt: skip
 
 
+def test_the_same_picture_goes_on_with_another_fit_and_other_controls(place: Page) -> None:
+    told = ask(place, BEGIN + """
+      const canvas = document.querySelector(".picture > canvas");
+      const fits = [canvas.style.objectFit];
+      app.render({ props: { fit: "cover", controls: "keyboard", lead: false } });
+      await until(() => canvas.style.objectFit === "cover" && seen.view.lead === false);
+      const key = () => dispatchEvent(new KeyboardEvent("keydown", { key: "w", code: "KeyW" }));
+      await until(() => { key(); return seen.messages.some(({ step }) => step === 1); });
+      return { fits, same: canvas === document.querySelector(".picture > canvas") };
+    """)  # fmt: skip
+    assert told == {"fits": ["contain"], "same": True}
+
+
 def test_leaving_closes_the_session_a_macrotask_later_with_a_close_frame(place: Page) -> None:
     told = ask(place, BEGIN + """
       const { socket, closed } = sockets[0];

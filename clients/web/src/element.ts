@@ -79,6 +79,11 @@ export class ReactorView extends Base {
   }
 
   connectedCallback(): void {
+    if (Object.hasOwn(this, "client")) {
+      const { client } = this; // set before this module had defined the element
+      Reflect.deleteProperty(this, "client");
+      this.client = client;
+    }
     this.#update();
   }
 
@@ -88,7 +93,8 @@ export class ReactorView extends Base {
   }
 
   attributeChangedCallback(name: string): void {
-    if ((name === "track" || name === "controls") && this.#shown !== null) this.#attach(this.#shown);
+    if (name === "track" && this.#shown !== null) this.#attach(this.#shown);
+    else if (name === "controls" && this.#shown !== null) this.#bind(this.#shown);
     else if (name === "sound" || name === "muted") this.#play();
     else this.#update();
   }
@@ -152,6 +158,12 @@ export class ReactorView extends Base {
   #attach(shown: Shown): void {
     close(shown);
     Object.assign(shown, this.#open(shown.client));
+  }
+
+  /** Binds other controls to the same picture. */
+  #bind(shown: Shown): void {
+    shown.unbind();
+    shown.unbind = followControls(shown.client, shown.canvas, this.#controls);
   }
 
   #leave(shown: Shown): void {

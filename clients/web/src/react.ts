@@ -325,25 +325,34 @@ export function Picture({ track, fit = "contain", lead, onPresented, controls = 
   const client = useClient();
   const box = useRef<HTMLDivElement>(null);
   const presented = useNewest(onPresented);
+  const [attached, note] = useState<{ client: Client; canvas: HTMLCanvasElement; view: View } | null>(null);
   useEffect(() => {
     // A canvas of this effect's own: once a worker draws on one, it cannot be given to it again.
     const canvas = document.createElement("canvas");
-    Object.assign(canvas.style, { display: "block", width: "100%", height: "100%", objectFit: fit });
+    Object.assign(canvas.style, { display: "block", width: "100%", height: "100%" });
     box.current?.append(canvas);
     const view = client.attach(canvas, {
       ...(track === undefined ? {} : { track }),
-      ...(lead === undefined ? {} : { lead }),
       onPresented: (picture) => presented.current?.(picture),
     });
     if (viewRef) viewRef.current = view;
-    const unbind = followControls(client, canvas, controls);
+    note({ client, canvas, view });
     return () => {
-      unbind();
       if (viewRef) viewRef.current = null;
       view[Symbol.dispose]();
       canvas.remove();
     };
-  }, [client, track, fit, lead, controls, presented, viewRef]);
+  }, [client, track, presented, viewRef]);
+  // What follows may change while the same picture goes on.
+  useEffect(() => {
+    if (attached !== null) attached.canvas.style.objectFit = fit;
+  }, [attached, fit]);
+  useEffect(() => {
+    if (attached !== null && lead !== undefined) attached.view.lead = lead;
+  }, [attached, lead]);
+  useEffect(() => {
+    if (attached !== null) return followControls(attached.client, attached.canvas, controls);
+  }, [attached, controls]);
   return createElement("div", { ...rest, ref: box });
 }
 

@@ -8,6 +8,7 @@ import { describeWait } from "../page/overlay.ts";
 import { keyNames, needsKey } from "../src/controls/keyboard.ts";
 import type { Field } from "../src/controls/schema.ts";
 import { niceStep, readCommands, readField } from "../src/controls/schema.ts";
+import { Latency } from "../src/figures/latency.ts";
 import { Statistics } from "../src/figures/statistics.ts";
 import { Coalescer } from "../src/input/coalesce.ts";
 import { backoff } from "../src/session/comeback.ts";
@@ -177,59 +178,59 @@ test("edges all go at once, after the value that waited, and values between them
   assert.deepEqual([sent.length, sender.busy, answers], [6, false, []]);
 });
 
-const frame = (seq: number, command: number | null = null, track = 0) => ({ track, seq, command, ptsUs: 0 });
+const FRAME = { ptsUs: 0 };
 
 test("rate and jitter", () => {
   const statistics = new Statistics();
   assert.deepEqual([statistics.snapshot(0).fps, statistics.snapshot(0).jitter], [null, null]);
-  [0, 40, 80, 120].forEach((time, seq) => statistics.shown(frame(seq), time));
+  [0, 40, 80, 120].forEach((time) => statistics.shown(FRAME, time));
   assert.deepEqual([statistics.snapshot(120).fps, statistics.snapshot(120).jitter], [25, 0]);
-  statistics.shown(frame(4), 200);
+  statistics.shown(FRAME, 200);
   assert.equal(statistics.snapshot(200).jitter?.toFixed(3), "17.321");
   assert.equal(statistics.snapshot(4000).fps, null);
-  [10_000, 10_010, 10_020].forEach((time, seq) => statistics.shown(frame(seq), time));
+  [10_000, 10_010, 10_020].forEach((time) => statistics.shown(FRAME, time));
   assert.deepEqual([statistics.snapshot(10_020).fps, statistics.snapshot(10_020).jitter], [100, 0]);
 });
 
 test("jitter looks at the last 120 pictures only", () => {
   const statistics = new Statistics();
-  statistics.shown(frame(0), 0);
-  for (let i = 0; i < 120; i++) statistics.shown(frame(i), 1000 + 10 * i);
+  statistics.shown(FRAME, 0);
+  for (let i = 0; i < 120; i++) statistics.shown(FRAME, 1000 + 10 * i);
   assert.equal(statistics.snapshot(2190).jitter, 0);
 });
 
 test("latency is from sending to the first picture made with it", () => {
-  const statistics = new Statistics();
-  statistics.sent(1, 100);
-  statistics.shown(frame(0), 110);
-  assert.equal(statistics.snapshot(110).latency, null);
-  statistics.sent(2, 120);
-  statistics.sent(3, 130);
-  statistics.refused(3);
-  statistics.sent(4, 150);
-  statistics.shown(frame(1, 3), 160);
-  assert.deepEqual([statistics.snapshot(160).latency, statistics.snapshot(160).latencyP50], [40, 50]);
-  statistics.shown(frame(2, 3), 170);
-  assert.equal(statistics.snapshot(170).latency, 40);
-  statistics.shown(frame(3, 9), 180);
-  assert.deepEqual([statistics.snapshot(180).latency, statistics.snapshot(180).latencyP50], [30, 40]);
+  const latency = new Latency();
+  const shown = (command: number | null, now: number): void => latency.shown({ seq: 0, command, meta: null }, now);
+  latency.sent(1, 100);
+  shown(null, 110);
+  assert.equal(latency.recent(), null);
+  latency.sent(2, 120);
+  latency.sent(3, 130);
+  latency.refused(3);
+  latency.sent(4, 150);
+  shown(3, 160);
+  assert.deepEqual(latency.recent(), { last: 40, p50: 50 });
+  shown(3, 170);
+  assert.equal(latency.recent()?.last, 40);
+  shown(9, 180);
+  assert.deepEqual(latency.recent(), { last: 30, p50: 40 });
 });
 
 test("commands that no picture shows do not fill the memory", () => {
-  const statistics = new Statistics();
-  for (let id = 1; id <= 257; id++) statistics.sent(id, 0);
-  statistics.shown(frame(0, 1), 10);
-  assert.equal(statistics.snapshot(10).latency, null); // the oldest one is forgotten
-  statistics.shown(frame(1, 2), 20);
-  assert.equal(statistics.snapshot(20).latency, 20);
+  const latency = new Latency();
+  for (let id = 1; id <= 257; id++) latency.sent(id, 0);
+  latency.shown({ seq: 0, command: 1, meta: null }, 10);
+  assert.equal(latency.recent(), null); // the oldest one is forgotten
+  latency.shown({ seq: 1, command: 2, meta: null }, 20);
+  assert.equal(latency.recent()?.last, 20);
 });
 
-test("drops are counted by track and by place", () => {
+test("drops are counted by place", () => {
   const statistics = new Statistics();
-  for (const seq of [5, 6, 9]) statistics.received(frame(seq));
-  for (const seq of [0, 1, 3]) statistics.received(frame(seq, null, 1));
+  for (const seq of [5, 6, 9]) statistics.received({ seq });
   statistics.skipped();
-  assert.deepEqual([statistics.snapshot(0).gaps, statistics.snapshot(0).skipped], [3, 1]);
+  assert.deepEqual([statistics.snapshot(0).gaps, statistics.snapshot(0).skipped], [2, 1]);
 });
 
 test("waits double from half a second to eight, a quarter more or less", () => {

@@ -219,7 +219,7 @@ test("the audio clock uses the report that was valid when the sound was played",
 
 test("the offset is the median over the last pictures that were drawn with sound", () => {
   const figures = new Statistics();
-  const shown = (pts: number, heard: number | null): void => figures.shown({ command: null, ptsUs: pts * 1000 }, 0, heard);
+  const shown = (pts: number, heard: number | null): void => figures.shown({ ptsUs: pts * 1000 }, 0, heard);
   shown(100, 90);
   assert.equal(figures.snapshot(0).offset, -10);
   shown(130, 150);

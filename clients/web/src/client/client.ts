@@ -356,6 +356,8 @@ class ModelClient implements Untyped {
       this.#session = session;
       this.#media?.beginSession(session);
       this.#sound.beginSession(session);
+      // The sound's packets count in the figures, also if nothing else is taken.
+      if (this.#sound.state !== "none" && this.#audio[0] !== "none") void this.#getMedia();
       this.#commands.begin(session);
       this.#compareSchema(welcome.schema_hash);
       for (const setting of this.#settings.values()) setting.reset();
@@ -470,7 +472,7 @@ class ModelClient implements Untyped {
   /** Returns `queue`, which `give` fills. */
   #give<T>(queue: ItemQueue<T>, give: (media: Media) => Promise<void>): ItemQueue<T> {
     Promise.resolve(this.#take(give)).catch((error: Error) => {
-      this.#fail("frames", error.message);
+      if (this.#media !== null) this.#fail("frames", error.message); // else `#getMedia` has reported it
       queue.end();
     });
     return queue;

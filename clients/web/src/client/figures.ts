@@ -6,7 +6,7 @@ import type { CaptureClock } from "../input/capture-clock.ts";
 import { Freezes } from "../media/freezes.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/protocol.ts";
-import type { Recent, Statistics, TrackStatistics } from "./types.ts";
+import type { Statistics, TrackStatistics } from "./types.ts";
 
 class TrackFigures {
   readonly pictures = new PictureStatistics();
@@ -42,14 +42,11 @@ export class Figures {
   }
 
   sent(id: number): void {
-    const now = performance.now();
-    this.#latency.sent(id, now);
-    if (this.#main !== null) this.#of(this.#main).pictures.sent(id, now);
+    this.#latency.sent(id, performance.now());
   }
 
   refused(id: number): void {
     this.#latency.refused(id);
-    if (this.#main !== null) this.#of(this.#main).pictures.refused(id);
   }
 
   received(packet: Packet, track: TrackDescription): void {
@@ -78,13 +75,12 @@ export class Figures {
 
   snapshot(): SessionFigures {
     const now = performance.now();
-    const main = this.#tracks.get(this.#main ?? "")?.pictures.snapshot(now);
     return {
       tracks: Object.fromEntries([...this.#tracks].map(([name, figures]) => [name, figures.snapshot(now)])),
       latency: this.#latency.snapshot(),
-      commandToPicture: recent(main?.latency, main?.latencyP50),
-      captureToPicture: recent(this.#capture.snapshot().last, this.#capture.snapshot().p50),
-      soundOffset: main?.offset ?? null,
+      commandToPicture: this.#latency.recent(),
+      captureToPicture: this.#capture.snapshot(),
+      soundOffset: this.#tracks.get(this.#main ?? "")?.pictures.snapshot(now).offset ?? null,
       lead: this.#lead,
     };
   }
@@ -97,8 +93,4 @@ export class Figures {
     }
     return figures;
   }
-}
-
-function recent(last: number | null | undefined, p50: number | null | undefined): Recent | null {
-  return typeof last === "number" && typeof p50 === "number" ? { last, p50 } : null;
 }

@@ -1,5 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** The public types of a client: its options, states, events, and what its methods give. */
+import type { LatencySnapshot, Quantiles } from "../figures/latency.ts";
+import type { Recent } from "../figures/recent-times.ts";
 import type { SoundStatistics } from "../sound/audio-player.ts";
 import type { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded } from "../wire/errors.ts";
 import type { ModelSchema, TrackKind } from "../wire/messages.ts";
@@ -19,7 +21,7 @@ import type {
 } from "./model.ts";
 import type { StepDown } from "./outputs.ts";
 
-export type { SoundStatistics, StepDown };
+export type { LatencySnapshot, Quantiles, Recent, SoundStatistics, StepDown };
 
 export type Codec = "h264" | "vp8" | "vp9" | "av1" | "lossless" | "jpeg" | "raw";
 export type AudioCodec = "opus" | "pcm_s16le";
@@ -265,18 +267,11 @@ export interface PushOptions {
   height?: number;
 }
 
-export interface Quantiles {
-  readonly p50: number;
-  readonly p95: number;
-}
-
 /** Figures of the present session; times in milliseconds, null without a measurement. */
 export interface Statistics {
   readonly tracks: Readonly<Record<string, TrackStatistics>>;
   /** From a command to its picture, by parts. */
-  readonly latency:
-    | (Readonly<Record<"total" | "wait" | "step" | "queue" | "encode" | "network" | "decode", Quantiles>> & { readonly count: number })
-    | null;
+  readonly latency: LatencySnapshot | null;
   /** From sending a command to the first picture of the main track made with it. */
   readonly commandToPicture: Recent | null;
   /** From capturing an input to the first picture made with it. */
@@ -288,12 +283,6 @@ export interface Statistics {
   /** How often this client took a simpler decoder because another one failed. */
   readonly stepsDown: number;
   readonly sound: SoundStatistics;
-}
-
-/** The last value, and the median. */
-export interface Recent {
-  readonly last: number;
-  readonly p50: number;
 }
 
 export interface TrackStatistics {

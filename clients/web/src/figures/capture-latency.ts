@@ -1,8 +1,6 @@
 import type { CaptureClock } from "../input/capture-clock.ts";
 import type { Packet } from "../wire/packet.ts";
-import { median } from "./statistics.ts";
-
-const WINDOW = 120;
+import { type Recent, RecentTimes } from "./recent-times.ts";
 
 /**
  * Measures the time from capturing an input frame to showing the first picture made with it. `input_pts_us` in an output
@@ -12,7 +10,7 @@ const WINDOW = 120;
 export class CaptureLatency {
   #clock: CaptureClock;
   #newest = -1;
-  #values: number[] = [];
+  #times = new RecentTimes();
 
   constructor(clock: CaptureClock) {
     this.#clock = clock;
@@ -25,12 +23,11 @@ export class CaptureLatency {
     const at = this.#clock.at(pts);
     if (at === null) return;
     this.#newest = pts;
-    this.#values.push(now - at);
-    if (this.#values.length > WINDOW) this.#values.shift();
+    this.#times.add(now - at);
   }
 
-  /** {last, p50} in milliseconds over the last 120; null before the first measurement. */
-  snapshot(): { last: number | null; p50: number | null } {
-    return { last: this.#values.at(-1) ?? null, p50: median(this.#values) };
+  /** Null before the first measurement. */
+  snapshot(): Recent | null {
+    return this.#times.snapshot();
   }
 }

@@ -7,6 +7,7 @@
  * rest, both ways. No part compares two clocks.
  */
 import type { Packet } from "../wire/packet.ts";
+import { type Recent, RecentTimes } from "./recent-times.ts";
 
 export const PARTS = ["wait", "step", "queue", "encode", "network", "decode"] as const;
 const WINDOW = 120;
@@ -27,6 +28,7 @@ export class Latency {
   #sent = new Map<number, number>();
   #arrived = new Map<number, number>();
   #samples: Record<"total" | LatencyPart, number>[] = [];
+  #totals = new RecentTimes();
 
   sent(id: number, now: number): void {
     remember(this.#sent, id, now);
@@ -48,9 +50,10 @@ export class Latency {
     for (const earlier of this.#arrived.keys()) if (earlier <= seq) this.#arrived.delete(earlier);
     if (command === null) return;
     const sent = this.#sent.get(command);
-    for (const id of this.#sent.keys()) {
+    for (const [id, at] of this.#sent) {
       if (id > command) break; // ids grow, and a Map keeps their order
       this.#sent.delete(id);
+      this.#totals.add(now - at);
     }
     const times = readTiming(meta);
     if (sent === undefined || arrived === undefined || times === null) return;
@@ -59,6 +62,11 @@ export class Latency {
     const network = Math.max(0, total - decode - wait - step - queue - encode);
     this.#samples.push({ total, wait, step, queue, encode, network, decode });
     if (this.#samples.length > WINDOW) this.#samples.shift();
+  }
+
+  /** From sending a command to drawing the first frame made with it, also of a server that sends no times; null before the first one. */
+  recent(): Recent | null {
+    return this.#totals.snapshot();
   }
 
   /** Over the last 120 samples; null without a sample. */

@@ -3,7 +3,7 @@ import { type ReactNode, StrictMode, useEffect, useRef } from "react";
 import { createRoot } from "react-dom/client";
 import type { Client, Presented, View } from "../../src/index.ts";
 import { connect } from "../../src/index.ts";
-import { createHooks } from "../../src/react.ts";
+import { createHooks, type PictureProps } from "../../src/react.ts";
 import { type Painter, painter } from "./painter.ts";
 
 const hooks = createHooks(painter);
@@ -46,12 +46,12 @@ function Probe(): ReactNode {
   return <output>{state.status}</output>;
 }
 
-function Shown(): ReactNode {
+function Shown(props: PictureProps<Painter>): ReactNode {
   const view = useRef<View>(null);
   useEffect(() => {
     seen.view = view.current;
   });
-  return <Picture className="picture" viewRef={view} onPresented={(picture) => seen.presented.push(picture)} />;
+  return <Picture className="picture" {...props} viewRef={view} onPresented={(picture) => seen.presented.push(picture)} />;
 }
 
 interface Shape {
@@ -63,6 +63,8 @@ interface Shape {
   given?: boolean;
   /** Whether there is a second Provider of the same server. */
   another?: boolean;
+  /** What else the picture is given. */
+  props?: PictureProps<Painter>;
 }
 
 /** The server's own file: a test cannot serve worklets in its place. */
@@ -78,8 +80,9 @@ function page({
   picture = true,
   given: yours = false,
   another = false,
+  props = {},
 }: Shape): ReactNode {
-  const children = [<Probe key="probe" />, picture && <Shown key="shown" />];
+  const children = [<Probe key="probe" />, picture && <Shown key="shown" {...props} />];
   given ??= yours ? connect(url, { model: painter, memory: null }) : null;
   const token = (): string => {
     seen.tokens += 1;
