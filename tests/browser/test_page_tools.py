@@ -227,8 +227,9 @@ def test_sound_that_is_on_is_recorded(server: FakeServer, page: Page, tmp_path: 
 def test_the_time_from_command_to_picture_is_shown_in_parts(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, GO)
     panel = page.locator("#latency")
-    expect(panel).to_be_hidden()
     page.get_by_role("button", name="Go").click()
+    page.locator("#stats summary").first.click()
+    expect(panel).to_be_hidden()
     message = peer.next()
     peer.ack(message)
     peer.frame(1, picture(1, 200, 1), command=message["id"], timing=[1500, 2000, 500, 250])
@@ -254,6 +255,8 @@ def test_the_time_from_command_to_picture_is_shown_in_parts(server: FakeServer, 
     expect(panel).to_be_visible()  # to be read when it is over
     page.get_by_role("button", name="Reconnect now").click()
     server.accept().welcome(GO)
+    page.locator("#stats summary").first.click()
+    expect(page.locator("#figures")).to_be_visible()
     expect(panel).to_be_hidden()
 
 
@@ -310,7 +313,9 @@ def test_a_page_with_every_control_is_not_wider_than_the_window(server: FakeServ
     )
     page.get_by_role("button", name="Go").click()
     peer.frame(0, picture(1, 200, 1, 640, 480), command=peer.next()["id"], timing=[1500, 2000, 500, 250])
+    page.locator("#stats summary").first.click()
     page.locator("#latency summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.get_by_role("button", name="Share").click()
     expect(page.get_by_label("Link for viewers")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

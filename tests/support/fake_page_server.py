@@ -44,6 +44,12 @@ def command(name: str, description: str = "", /, required: tuple[str, ...] = (),
     return {"name": name, "description": description, "schema": schema}
 
 
+def introduction(**about: Any) -> dict[str, Any]:
+    """How a model introduces itself, with these parts of it."""
+    nothing = dict.fromkeys(("title", "description", "author", "hint", "thumbnail"))
+    return {**nothing, "links": [], "examples": [], "settings": {}, **about}
+
+
 def picture(red: int, green: int, blue: int, width: int = 64, height: int = 48) -> np.ndarray:
     """A picture of one colour."""
     return np.full((height, width, 3), (red, green, blue), np.uint8)
@@ -108,13 +114,17 @@ class Peer:
         upload: str | None = None,
         share: str | None = None,
         state: dict[str, Any] | None = None,
+        about: dict[str, Any] | None = None,
     ) -> None:
         """Begin a session; `upload` is its upload token, `share` the token for those who may watch it.
 
-        `state` has the values of settings; None: a server that does not tell them.
+        `state` has the values of settings; None: a server that does not tell them. `about` is how the model
+        introduces itself.
         """
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
+        if about is not None:
+            schema["about"] = introduction(**about)
         self.say("reactor.welcome", {
             "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": 10.0,
             "resume_token": None, "upload_token": upload, "share_token": share, "schema": schema, "tracks": tracks,
@@ -190,7 +200,8 @@ class FakeServer:
     """The server of the page.
 
     `refuse_with` answers WebSockets with that status; `health` is the answer of `/health`; `modules` is a folder with files
-    that it serves beside the page's.
+    that it serves beside the page's; `pictures` are those of the model's examples, PNG by name; `about` is how the
+    model introduces itself in `/schema`.
     """
 
     def __init__(self) -> None:
@@ -199,6 +210,8 @@ class FakeServer:
         self.refuse_with: int | None = None
         self.health: tuple[int, dict[str, Any]] = (200, {"status": "ok", "model": "fake"})
         self.modules: Path | None = None
+        self.pictures: dict[str, bytes] = {}
+        self.about: dict[str, Any] = {}
         self.url = ""
 
     def accept(self) -> Peer:
@@ -215,8 +228,14 @@ class FakeServer:
         self.asked.put(path)
         if path == "/ws":
             return None if self.refuse_with is None else answer(self.refuse_with, "text/plain", b"refused\n")
+        if path == "/schema":
+            nothing: dict[str, Any] = {"name": "fake", "protocol": 1, "tracks": [], "commands": [], "messages": []}
+            schema = nothing | {"about": introduction(**self.about)}
+            return answer(200, "application/json", json.dumps(schema).encode())
         if path == "/health":
             return answer(self.health[0], "application/json", json.dumps(self.health[1]).encode())
+        if (png := self.pictures.get(path.removeprefix("/pictures/"))) is not None:
+            return answer(200, "image/png", png)
         name = "index.html" if path == "/" else path.removeprefix("/page/")
         for folder in (files("reactor_trio") / "page", self.modules):
             if folder is not None and "/" not in name and (file := folder / name).is_file():

@@ -58,7 +58,7 @@ class Place:
 
 @dataclass
 class StandInGate:
-    """A `transport.Site`: the page, `/health`, and `/ws` for clients that follow.
+    """A `transport.Site`: the page, `/health`, `/schema`, and `/ws` for clients that follow.
 
     Attributes:
         places: one for each client that comes, in order; the last one holds for all further ones.
@@ -88,6 +88,8 @@ class StandInGate:
     def respond(self, request: Request) -> Response:
         if request.path == "/health":
             return Response(200, "application/json", b'{"status": "ok", "model": "gate"}')
+        if request.path == "/schema":
+            return Response(200, "application/json", b'{"name": "gate", "tracks": [], "commands": [], "messages": []}')
         return page_response(request) or Response.plain(404, "not here")
 
     async def admit(self, request: Request) -> Response | Conversation:

@@ -7,29 +7,60 @@
 
 import type { ActionCommand, SettingCommand } from "../src/controls.ts";
 import type { Applied, Setting } from "../src/index.ts";
-import { element, refusalLine } from "./dom.ts";
+import { element, icon, refusalLine } from "./dom.ts";
 import { createField } from "./fields.ts";
+import { brokenLimit } from "./limits.ts";
+import { STRINGS, text } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 
 /** Sends a command in the running session. */
 export type SendInSession = (name: string, data: Values) => Promise<Applied<unknown>>;
+
+/** An arrow that goes round. */
+const RESET = ["M3.5 8a4.5 4.5 0 1 0 1.6-3.4M5 1.8v3h3"];
 
 type Values = { [argument: string]: unknown };
 
 /** The control of a setting. Close it with the session. */
 export interface SettingControl {
   readonly element: HTMLElement;
+  /** The value as the control shows it; undefined if there is none. */
+  readonly value: unknown;
+  /** Whether the value differs from the model's default, if it has one. */
+  readonly changed: boolean;
+  /** Whether the control shows this value. */
+  shows(value: unknown): boolean;
+  /** Sends a value, as if the user gave it. */
+  set(value: unknown): void;
+  /** Sends the model's default. */
+  reset(): void;
   close(): void;
 }
 
-/** `setting` has the model's value; `told` says whether the server tells the values of settings. */
+/** What a setting needs of the page. */
+export interface SettingContext {
+  /** Whether the server tells the values of settings. */
+  readonly told: boolean;
+  readonly uploads: Uploads;
+  readonly unit: string | null;
+  /** Called when the value has changed. */
+  readonly onvalue: () => void;
+}
+
+/** `setting` has the model's value. */
 export function settingControl(
   { name, description, field }: SettingCommand,
   setting: Setting<unknown>,
-  told: boolean,
-  uploads: Uploads,
+  { told, uploads, unit, onvalue }: SettingContext,
 ): SettingControl {
-  const view = createField({ ...field, description: field.description || description }, uploads);
+  const resetTitle = text(STRINGS.settings.reset, { title: field.title, value: describeValue(field.initial) });
+  const reset = element("button", { type: "button", class: "reset", title: resetTitle, disabled: true }, icon(RESET));
+  // A default that JSON cannot give, such as a file, cannot be sent again.
+  const hasDefault = field.initial !== undefined && field.kind !== "upload";
+  const view = createField({ ...field, description: field.description || description }, uploads, {
+    unit,
+    reset: hasDefault ? reset : null,
+  });
   const refusal = refusalLine();
   const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
   // The server leaves files out of the values; the field of a model with settings is then empty, whatever the default says.
@@ -38,23 +69,37 @@ export function settingControl(
   let given = value; // what the user gave last, or the model's value that replaced it
   let invalid = false; // the field's content is not a valid value; the refusal line says why
   view.write(value);
+  const isDefault = (): boolean => !hasDefault || same(given, field.initial);
+  const showReset = (): void => {
+    reset.disabled = isDefault();
+    onvalue();
+  };
+  reset.disabled = isDefault();
 
   // A value that arrives while one of ours is in flight is older, or the newest value follows it.
   const show = (): void => {
     if (setting.pending || view.editing || invalid) return;
     given = value;
     view.write(value);
+    showReset();
   };
   const give = async (wanted: unknown): Promise<void> => {
     given = wanted;
+    showReset();
     try {
       await setting.set(wanted);
       refusal.hide();
     } catch (error) {
-      refusal.show(error);
+      refusal.show(error, brokenLimit(field, wanted));
       show();
     }
   };
+  const set = (wanted: unknown): void => {
+    invalid = false;
+    view.write(wanted);
+    void give(wanted);
+  };
+  reset.addEventListener("click", () => set(field.initial));
   view.onchange = () => {
     let wanted: unknown;
     try {
@@ -76,8 +121,25 @@ export function settingControl(
     value = setting.value;
     if (value !== given) show();
   });
-  return { element: control, close: stop };
+  return {
+    element: control,
+    get value() {
+      return given;
+    },
+    get changed() {
+      return !isDefault();
+    },
+    shows: (wanted) => same(given, wanted),
+    set,
+    reset: () => set(field.initial),
+    close: stop,
+  };
 }
+
+/** Whether two values of JSON are the same. */
+const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
+
+const describeValue = (value: unknown): string => (typeof value === "string" ? value || "“”" : (JSON.stringify(value) ?? ""));
 
 export function actionControl(
   { name, title, description, fields }: ActionCommand,

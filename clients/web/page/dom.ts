@@ -19,6 +19,26 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
+/** A drawing of lines, 16 by 16; screen readers skip it. `filled` is the first line's inside. */
+export function icon(lines: readonly string[], { filled = false }: { readonly filled?: boolean } = {}): SVGSVGElement {
+  const drawing = vector("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" });
+  lines.forEach((d, i) => {
+    const fill = filled && i === 0 ? "currentColor" : "none";
+    drawing.append(vector("path", { d, fill, stroke: "currentColor", "stroke-width": 1.5 }));
+  });
+  return drawing;
+}
+
+/** Creates an element of a drawing. */
+export function vector<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: { readonly [name: string]: string | number },
+): SVGElementTagNameMap[Tag] {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+  return node;
+}
+
 /** The element of index.html with this id; throws if there is none, or if it is of another class than `kind`. */
 export function byId(id: string): HTMLElement;
 export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind;
@@ -41,8 +61,11 @@ function known<Kind extends Element>(found: Element | null, kind: new () => Kind
 /** The line of `refusalLine`. */
 export interface RefusalLine {
   readonly element: HTMLElement;
-  /** `error` is what was thrown: an object with a `message`, and with the `code` of a refused command. */
-  show(error: unknown): void;
+  /**
+   * `error` is what was thrown: an object with a `message`, and with the `code` of a refused command. With `words` for people, its
+   * message is shown on demand.
+   */
+  show(error: unknown, words?: string | null): void;
   hide(): void;
   /** Waits for a command's answer, and shows its refusal if it rejects. Never rejects itself. */
   follow(answer: Promise<unknown>): Promise<void>;
@@ -52,13 +75,13 @@ export interface RefusalLine {
 
 /** A line that shows why a command was refused. It ignores the end of the connection, which the page shows elsewhere. */
 export function refusalLine(): RefusalLine {
-  const line = element("p", { class: "refusal", role: "alert", hidden: true });
+  const line = element("div", { class: "refusal", role: "alert", hidden: true });
   const self: RefusalLine = {
     element: line,
-    show(error) {
+    show(error, words = null) {
       const { code, message } = error as { readonly code?: unknown; readonly message: string };
       if (code === "ended") return;
-      line.textContent = message;
+      line.replaceChildren(words === null ? message : element("details", {}, element("summary", {}, words), element("code", {}, message)));
       line.hidden = false;
     },
     hide() {

@@ -4,14 +4,26 @@
  * The page is of the same origin as its server (or gate), so it may read what a page elsewhere may not: it asks `/health` why there
  * is no session, and `/schema` whether a token is needed.
  */
-import { ConnectionRefused, type ReactorError, SessionEnded } from "../src/index.ts";
+import { ConnectionRefused, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
+import { STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
 export interface Diagnosis {
   readonly final: boolean;
   readonly text: string;
+  /** How far the model's load is, while it loads. */
+  readonly loading?: LoadingProgress;
+  /** What kind of end it is, for the drawing. */
+  readonly kind?: "failed" | "locked" | "viewing" | "lost";
   /** Whether another token may help. */
   readonly tokenWanted?: boolean;
+}
+
+/** What the model said of its load last. */
+export interface LoadingProgress {
+  /** From 0 to 1; null if it is unknown. */
+  readonly fraction: number | null;
+  readonly text: string;
 }
 
 /** What the page asked for. */
@@ -31,6 +43,7 @@ interface Health {
   readonly sessions?: unknown;
   readonly reason?: string | null;
   readonly phase?: string | null;
+  readonly progress?: LoadingProgress | null;
 }
 
 /** What a header can carry, without loss. A token's owner may have typed anything. */
@@ -55,6 +68,8 @@ const REASONS: { readonly [reason: string]: string } = {
   no_room: "There is no room for another client.",
 };
 
+const FAILURES = new Set(["model_error", "replica_failed", "protocol_error", "too_big", "flood"]);
+
 /** Why the session ended, as text: the reason of `reactor.bye`, and the server's message. */
 export function describeEnd({ reason, message }: { readonly reason: string | null; readonly message: string }): string {
   if (reason === null) return message || "The connection was lost.";
@@ -64,19 +79,47 @@ export function describeEnd({ reason, message }: { readonly reason: string | nul
 
 /** Why there is no session: from what the client was told, or else from what the server at `base` says now. */
 export async function explain(base: string, wishes: Wishes, error: ReactorError): Promise<Diagnosis> {
-  if (error instanceof SessionEnded)
-    return { final: false, text: error.reason === "lost" ? error.message : describeEnd({ reason: error.reason, message: error.detail }) };
+  if (error instanceof SessionEnded) {
+    if (error.reason === "lost") return { final: false, kind: "lost", text: error.message };
+    const text = describeEnd({ reason: error.reason, message: error.detail });
+    return FAILURES.has(error.reason ?? "") ? { final: false, kind: "failed", text } : { final: false, text };
+  }
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
     return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
   return diagnose(base, wishes);
 }
 
+/** How the server at `base` is asked with this token: the options, and the query for a token that no header can carry. */
+function credentials(token: string | null | undefined): { readonly asking: RequestInit; readonly query: string } {
+  const inHeader = token && VISIBLE_ASCII.test(token);
+  return {
+    asking: { cache: "no-store", headers: inHeader ? { Authorization: `Bearer ${token}` } : {} },
+    query: token && !inHeader ? `?${new URLSearchParams({ token })}` : "",
+  };
+}
+
+/** What the model of the server at `base` says of itself; null where none is known, as at a gate or without a valid token. */
+export async function askIntroduction(
+  base: string,
+  token: string | null,
+  fetch: Fetch = globalThis.fetch,
+): Promise<Pick<ModelSchema, "name" | "about"> | null> {
+  const { asking, query } = credentials(token);
+  try {
+    // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
+    const health: Health = await (await fetch(new URL(`health${query}`, base), asking)).json();
+    if (health.model === undefined) return null;
+    const answer = await fetch(new URL(`schema${query}`, base), asking);
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null; // the page says elsewhere that the server cannot be reached
+  }
+}
+
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base: string, { model, role, token }: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
-  const inHeader = token && VISIBLE_ASCII.test(token);
-  const asking: RequestInit = { cache: "no-store", headers: inHeader ? { Authorization: `Bearer ${token}` } : {} };
-  const query = token && !inHeader ? `?${new URLSearchParams({ token })}` : "";
+  const { asking, query } = credentials(token);
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
   let why = "";
@@ -88,20 +131,29 @@ export async function diagnose(base: string, { model, role, token }: Wishes, fet
     if (health.model === undefined) schema = await fetch(new URL(`schema${query}`, base), asking);
     if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
-    return { final: false, text: "The server cannot be reached." };
+    return { final: false, kind: "lost", text: "The server cannot be reached." };
   }
   if (schema?.status === 401) {
-    return { final: true, tokenWanted: true, text: token ? `Not let in: ${why}.` : "This server wants a token." };
+    return { final: true, kind: "locked", tokenWanted: true, text: token ? `Not let in: ${why}.` : "This server wants a token." };
   }
   if (health.role === "viewer" && role !== "viewer") {
-    return { final: true, tokenWanted: true, text: "This token can only watch: add role=viewer to the address, or show another." };
+    return {
+      final: true,
+      kind: "locked",
+      tokenWanted: true,
+      text: "This token can only watch: add role=viewer to the address, or show another.",
+    };
   }
   if (model && typeof health.model === "string" && health.model !== model) {
-    return { final: true, text: `This server runs the model “${health.model}”, not “${model}”.` };
+    return { final: true, kind: "failed", text: `This server runs the model “${health.model}”, not “${model}”.` };
   }
   if (answer.ok && role === "viewer" && health.sessions === 0) {
-    return { final: false, text: "There is no session to watch yet." };
+    return { final: false, kind: "viewing", text: "There is no session to watch yet." };
   }
+  if (!answer.ok && health.phase === "loading")
+    return { final: false, text: STRINGS.loading, loading: health.progress ?? { fraction: null, text: "" } };
+  if (!answer.ok && health.phase === "failed")
+    return { final: false, kind: "failed", text: `${STRINGS.failed}${health.reason ? `: ${health.reason}.` : "."}` };
   const detail = answer.ok ? "" : (health.reason ?? health.phase ?? "");
   return { final: false, text: `Server not ready or busy${detail ? `: ${detail}` : ""}.` };
 }

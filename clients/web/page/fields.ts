@@ -15,6 +15,8 @@
  */
 import type { Field, JsonField, NumberField, SelectField, SliderField, TextField } from "../src/controls.ts";
 import { element } from "./dom.ts";
+import { type Scrubbed, scrub } from "./scrub.ts";
+import { STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 import { uploadInput } from "./uploads.ts";
 
@@ -42,6 +44,8 @@ export interface FieldInput {
   empty?(): boolean;
   read(): unknown;
   write(value: unknown): void;
+  /** How a drag of the label changes the number; other fields have none. */
+  readonly scrubbed?: Pick<Scrubbed, "value" | "step" | "minimum" | "maximum">;
   /** Shows that the value is null, or no longer null. */
   showNull?(yes: boolean): void;
   /** Calls `changed` with true when the user commits a value, and with false while the user types one. */
@@ -52,12 +56,20 @@ type Changed = (given: boolean) => void;
 
 let count = 0;
 
-/** `uploads` sends files. */
-export function createField(field: Field, uploads: Uploads): FieldView {
+/** `uploads` sends files; `unit` is shown after a number; `reset` is the button beside the label. */
+export function createField(
+  field: Field,
+  uploads: Uploads,
+  { unit = null, reset = null }: { readonly unit?: string | null; readonly reset?: HTMLElement | null } = {},
+): FieldView {
   const id = `field-${++count}`;
   const input = createInput(field, id, uploads);
   const none = field.nullable
-    ? element("button", { type: "button", class: "none", "aria-pressed": "false", "aria-label": `${field.title}: none` }, "none")
+    ? element(
+        "button",
+        { type: "button", class: "none", "aria-pressed": "false", "aria-label": `${field.title}: ${STRINGS.settings.none}` },
+        STRINGS.settings.none,
+      )
     : null;
   const hint = field.description ? element("p", { class: "description", id: `${id}-hint` }, field.description) : null;
   if (hint) input.control.setAttribute("aria-describedby", hint.id);
@@ -66,7 +78,15 @@ export function createField(field: Field, uploads: Uploads): FieldView {
   const body = element(
     "div",
     { class: `field ${field.kind}` },
-    element("div", { class: "head" }, label, input.readout ?? null, none),
+    element(
+      "div",
+      { class: "head" },
+      label,
+      reset,
+      input.readout ?? null,
+      unit === null ? null : element("span", { class: "unit" }, unit),
+      none,
+    ),
     input.element ?? input.control,
     hint,
   );
@@ -111,6 +131,19 @@ export function createField(field: Field, uploads: Uploads): FieldView {
     changing = false;
     self.onleft();
   };
+  if (input.scrubbed)
+    scrub(label, {
+      ...input.scrubbed,
+      changed(value) {
+        changing = true;
+        self.touched = true;
+        if (isNull) showNull(false);
+        input.write(value);
+        self.onchange();
+        changing = true; // until the drag is over, no value of the model moves the control
+      },
+      ended: leave,
+    });
   body.addEventListener("input", () => {
     changing = true;
   }); // also while a slider is held, after its value was committed
@@ -157,10 +190,14 @@ function slider({ title, minimum, maximum, step, nullable }: SliderField, id: st
   let value: unknown;
   const set = (now: unknown): void => {
     value = now;
+    // WebKit and Chromium have no style for the part of a slider left of its thumb; style.css reads this.
+    const part = ((Number(now) - minimum) / (maximum - minimum)) * 100;
+    control.style.setProperty("--part", `${Math.min(100, Math.max(0, part || 0)).toFixed(2)}%`);
   };
   return {
     control,
     readout: exact,
+    scrubbed: { value: () => exact.valueAsNumber, step, minimum, maximum },
     empty: () => isBlank(exact),
     read() {
       if (value === undefined || Number.isNaN(value)) throw new Error("a number is needed");
@@ -204,6 +241,7 @@ function number({ integer, minimum, maximum, step, nullable }: NumberField, id: 
   });
   return {
     control,
+    scrubbed: { value: () => control.valueAsNumber, step: step ?? (integer ? 1 : 0.1), minimum, maximum },
     empty: () => isBlank(control),
     read() {
       if (Number.isNaN(control.valueAsNumber)) throw new Error("a number is needed");

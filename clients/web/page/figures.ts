@@ -1,15 +1,25 @@
-/** The figures under the picture, and the panel of the latency's parts: of one session, a few times a second. */
+/** The figures: one line in the header, and behind it all of them with the latency's parts. Of one session, a few times a second. */
 import type { Client, SessionInfo } from "../src/index.ts";
 import { byId } from "./dom.ts";
 import { LatencyPanel } from "./latency-panel.ts";
+import { STRINGS, text } from "./strings.ts";
 
 const INTERVAL = 250;
+/** Milliseconds of the time between pictures: above the first it is uneven, above the second it is bad. */
+const UNEVEN = 12;
+const BAD = 40;
+/** A freeze or a lost picture counts for the quality for so many looks at the figures. */
+const REMEMBERED = 20;
+
+type Quality = keyof typeof STRINGS.quality;
 
 export class Figures {
   #client: Client;
   #tracks: readonly string[];
   #panel = new LatencyPanel(byId("latency"));
   #timer: ReturnType<typeof setInterval>;
+  /** How many freezes and losses there were, and how many looks ago there was a new one. */
+  #troubles = { count: 0, age: REMEMBERED };
   /** The newest description of the session; it stays when the session is over. */
   #info: SessionInfo | null = null;
 
@@ -42,7 +52,8 @@ export class Figures {
     set("drops", missing + skipped);
     set("gaps", missing);
     set("skipped", skipped);
-    byId("figure-lead").textContent = lead === null ? "off" : `${lead.toFixed(0)} ms`;
+    this.#showLine(main?.fps, main?.jitter, commandToPicture?.p50, missing + (main?.freezes ?? 0));
+    byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : `${lead.toFixed(0)} ms`;
     set("freezes", main?.freezes ?? 0);
     set("frozen", (main?.frozen ?? 0) / 1000, 1);
     set("steps", stepsDown);
@@ -54,6 +65,25 @@ export class Figures {
     const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
     byId("figure-format").textContent = format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? "–");
     this.#panel.show(latency);
+  }
+
+  /** "30 fps · 46 ms", and a dot of the quality: what most people want to know. */
+  #showLine(fps: number | null | undefined, jitter: number | null | undefined, latency: number | undefined, troubles: number): void {
+    const { figures, quality } = STRINGS;
+    const rate = fps?.toFixed(0);
+    let line: string = figures.none;
+    if (rate !== undefined)
+      line = latency === undefined ? text(figures.fps, { fps: rate }) : text(figures.line, { fps: rate, ms: latency.toFixed(0) });
+    byId("stats-line").textContent = line;
+    this.#troubles = { count: troubles, age: troubles > this.#troubles.count ? 0 : this.#troubles.age + 1 };
+    let grade: Quality = "none";
+    if (fps !== null && fps !== undefined) {
+      const uneven = jitter ?? 0;
+      grade = this.#troubles.age < REMEMBERED || uneven > BAD ? "poor" : uneven > UNEVEN ? "fair" : "good";
+    }
+    const dot = byId("quality");
+    dot.dataset.quality = grade;
+    dot.setAttribute("aria-label", quality[grade]);
   }
 }
 

@@ -3,31 +3,39 @@ import { readCommands } from "../src/controls.ts";
 import type { ClientState, ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
 import { CommandError, connect } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
+import { showIntroduction } from "./about.ts";
 import { AccessToken } from "./access.ts";
+import { Ambient } from "./ambient.ts";
 import type { SendInSession } from "./controls.ts";
-import { actionControl, settingControl } from "./controls.ts";
+import { actionControl } from "./controls.ts";
 import { byId, element, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
-import { explain } from "./endings.ts";
+import { askIntroduction, diagnose, explain, type LoadingProgress } from "./endings.ts";
 import { Figures } from "./figures.ts";
 import { Gamepads } from "./gamepad.ts";
+import { hideWhenIdle } from "./idle-bar.ts";
 import type { Inputs } from "./inputs.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
 import type { OverlayOptions } from "./overlay.ts";
-import { describeWait, Overlay } from "./overlay.ts";
+import { describeSeconds, describeWait, Overlay } from "./overlay.ts";
+import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
 import { Pointer } from "./pointer.ts";
 import { PointerLock } from "./pointer-lock.ts";
 import { parseCodecs } from "./requested-codecs.ts";
+import { Settings } from "./settings.ts";
 import { ShareLink } from "./share-link.ts";
 import { SoundButton } from "./sound-button.ts";
 import { SafeStorage } from "./storage.ts";
+import { text as fillText, STRINGS } from "./strings.ts";
+import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
 import { dropOn, Uploads, uploadCard } from "./uploads.ts";
 
 const LOG_LENGTH = 100;
+const LOADING_AGAIN = 500; // until the page asks again how far the model's load is
 const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
 
 const toasts = new Toasts(byId("toasts"));
@@ -48,10 +56,16 @@ const client = connect(document.baseURI, {
 });
 
 const preferences = new SafeStorage(() => globalThis.localStorage);
+offerThemes(byId("theme"), preferences);
+new Panel(byId("panel-toggle"), byId("grip"), preferences);
+const hero = byId("hero");
+hideWhenIdle(hero, byId("bar"), () => document.body.dataset.state === "live" && document.body.dataset.picture === "shown");
+const ambient = new Ambient(hero, largeCanvas);
 const leadToggle = byId("lead-toggle", HTMLInputElement);
 leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
 const pictures = new Pictures(client, leadToggle.checked, (canvas) => {
   toolbar.pictureShown(canvas);
+  ambient.refresh();
   if (running?.awaitsPicture) running.pictureShown(); // of any track, because the first track may never have a picture
 });
 leadToggle.addEventListener("change", () => {
@@ -59,19 +73,21 @@ leadToggle.addEventListener("change", () => {
   pictures.lead = leadToggle.checked;
 });
 
-const overlay = new Overlay(byId("overlay"), byId("overlay-text"), byId("overlay-note"));
+const overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
 const ending = new EndingBanner(byId("ending"));
 const share = new ShareLink(byId("share"), byId("share-status"), byId("share-link", HTMLInputElement));
 const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
   {
-    hero: byId("hero"),
+    hero,
     snapshot: byId("snapshot", HTMLButtonElement),
+    copy: byId("copy", HTMLButtonElement),
     record: byId("record", HTMLButtonElement),
     time: byId("record-time"),
     fullscreen: byId("fullscreen", HTMLButtonElement),
   },
   reportProblem,
+  (words) => toasts.show(words, "info"),
 );
 
 /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
@@ -95,28 +111,72 @@ client.on("state", (state) => {
   }
   ending.hide();
   if (state.status === "resuming") {
-    show("resuming", "reconnecting", "Reconnecting …");
+    show("resuming", STRINGS.status.reconnecting, STRINGS.reconnecting, { note: STRINGS.reconnectingNote, art: "lost" });
     return;
   }
   running?.close();
   running = null;
   switch (state.status) {
     case "connecting":
-      show("connecting", "connecting", "Connecting …");
+      show("connecting", STRINGS.status.connecting, STRINGS.connecting);
       break;
-    case "queued": {
-      const { position, total, reason } = state;
-      const note = reason ? "" : "Someone else has the session. Yours begins when there is a place.";
-      show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`, { note });
+    case "queued":
+      showQueue(state);
       break;
-    }
     case "restarting":
-      show("connecting", "reloading", `The model is being reloaded.${state.reason ? ` ${state.reason}` : ""}`);
+      showReload(state, { fraction: null, text: "" });
+      void followLoading(state);
       break;
     default:
       void showEnd(state);
   }
 });
+
+function showQueue({ position, total, reason, wait }: ClientState & { status: "queued" }): void {
+  void introduce();
+  const { queue, status } = STRINGS;
+  const before = position > 1 ? fillText(queue.before, { n: position - 1 }) : queue.next;
+  const place = fillText(queue.place, { position, total });
+  const about = wait === null || wait === undefined ? "" : fillText(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+  const note = `${place}${about}${reason ? `: ${reason}` : `. ${queue.note}`}`;
+  show("queued", status.waiting, before, { art: "queue", note });
+}
+
+function showReload({ reason }: ClientState & { status: "restarting" }, progress: LoadingProgress): void {
+  showLoading(STRINGS.status.reloading, `${STRINGS.reloading}${reason ? ` ${reason}` : ""}`, progress);
+}
+
+function showLoading(status: string, words: string, { fraction, text }: LoadingProgress): void {
+  void introduce();
+  const percent = fraction === null ? "" : fillText(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
+  const note = [percent, text].filter(Boolean).join(" · ");
+  show("connecting", status, words, { art: "loading", fraction, note });
+}
+
+let introduced = false;
+
+/** Shows what the model says of itself while there is no session yet. */
+async function introduce(): Promise<void> {
+  if (introduced) return;
+  introduced = true;
+  const introduction = await askIntroduction(document.baseURI, access.token);
+  if (introduction && running === null) showIntroduction(introduction.name, introduction.about);
+}
+
+/** Shows how far the model's load is, as long as the client's state is `state`. */
+async function followLoading(state: ClientState): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, LOADING_AGAIN));
+  if (client.state !== state) return;
+  const { loading, text } = await diagnose(document.baseURI, { model, role, token: access.token });
+  if (client.state !== state) return;
+  if (loading && state.status === "restarting") showReload(state, loading);
+  else if (loading) showLoading(STRINGS.status.loading, text, loading);
+  else if (state.status === "waiting") {
+    client.reconnect(); // the model is loaded, or there is another reason now
+    return;
+  }
+  void followLoading(state);
+}
 
 const tokenField = byId("access-token", HTMLInputElement);
 
@@ -124,8 +184,13 @@ const tokenField = byId("access-token", HTMLInputElement);
 async function showEnd(state: ClientState & { status: "waiting" | "ended" }): Promise<void> {
   const error = state.status === "waiting" ? state.error : state.end;
   if (error === null) return; // the page has closed the client, and shows why
-  const { final, text, tokenWanted } = await explain(document.baseURI, { model, role, token: access.token }, error);
+  const { final, text, tokenWanted, kind, loading } = await explain(document.baseURI, { model, role, token: access.token }, error);
   if (client.state !== state) return;
+  if (loading && state.status === "waiting") {
+    showLoading(STRINGS.status.loading, text, loading);
+    void followLoading(state);
+    return;
+  }
   let wait: number | null = null;
   if (final) await client.close();
   else if (state.status === "waiting") wait = state.retryAt - performance.now();
@@ -133,7 +198,7 @@ async function showEnd(state: ClientState & { status: "waiting" | "ended" }): Pr
     wait = REFUSED_AGAIN;
     setTimeout(() => client.state === state && client.reconnect(), wait);
   }
-  show("ended", wait === null ? "ended" : "disconnected", text, { wait });
+  show("ended", wait === null ? STRINGS.status.ended : STRINGS.status.disconnected, text, { wait, art: kind ?? "ended" });
   if (!tokenWanted) return;
   access.set(null);
   byId("access").hidden = false;
@@ -149,6 +214,17 @@ byId("access").addEventListener("submit", (event) => {
 // The user has opened another link to this page in this tab. If only the part behind the `#` differs, the browser does not reload.
 addEventListener("hashchange", () => {
   if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
+  running?.takeLink();
+});
+byId("reset-settings").addEventListener("click", () => running?.resetSettings());
+byId("copy-settings").addEventListener("click", () => void running?.copySettings());
+// What lies over the page closes by Escape, and by a click elsewhere.
+const stats = byId("stats", HTMLDetailsElement);
+addEventListener("keydown", ({ key }) => {
+  if (key === "Escape") stats.open = false;
+});
+addEventListener("pointerdown", ({ target }) => {
+  if (target instanceof Node && !stats.contains(target)) stats.open = false;
 });
 byId("reconnect").addEventListener("click", () => client.reconnect());
 
@@ -187,6 +263,7 @@ class RunningSession {
   #inputs: Inputs | null = null;
   #uploads: Uploads;
   #figures: Figures;
+  #settings: Settings | null = null;
   #parts: { close(): void }[];
   #over = false;
   /** Whether no picture was shown yet. */
@@ -195,8 +272,7 @@ class RunningSession {
   constructor(info: SessionInfo) {
     this.#info = info;
     const { model: name, schema } = info;
-    byId("name").textContent = name;
-    document.title = name;
+    showIntroduction(name, schema.about);
     byId("role-note").hidden = info.role !== "viewer";
 
     this.#controlling = info.role !== "viewer";
@@ -218,6 +294,7 @@ class RunningSession {
     this.awaitsPicture = outputs.some(({ kind }) => kind === "video") && !requested.includes("none");
     document.body.dataset.picture = this.awaitsPicture ? "awaited" : "shown";
     this.showPicture();
+    this.takeLink();
   }
 
   pictureShown(): void {
@@ -229,8 +306,35 @@ class RunningSession {
   /** Shows that the session is live, and what it waits for if there is no picture. */
   showPicture(): void {
     const { awaitsPicture } = this;
-    if (!awaitsPicture) show("live", this.#controlling ? "live" : "watching");
-    else show("live", this.#controlling ? "starting" : "watching", "No picture yet", { note: (seconds) => this.#describeWait(seconds) });
+    if (!awaitsPicture) show("live", this.#controlling ? STRINGS.status.live : STRINGS.status.watching);
+    else {
+      const art = !this.#controlling ? "viewing" : this.#unstarted.includes("camera") ? "camera" : "warming";
+      const status = this.#controlling ? STRINGS.status.starting : STRINGS.status.watching;
+      show("live", status, STRINGS.noPicture, { art, note: (seconds) => this.#describeWait(seconds) });
+    }
+  }
+
+  /** Sends the settings that the page's address carries, and takes them out of the address. */
+  takeLink(): void {
+    if (this.#settings === null || !this.#controlling || !new URLSearchParams(location.hash.slice(1)).has("s")) return;
+    this.#settings.take(location.href);
+    history.replaceState(history.state, "", location.href.replace(/#.*$/s, ""));
+  }
+
+  resetSettings(): void {
+    this.#settings?.reset();
+  }
+
+  async copySettings(): Promise<void> {
+    if (this.#settings === null) return;
+    const address = this.#settings.address(location.href);
+    try {
+      await navigator.clipboard.writeText(address);
+      toasts.show(STRINGS.settings.copied, "info");
+    } catch {
+      history.replaceState(history.state, "", address);
+      toasts.show(STRINGS.settings.notCopied, "info");
+    }
   }
 
   close(): void {
@@ -265,9 +369,14 @@ class RunningSession {
     const commands = this.#info.schema.commands.length > 0;
     return describeWait(seconds, {
       viewing: !this.#controlling,
-      unstarted: this.#inputs?.unstarted ?? deviceNames(this.#inputTracks),
+      unstarted: this.#unstarted,
       commands,
     });
+  }
+
+  /** The names of the input devices that are not started. */
+  get #unstarted(): readonly string[] {
+    return this.#inputs?.unstarted ?? deviceNames(this.#inputTracks);
   }
 
   /** Sends a command in this session. What follows it, such as the newest position of a pointer, is not for the session after it. */
@@ -292,13 +401,11 @@ class RunningSession {
     const around = new PointerLock(look, send, canvas);
     const gamepads = new Gamepads(pad, send);
     const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
-    const stored = settings.map((setting) => ({ setting, value: client.setting(setting.name.slice("set_".length)) }));
-    const told = stored.some(({ value }) => value.value !== undefined);
-    const controls = stored.map(({ setting, value }) => settingControl(setting, value, told, uploads));
-    fill(
-      "settings",
-      controls.map((control) => control.element),
-    );
+    const { schema, url } = this.#info;
+    const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, pageOf(url));
+    this.#settings = shown;
+    fill("settings", shown.elements);
+    fill("presets", shown.presets);
     fill("keys", keyboard?.legend() ?? []);
     fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
     fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
@@ -306,7 +413,7 @@ class RunningSession {
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
     if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
-    return [...(keyboard ? [keyboard] : []), gamepads, onPicture, around, ...controls];
+    return [...(keyboard ? [keyboard] : []), gamepads, onPicture, around, shown];
   }
 }
 

@@ -1,5 +1,7 @@
 /** The overlay on the picture while there is none: what the page waits for, and the seconds passed or left. */
 import { SecondsTimer } from "./seconds-timer.ts";
+import { type ArtName, StateArt } from "./state-art.ts";
+import { text as fill, STRINGS } from "./strings.ts";
 
 const LONG = 10;
 
@@ -12,6 +14,9 @@ export interface WaitSubject {
 
 /** How the overlay shows a wait: see `Overlay.show`. */
 export interface OverlayOptions {
+  readonly art?: ArtName;
+  /** How much of the drawing "loading" is done, from 0 to 1; null: unknown. */
+  readonly fraction?: number | null;
   readonly note?: string | ((seconds: number) => string);
   readonly wait?: number | null | undefined;
 }
@@ -21,23 +26,26 @@ export interface OverlayOptions {
  * the names of input devices that are not started; `commands`: the model has commands.
  */
 export function describeWait(seconds: number, { viewing = false, unstarted = [], commands = false }: WaitSubject = {}): string {
-  if (viewing) return "The session that you watch has shown no picture yet.";
-  const still = seconds < LONG ? "" : "still ";
-  if (unstarted.length) return `The model is ${still}warming up, or waits for the ${unstarted.join(" and the ")}, not started yet.`;
-  if (seconds < LONG) return "The model is warming up.";
-  return `The model is still warming up${commands ? ", or waits for a command" : ""}.`;
+  const { wait } = STRINGS;
+  if (viewing) return wait.viewing;
+  const still = seconds < LONG ? "" : wait.still;
+  if (unstarted.length) return fill(wait.devices, { still, devices: unstarted.join(wait.and) });
+  if (seconds < LONG) return wait.short;
+  return commands ? wait.command : wait.long;
 }
 
 export class Overlay {
   #element: HTMLElement;
   #text: HTMLElement;
   #note: HTMLElement;
+  #art: StateArt;
   #seconds = new SecondsTimer();
   #subject: string | null = null;
   #since = 0;
 
-  /** Elements: the overlay, and in it the text and the note below. */
-  constructor(element: HTMLElement, text: HTMLElement, note: HTMLElement) {
+  /** Elements: the overlay, and in it the place of the drawing, the text and the note below. */
+  constructor(element: HTMLElement, art: HTMLElement, text: HTMLElement, note: HTMLElement) {
+    this.#art = new StateArt(art);
     this.#element = element;
     this.#text = text;
     this.#note = note;
@@ -48,21 +56,22 @@ export class Overlay {
    * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise the
    * seconds count up.
    */
-  show(subject: string, text: string, { note = "", wait }: OverlayOptions = {}): void {
+  show(subject: string, text: string, { note = "", wait, art = "connecting", fraction = null }: OverlayOptions = {}): void {
     const now = performance.now();
     if (subject !== this.#subject) [this.#subject, this.#since] = [subject, now];
     this.#seconds.stop();
     this.#element.hidden = false;
+    this.#art.show(art, fraction);
     this.#text.textContent = text;
     this.#note.textContent = "";
     if (wait === undefined) {
       this.#seconds.countUp(this.#since, (passed) => {
         const words = typeof note === "function" ? note(passed) : note;
-        this.#note.textContent = passed > 0 ? `${words} ${describeSeconds(passed)}` : words;
+        this.#note.textContent = [words, passed > 0 ? describeSeconds(passed) : ""].filter(Boolean).join(" · ");
       });
     } else if (wait !== null) {
       this.#seconds.countDown(now + wait, (left) => {
-        this.#text.textContent = `${text} Trying again in ${left} s.`;
+        this.#note.textContent = fill(STRINGS.again, { n: left });
       });
     }
   }
@@ -75,6 +84,7 @@ export class Overlay {
 }
 
 /** "7 s", "1 min 5 s". */
-function describeSeconds(seconds: number): string {
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+export function describeSeconds(seconds: number): string {
+  if (seconds < 60) return fill(STRINGS.seconds, { n: seconds });
+  return fill(STRINGS.minutesSeconds, { m: Math.floor(seconds / 60), n: seconds % 60 });
 }

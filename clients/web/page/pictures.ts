@@ -1,6 +1,7 @@
 /** The model's pictures: a canvas for each video track, the first one large. Canvases keep their picture and place between sessions. */
 import type { Client, Presented, SessionInfo, View } from "../src/index.ts";
 import { byId, element, within } from "./dom.ts";
+import { STRINGS } from "./strings.ts";
 
 /** A track's canvas in the page. */
 interface Place {
@@ -55,7 +56,7 @@ export class Pictures {
     if (figures[0]) byId("hero").prepend(figures[0]);
     byId("others").replaceChildren(...figures.slice(1));
     byId("notes").hidden = names.length > 0;
-    byId("notes").textContent = names.length ? "" : "This model has no picture.";
+    byId("notes").textContent = names.length ? "" : STRINGS.noPictureTrack;
   }
 
   /** A figure with an attached canvas: for the track `name`, in `used` if that shows no other track; without a name for the first track. */

@@ -1,4 +1,4 @@
-/** Error messages on the picture, where the user sees them in full screen too. */
+/** Short messages on the picture, where the user sees them in full screen too. */
 import { element } from "./dom.ts";
 
 const SHOWN_FOR = 10_000;
@@ -11,9 +11,9 @@ export class Toasts {
     this.#container = place;
   }
 
-  /** Shows a text for a while, or until the user clicks it; the newest is the last. */
-  show(text: string): void {
-    const toast = element("p", { class: "toast", title: "Click to hide" }, text);
+  /** Shows an error for a while, or until the user clicks it; the newest is the last. With `kind` "info" it is no error. */
+  show(text: string, kind: "error" | "info" = "error"): void {
+    const toast = element("p", { class: `toast ${kind}`, title: "Click to hide" }, text);
     toast.addEventListener("click", () => toast.remove());
     setTimeout(() => toast.remove(), SHOWN_FOR);
     this.#container.append(toast);

@@ -1,7 +1,8 @@
-/** The buttons on the picture: screenshot, record, full screen. */
+/** The buttons on the picture: screenshot, copy, record, full screen. */
 import type { Recording, View } from "../src/index.ts";
 import { describeTime, extension, fileName } from "./file-names.ts";
 import { largeCanvas } from "./pictures.ts";
+import { STRINGS } from "./strings.ts";
 
 const REFRESH = 250;
 const KEPT_FOR = 60_000; // a download goes on reading the file for a while
@@ -9,6 +10,7 @@ const KEPT_FOR = 60_000; // a download goes on reading the file for a while
 export interface ToolbarParts {
   readonly hero: HTMLElement;
   readonly snapshot: HTMLButtonElement;
+  readonly copy: HTMLButtonElement;
   readonly record: HTMLButtonElement;
   readonly time: HTMLElement;
   readonly fullscreen: HTMLButtonElement;
@@ -17,16 +19,19 @@ export interface ToolbarParts {
 export class Toolbar {
   #parts: ToolbarParts;
   #failed: (message: string) => void;
+  #done: (message: string) => void;
   #name = "";
   #pictures: { readonly large: View | null } = { large: null };
   #recording: Recording | null = null;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** `parts` are the elements {hero, snapshot, record, time, fullscreen}; `failed(message)` reports an error to the user. */
-  constructor(parts: ToolbarParts, failed: (message: string) => void) {
+  /** `failed(message)` reports an error to the user, and `done(message)` a success that is not seen otherwise. */
+  constructor(parts: ToolbarParts, failed: (message: string) => void, done: (message: string) => void) {
     this.#parts = parts;
     this.#failed = failed;
-    const { snapshot, record, fullscreen } = parts;
+    this.#done = done;
+    const { snapshot, copy, record, fullscreen } = parts;
+    copy.addEventListener("click", () => this.#copy());
     fullscreen.hidden = !document.fullscreenEnabled;
     snapshot.addEventListener("click", () => this.#snapshot());
     record.addEventListener("click", () => (this.#recording ? this.#recording.stop() : this.#record()));
@@ -55,9 +60,22 @@ export class Toolbar {
   }
 
   #enable(shown: boolean): void {
-    const { snapshot, record } = this.#parts;
+    const { snapshot, copy, record } = this.#parts;
     snapshot.hidden = record.hidden = this.#pictures.large === null;
-    snapshot.disabled = record.disabled = !shown;
+    copy.hidden = snapshot.hidden || !canCopy(); // a page of plain http may not
+    snapshot.disabled = copy.disabled = record.disabled = !shown;
+  }
+
+  async #copy(): Promise<void> {
+    const { large } = this.#pictures;
+    if (large === null) return; // the button is hidden
+    try {
+      // Safari takes the picture only as a promise, because it looks at the click that asked for it.
+      await navigator.clipboard.write([new ClipboardItem({ "image/png": large.snapshot() })]);
+      this.#done(STRINGS.copied);
+    } catch (error) {
+      this.#failed(`copy: ${(error as Error).message}`);
+    }
   }
 
   async #snapshot(): Promise<void> {
@@ -111,6 +129,8 @@ export class Toolbar {
     }
   }
 }
+
+const canCopy = (): boolean => typeof ClipboardItem === "function" && Boolean(navigator.clipboard);
 
 /** Makes the browser save the file. */
 function save(file: Blob, name: string): void {

@@ -263,10 +263,17 @@ test("the page asks /health why a WebSocket was refused", async () => {
   assert.equal((await ask(200, '{"model": "m"}', "other")).final, true);
   assert.equal((await ask(200, '{"model": "m"}', "m")).final, false);
   assert.deepEqual(await ask(503, '{"phase": "draining"}'), { final: false, text: "Server not ready or busy: draining." });
+  const progress = { fraction: 0.5, text: "weights" };
+  const loading = await ask(503, JSON.stringify({ phase: "loading", model: "m", progress }));
+  assert.deepEqual(loading, { final: false, text: "The model is loading", loading: progress });
+  const silent = await ask(503, '{"phase": "loading", "model": "m"}');
+  assert.deepEqual(silent.loading, { fraction: null, text: "" });
+  const failed = await ask(503, '{"phase": "failed", "model": "m", "reason": "no memory"}');
+  assert.deepEqual(failed, { final: false, kind: "failed", text: "The model failed: no memory." });
   assert.equal((await ask(200, '{"sessions": 0}', "", "viewer")).text, "There is no session to watch yet.");
   assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
   const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
-  assert.deepEqual(gone, { final: false, text: "The server cannot be reached." });
+  assert.deepEqual(gone, { final: false, kind: "lost", text: "The server cannot be reached." });
 });
 
 test("without a valid token the page learns why, and that a token is needed", async () => {
@@ -277,7 +284,12 @@ test("without a valid token the page learns why, and that a token is needed", as
       return url.pathname.endsWith("health") ? new Response(JSON.stringify(health)) : new Response(line, { status });
     });
   const little = { status: "ok", phase: "ready" };
-  assert.deepEqual(await ask(little, [401, "no token\n"], {}), { final: true, tokenWanted: true, text: "This server wants a token." });
+  assert.deepEqual(await ask(little, [401, "no token\n"], {}), {
+    final: true,
+    kind: "locked",
+    tokenWanted: true,
+    text: "This server wants a token.",
+  });
   assert.deepEqual(sent, [
     ["/at/health", {}],
     ["/at/schema", {}],
@@ -285,6 +297,7 @@ test("without a valid token the page learns why, and that a token is needed", as
   sent.length = 0;
   assert.deepEqual(await ask(little, [401, "it is used\n"], { token: "t" }), {
     final: true,
+    kind: "locked",
     tokenWanted: true,
     text: "Not let in: it is used.",
   });
@@ -303,7 +316,7 @@ test("a token that no header can carry is judged by the server too", async () =>
     asked.push([url.href, new Headers(headers).get("Authorization")]); // as `fetch`, it takes no character above U+00FF
     return url.pathname.endsWith("health") ? new Response("{}") : new Response("not one that this server knows\n", { status: 401 });
   });
-  assert.deepEqual(told, { final: true, tokenWanted: true, text: "Not let in: not one that this server knows." });
+  assert.deepEqual(told, { final: true, kind: "locked", tokenWanted: true, text: "Not let in: not one that this server knows." });
   const query = "?token=cl%C3%A9%E2%82%AC";
   assert.deepEqual(asked, [
     [`http://host/at/health${query}`, null],
@@ -316,7 +329,7 @@ test("a link that breaks while the server says why is a server that cannot be re
   const told = await diagnose("http://host/", {}, async (url) =>
     url.pathname.endsWith("health") ? new Response("{}") : new Response(broken, { status: 401 }),
   );
-  assert.deepEqual(told, { final: false, text: "The server cannot be reached." });
+  assert.deepEqual(told, { final: false, kind: "lost", text: "The server cannot be reached." });
 });
 
 test("a token is taken out of the address and kept for the tab", () => {

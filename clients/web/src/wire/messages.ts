@@ -42,9 +42,33 @@ export interface CommandDescription {
   readonly reply?: JsonSchema;
 }
 
+/** How a model introduces itself. Texts are the author's; null where there is none. Addresses are relative to the server's page. */
+export interface ModelIntroduction {
+  readonly title: string | null;
+  /** Plain text with a little Markdown: paragraphs, lists, emphasis, code and links. */
+  readonly description: string | null;
+  readonly author: string | null;
+  /** What to do, in a few words: "W A S D to walk, drag to look". */
+  readonly hint: string | null;
+  readonly links: readonly { readonly label: string; readonly url: string }[];
+  readonly thumbnail: string | null;
+  /** Values of settings that belong together. */
+  readonly examples: readonly { readonly name: string; readonly picture: string | null; readonly values: Settings }[];
+  /** How the settings are shown, by field; those with nothing of their own are left out. */
+  readonly settings: { readonly [field: string]: SettingPresentation };
+}
+
+export interface SettingPresentation {
+  readonly group: string | null;
+  readonly advanced: boolean;
+  readonly unit: string | null;
+}
+
 export interface ModelSchema {
   readonly name: string;
   readonly protocol: number;
+  /** Absent from servers before 0.3. */
+  readonly about?: ModelIntroduction;
   readonly tracks: readonly TrackDescription[];
   readonly commands: readonly CommandDescription[];
   readonly messages: readonly { readonly name: string; readonly description?: string; readonly schema?: JsonSchema }[];

@@ -1,0 +1,59 @@
+/** The glow around the picture: the colours of its edges, looked at now and then. */
+
+const INTERVAL = 2000;
+/** The picture is made this small; each of its outer rows and columns becomes one colour. */
+const WIDTH = 8;
+const HEIGHT = 6;
+
+/** Lets `hero` glow in the colours of the picture on `canvas()`. Style sheets read `--glow-left`, `-right`, `-top` and `-bottom`. */
+export class Ambient {
+  #hero: HTMLElement;
+  #canvas: () => HTMLCanvasElement | null;
+  #small: CanvasRenderingContext2D | null;
+  #last = 0;
+
+  constructor(hero: HTMLElement, canvas: () => HTMLCanvasElement | null) {
+    this.#hero = hero;
+    this.#canvas = canvas;
+    const small = Object.assign(document.createElement("canvas"), { width: WIDTH, height: HEIGHT });
+    this.#small = small.getContext("2d", { alpha: false, willReadFrequently: true });
+  }
+
+  /** A picture was drawn. */
+  refresh(now: number = performance.now()): void {
+    const canvas = this.#canvas();
+    if (this.#small === null || canvas === null || now - this.#last < INTERVAL || document.hidden) return;
+    this.#small.drawImage(canvas, 0, 0, WIDTH, HEIGHT);
+    const { data } = this.#small.getImageData(0, 0, WIDTH, HEIGHT);
+    if (data.every((value, i) => i % 4 === 3 || value === 0)) return; // what a worker has drawn shows here a moment later
+    this.#last = now;
+    const { style } = this.#hero;
+    style.setProperty(
+      "--glow-left",
+      average(data, (x) => x === 0),
+    );
+    style.setProperty(
+      "--glow-right",
+      average(data, (x) => x === WIDTH - 1),
+    );
+    style.setProperty(
+      "--glow-top",
+      average(data, (_, y) => y === 0),
+    );
+    style.setProperty(
+      "--glow-bottom",
+      average(data, (_, y) => y === HEIGHT - 1),
+    );
+  }
+}
+
+function average(data: Uint8ClampedArray, isOf: (x: number, y: number) => boolean): string {
+  const sum = [0, 0, 0];
+  let count = 0;
+  for (let i = 0; i < WIDTH * HEIGHT; i += 1) {
+    if (!isOf(i % WIDTH, Math.floor(i / WIDTH))) continue;
+    for (const channel of [0, 1, 2]) sum[channel] += data[4 * i + channel];
+    count += 1;
+  }
+  return `rgb(${sum.map((each) => Math.round(each / count)).join(" ")})`;
+}

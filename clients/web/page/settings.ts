@@ -1,0 +1,87 @@
+/** The model's settings in groups, with resets, a link that carries them, and the examples. Of one session. */
+import type { SettingCommand } from "../src/controls.ts";
+import type { ModelIntroduction, Setting } from "../src/index.ts";
+import { type SettingControl, settingControl } from "./controls.ts";
+import { byId, element } from "./dom.ts";
+import { Presets } from "./presets.ts";
+import { addressWith, valuesIn } from "./settings-link.ts";
+import { STRINGS } from "./strings.ts";
+import type { Uploads } from "./uploads.ts";
+
+const fieldOf = ({ name }: SettingCommand): string => name.slice("set_".length);
+
+export class Settings {
+  #controls = new Map<string, SettingControl>();
+  #presets: Presets;
+  #reset = byId("reset-settings", HTMLButtonElement);
+  /** Elements for the list of settings: those of groups, and then the fold of advanced ones. */
+  readonly elements: readonly HTMLElement[];
+
+  /** `settingOf` gives the client's setting of a field; `base` is the page of the session's server. */
+  constructor(
+    commands: readonly SettingCommand[],
+    about: ModelIntroduction | undefined,
+    settingOf: (field: string) => Setting<unknown>,
+    uploads: Uploads,
+    base: string | URL,
+  ) {
+    const settings = new Map(commands.map((command) => [fieldOf(command), settingOf(fieldOf(command))]));
+    const told = [...settings.values()].some(({ value }) => value !== undefined);
+    const groups = new Map<string | null, HTMLElement[]>([[null, []]]); // those without a group come first
+    const advanced: HTMLElement[] = [];
+    for (const command of commands) {
+      const field = fieldOf(command);
+      const setting = settings.get(field) as Setting<unknown>;
+      const { group = null, unit = null, advanced: isAdvanced = false } = about?.settings[field] ?? {};
+      const control = settingControl(command, setting, { told, uploads, unit, onvalue: () => this.#changed() });
+      this.#controls.set(field, control);
+      if (isAdvanced) advanced.push(control.element);
+      else groups.set(group, [...(groups.get(group) ?? []), control.element]);
+    }
+    this.#presets = new Presets(about?.examples ?? [], this.#controls, base);
+    this.elements = [
+      ...[...groups]
+        .filter(([, controls]) => controls.length)
+        .map(([name, controls]) => element("div", { class: "group" }, name === null ? null : element("h3", {}, name), ...controls)),
+      ...(advanced.length
+        ? [
+            element(
+              "details",
+              { class: "advanced" },
+              element("summary", {}, STRINGS.settings.advanced),
+              element("div", { class: "group" }, ...advanced),
+            ),
+          ]
+        : []),
+    ];
+    this.#changed();
+  }
+
+  get presets(): readonly HTMLElement[] {
+    return this.#presets.elements;
+  }
+
+  /** Sends the values that the page's address carries; those of fields that the model does not have are ignored. */
+  take(address: string): void {
+    for (const [field, value] of Object.entries(valuesIn(address))) this.#controls.get(field)?.set(value);
+  }
+
+  /** The page's address with the settings that differ from their defaults. */
+  address(address: string): string {
+    const changed = [...this.#controls].filter(([, control]) => control.changed && control.value !== undefined);
+    return addressWith(Object.fromEntries(changed.map(([field, { value }]) => [field, value])), address);
+  }
+
+  reset(): void {
+    for (const control of this.#controls.values()) if (control.changed) control.reset();
+  }
+
+  close(): void {
+    for (const control of this.#controls.values()) control.close();
+  }
+
+  #changed(): void {
+    this.#reset.disabled = ![...this.#controls.values()].some(({ changed }) => changed);
+    this.#presets?.refresh(); // the first values come while the controls are made
+  }
+}

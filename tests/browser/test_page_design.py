@@ -1,0 +1,239 @@
+"""How the page looks: where its parts lie in windows of every shape, that nothing jumps, and that everyone can use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from tests.browser.test_page import state, wait_for_colour
+from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
+from tests.support.page_scripts import READ_BACK
+
+AXE = Path(__file__).parents[2] / "clients/web/node_modules/axe-core/axe.min.js"
+SIZES = [(1440, 900), (1280, 720), (820, 1180), (390, 844), (844, 390)]
+NUMBER = {"type": "number", "minimum": 0, "maximum": 2, "default": 1.0}
+COMMANDS = [
+    command("set_brightness", "How bright it is", brightness={**NUMBER, "title": "Brightness"}),
+    command("set_prompt", prompt={"type": "string", "default": "hills", "title": "Prompt", "maxLength": 200}),
+    command("set_fog", fog={"type": "boolean", "default": False, "title": "Fog"}),
+    command("set_season", season={"enum": ["spring", "autumn"], "default": "spring", "title": "Season"}),
+    command("set_seed", seed={"type": "integer", "default": 7, "title": "Seed"}),
+    *(command(f"key_{key}", f"Go {key}", down={"type": "boolean"}) for key in "wasd"),
+    command("reset", "Begin again"),
+]
+ABOUT = {
+    "title": "Hills", "description": "A **landscape**.\n\n- one\n- two", "author": "Ada", "hint": "W A S D to walk",
+    "links": [{"label": "Source", "url": "https://example.org/"}],
+    "examples": [{"name": "Morning", "picture": None, "values": {"brightness": 0.5}}],
+    "settings": {"brightness": {"group": "Light", "advanced": False, "unit": "%"},
+                 "seed": {"group": None, "advanced": True, "unit": None}},
+}  # fmt: skip
+#: Adds up how far what was visible has moved without the user's doing (https://web.dev/articles/cls).
+SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+def live(page: Page, server: FakeServer, **how: Any) -> Peer:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(*COMMANDS, about=ABOUT, share="s", state={}, **how)
+    peer.frame(0, picture(200, 30, 60, 1280, 720))
+    wait_for_colour(page, (200, 30, 60))
+    state(page, "live")
+    return peer
+
+
+def box(page: Page, selector: str) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom edge."""
+    found = page.locator(selector).bounding_box()
+    assert found is not None, selector
+    return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_picture_has_all_the_room_that_the_panel_leaves(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    live(page, server)
+    left, top, right, bottom = box(page, "#hero canvas")
+    part = (right - left) * (bottom - top) / (width * height)
+    if width > height and height > 480:  # a desktop: the panel is at its side
+        panel = box(page, "#panel")
+        assert right <= panel[0] < panel[2] == width
+        assert part > 0.64
+    elif width > height:  # a phone on its side: nothing but the picture
+        expect(page.locator("#panel")).to_be_hidden()
+        assert (left, top, right, bottom) == (0, 0, width, height)
+    else:  # in the hand: the panel is a sheet below
+        panel = box(page, "#panel")
+        assert (left, right) == (0, width)
+        assert bottom <= panel[1] < panel[3] == height
+        assert part > 0.5
+    page.locator("#panel-toggle").click()
+    if width > height and height <= 480:
+        expect(page.locator("#panel")).to_be_visible()
+    else:
+        expect(page.locator("#panel")).to_be_hidden()
+        left, top, right, bottom = box(page, "#hero canvas")
+        assert (right - left) * (bottom - top) / (width * height) > 0.89
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollHeight") <= height
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_jumps_while_the_page_loads(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.add_init_script(SHIFTS)
+    peer = live(page, server)
+    peer.say("progress", {"n": 1})
+    expect(page.locator("#log-count")).to_have_text("1")
+    assert page.evaluate("window.shifted") < 0.1
+
+
+def test_the_panel_stays_as_the_user_left_it(server: FakeServer, page: Page) -> None:
+    live(page, server)
+    toggle = page.get_by_role("button", name="Controls", exact=True)
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    toggle.click()
+    live(page, server)
+    expect(toggle).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#panel")).to_be_hidden()
+
+
+def test_the_grip_makes_the_sheet_higher_and_closes_it(server: FakeServer, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    live(page, server)
+    grip = page.get_by_role("separator", name="Resize the panel")
+    before = box(page, "#panel")[1]
+    grip.press("ArrowUp")
+    assert box(page, "#panel")[1] == pytest.approx(before - 64, abs=1)
+    x, y, right, bottom = box(page, "#grip")
+    page.mouse.move((x + right) / 2, (y + bottom) / 2)
+    page.mouse.down()
+    page.mouse.move(195, 500)
+    assert box(page, "#panel")[1] == pytest.approx(500, abs=1)
+    page.mouse.move(195, 790)
+    page.mouse.up()
+    expect(page.locator("#panel")).to_be_hidden()
+    page.locator("#panel-toggle").click()
+    assert box(page, "#panel")[1] == pytest.approx(before, abs=1)
+
+
+def test_figures_are_one_line_until_somebody_asks(server: FakeServer, page: Page) -> None:
+    peer = live(page, server)
+    expect(page.locator("#figures")).to_be_hidden()
+    for seq in range(1, 12):
+        peer.frame(seq, picture(200, 30, 60))
+        page.wait_for_function("seq => document.querySelector('#figure-format').textContent && seq", arg=seq)
+    page.locator("#stats summary").first.click()
+    expect(page.locator("#figures")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#figures")).to_be_hidden()
+
+
+def test_the_mouse_and_the_bar_hide_while_the_mouse_rests(server: FakeServer, page: Page) -> None:
+    page.clock.install()
+    live(page, server)
+    page.mouse.move(400, 300)
+    hero = page.locator("#hero")
+    expect(hero).not_to_have_class("idle")
+    page.clock.run_for(3000)
+    expect(hero).to_have_class("idle")
+    page.mouse.move(410, 300)
+    expect(hero).not_to_have_class("idle")
+    page.locator("#snapshot").focus()  # by the keyboard: the bar is there
+    page.clock.run_for(3000)
+    expect(page.locator("#bar")).to_have_css("opacity", "1")
+
+
+@pytest.mark.parametrize(("scheme", "light"), [("dark", False), ("light", True)])
+def test_colours_follow_the_system_until_the_user_chooses(
+    browser: Browser, server: FakeServer, scheme: Any, light: bool
+) -> None:
+    def is_light() -> bool:
+        return bool(page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(244, 246, 249)")
+
+    with browser.new_context(color_scheme=scheme) as context:
+        context.add_init_script(READ_BACK)
+        page = context.new_page()
+        page.goto(server.url)
+        assert is_light() == light
+        page.get_by_role("button", name="Colours: as the system says").click()
+        assert is_light()
+        page.get_by_role("button", name="Colours: light").click()
+        assert not is_light()
+        page.reload()
+        expect(page.get_by_role("button", name="Colours: dark")).to_be_visible()
+        assert not is_light()
+
+
+# Everyone can use it
+
+
+def check_with_axe(page: Page) -> list[str]:
+    """What axe finds, as "rule: element"; it looks at contrast, names, roles and order."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    return [f"{rule['id']}: {node['html'][:120]}" for rule in found["violations"] for node in rule["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_axe_finds_nothing_in_a_live_session(
+    browser: Browser, server: FakeServer, scheme: Any, size: tuple[int, int]
+) -> None:
+    viewport = ViewportSize(width=size[0], height=size[1])
+    with browser.new_context(color_scheme=scheme, viewport=viewport, reduced_motion="reduce") as context:
+        context.add_init_script(READ_BACK)
+        page = context.new_page()
+        camera = video(1, "camera", direction="in")
+        live(page, server, tracks=[video(), camera])
+        page.locator("#stats summary").first.click()
+        expect(page.get_by_role("button", name="Start camera").first).to_be_visible()
+        assert check_with_axe(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_axe_finds_nothing_while_there_is_no_session(browser: Browser, server: FakeServer, scheme: Any) -> None:
+    server.about = ABOUT
+    with browser.new_context(color_scheme=scheme, reduced_motion="reduce") as context:
+        context.add_init_script(READ_BACK)
+        page = context.new_page()
+        page.goto(server.url)
+        peer = server.accept()
+        peer.say("reactor.queued", {"position": 2, "total": 3})
+        expect(page.locator("#about .title")).to_have_text("Hills")
+        assert check_with_axe(page) == []
+        peer.welcome(*COMMANDS, about=ABOUT)
+        state(page, "live")
+        assert check_with_axe(page) == []
+        peer.bye("done")
+        state(page, "ended")
+        assert check_with_axe(page) == []
+
+
+def test_the_keyboard_reaches_every_control_and_shows_where_it_is(server: FakeServer, page: Page) -> None:
+    live(page, server)
+    page.locator("#others").evaluate("() => document.activeElement?.blur()")
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen = page.evaluate(
+            """() => {
+                const at = document.activeElement;
+                const ring = getComputedStyle(at).outlineStyle !== 'none' || at.matches('canvas, body');
+                return [at.name || at.id || at.textContent.trim(), ring];
+            }"""
+        )
+        assert seen[1], f"no focus ring on {seen[0]}"
+        reached.add(seen[0])
+    wanted = {"share", "theme", "snapshot", "record", "fullscreen", "panel-toggle", "reset-settings", "copy-settings"}
+    wanted |= {"brightness", "prompt", "fog", "season", "Advanced", "W", "Reset"}
+    assert wanted - reached <= {"reset-settings"}  # there is nothing to reset yet
