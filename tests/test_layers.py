@@ -60,7 +60,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec prometheus_client trio",
     ),
     "replicas": (
-        "errors protocol interface admission configuration execution edge server gate",
+        "errors interface admission configuration execution edge server gate",
         "msgspec ray trio",
     ),
     "offline": (

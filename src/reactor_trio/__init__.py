@@ -33,7 +33,7 @@ _NAMES = {
         "InputFrame InputState MediaInput MessageField ModelMessage Output OutputBuffer OutputStream ReactorApp ReactorCore "
         "ReactorModel ReactorPipeline ReadMode StepCompleted StepOutcome TrackPayload UploadedFile Video VideoIn VideoModel "
         "VideoOut all_input_tracks all_output_tracks command connected disconnected event file_uploaded get_ctx "
-        "get_profiler get_weights_path model session_ended session_started to_frames",
+        "get_profiler get_weights_path model progress session_ended session_started to_frames",
     "reactor_trio.log": "get_logger",
     "reactor_trio.server.runtime_host": "RuntimeHost",
     "reactor_trio.server.serve": "Serving serve",

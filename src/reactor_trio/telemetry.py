@@ -66,6 +66,9 @@ class Telemetry:
     def commanded(self, command: CommandRecord) -> None:
         """A command was applied, refused or discarded."""
 
+    def loading(self, fraction: float | None, text: str) -> None:
+        """Author code reported how far the load of the model is; see `interface.progress`."""
+
     def author_code_late(self, session_id: str, what: str, since: float) -> None:
         """Author code takes too long although its client is connected.
 

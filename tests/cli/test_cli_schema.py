@@ -48,7 +48,7 @@ def test_it_lists_tracks_commands_and_messages_without_loading(project):
     done = reactor("schema", "--path", project)
     assert done.returncode == 0, done.stderr
     schema = json.loads(done.stdout)
-    assert list(schema) == ["name", "protocol", "schema_hash", "tracks", "commands", "messages"]
+    assert list(schema) == ["name", "protocol", "schema_hash", "tracks", "commands", "messages", "about"]
     assert (schema["name"], schema["protocol"]) == ("my-model", 1)
     assert schema["tracks"] == [{"name": "main_video", "kind": "video", "direction": "out"}]
     (command,) = schema["commands"]

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import yaml
 
+from reactor_trio.configuration.introduction import IntroductionKeys
 from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
 from reactor_trio.errors import ManifestError
 
@@ -91,7 +92,7 @@ def test_values_that_do_not_go_together_are_refused_in_the_constructor_too():
 
 def test_the_example_lists_every_key_at_its_default():
     example = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
-    assert list(example) == ["model", "name", "config", "weights_path", "runtime"]
+    assert list(example) == ["model", "name", "config", "weights_path", *IntroductionKeys.__struct_fields__, "runtime"]
     assert example["runtime"] == msgspec.json.decode(msgspec.json.encode(Settings()))
     assert list(example["runtime"]) == [field.name for field in msgspec.structs.fields(Settings)]
     assert parse_settings(example["runtime"]) == Settings()

@@ -207,7 +207,8 @@ async def _running(allocation: Allocation, task_status: trio.TaskStatus[trio.Can
 
 @asynccontextmanager
 async def open_gate(
-    replicas: int = 1, *, slots: int = 1, most: int = 16, claim_within: float = 10.0, settings: Settings | None = None
+    replicas: int = 1, *, slots: int = 1, most: int = 16, claim_within: float = 10.0, settings: Settings | None = None,
+    pictures: Any = None,
 ) -> AsyncIterator[TestGate]:
     """A gate in front of servers of `Still`. At the end neither has a session left."""
     async with AsyncExitStack() as stack:
@@ -220,7 +221,7 @@ async def open_gate(
         allocation = Allocation(lessor, most, metrics, (settings or Settings()).limits.waiting_per_address)
         schema = servers[0][0].runtime.schema
         assert schema is not None
-        site = GateSite(allocation, settings or Settings(), schema, metrics, draining)
+        site = GateSite(allocation, settings or Settings(), schema, metrics, draining, pictures=pictures)
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(_running, allocation)
             in_memory = [server for server, _key in servers]

@@ -71,7 +71,7 @@ class LocalServer:
         listeners = [trio.SocketListener(each) for each in sockets] or None
         await serve(
             self._manifest, debug=self._debug, listeners=listeners, drain=self._drain, on_phase=self._on_phase,
-            task_status=task_status,
+            on_progress=self._terminal.progress, task_status=task_status,
         )  # fmt: skip
         everything.cancel()
 

@@ -11,11 +11,11 @@ import logging
 import os
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -32,13 +32,16 @@ _LEVEL_COLOURS = {"debug": "32;1", "info": "32;1", "warning": "33;1", "error": "
 _DIM, _BOLD, _CYAN, _MAGENTA = "2", "1", "36", "35"
 
 
-def configure_logging(manifest: Manifest, *, as_json: bool | None, debug: bool) -> None:
+def configure_logging(
+    manifest: Manifest, *, as_json: bool | None, debug: bool, before_line: Callable[[], object] = lambda: None
+) -> None:
     """Send all log records of this process to stderr. The package's own go down to DEBUG under `debug`.
 
-    `as_json` None: readable lines on a terminal, JSON otherwise. Call it before the model is imported.
+    `as_json` None: readable lines on a terminal, JSON otherwise. `before_line` is called before each line, in its
+    thread. Call this function before the model is imported.
     """
     terminal = sys.stderr.isatty()
-    handler = logging.StreamHandler()
+    handler = _LineHandler(before_line)
     as_json = not terminal if as_json is None else as_json
     handler.setFormatter(LineFormatter(manifest.name, as_json=as_json, colours=terminal))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -48,6 +51,16 @@ def configure_logging(manifest: Manifest, *, as_json: bool | None, debug: bool) 
     if _uses_structlog(manifest):
         import structlog  # noqa: F401
     route_structlog()
+
+
+class _LineHandler(logging.StreamHandler[TextIO]):
+    def __init__(self, before_line: Callable[[], object]) -> None:
+        super().__init__()
+        self._before_line = before_line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._before_line()
+        super().emit(record)
 
 
 def route_structlog() -> None:

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
         return run_reloading(options, terminal)
     manifest = manifest_of(options)
-    configure_logging(manifest, as_json=options.json_logs, debug=options.debug)
+    configure_logging(manifest, as_json=options.json_logs, debug=options.debug, before_line=terminal.erase_live)
     for key in manifest.unused:
         log.warning("%s: %s has no effect here; docs/guide/migration.md names what replaces it", MANIFEST_NAME, key)
     sys.setswitchinterval(SWITCH_INTERVAL)

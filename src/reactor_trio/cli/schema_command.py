@@ -9,8 +9,9 @@ from typing import Any
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, load_manifest
+from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.protocol import PROTOCOL, asyncapi_document
+from reactor_trio.protocol import asyncapi_document
 
 
 def schema(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -27,7 +28,7 @@ def schema(options: argparse.Namespace, terminal: Terminal) -> int:
 
 def schema_of(manifest: Manifest) -> dict[str, Any]:
     """Return the schema of a project's model, as a server of it answers `GET /schema`. Raises ManifestError."""
-    return {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(manifest.import_quietly()).schema()}
+    return model_schema(manifest.name, declaration_of(manifest.import_quietly()), manifest.introduction)
 
 
 def give(text: str, out: Path | None, terminal: Terminal) -> None:

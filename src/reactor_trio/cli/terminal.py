@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +17,8 @@ import trio
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 
 OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
+#: characters of the bar that shows how far a load is
+BAR = 24
 
 
 class UsageError(ReactorError):
@@ -43,6 +46,7 @@ class Terminal:
         self.out = sys.stdout if out is None else out
         self._err = sys.stderr if err is None else err
         self._live_width = 0
+        self._progress: tuple[float | None, str] = None, ""
 
     @property
     def interactive(self) -> bool:
@@ -57,9 +61,14 @@ class Terminal:
 
     def say(self, line: str) -> None:
         """Print one line on stdout and flush it. It replaces the live line, if there is one."""
-        erase = "\r" + " " * self._live_width + "\r" if self._live_width else ""
-        self._live_width = 0
-        self._write(self.out, f"{erase}{line}\n")
+        self.erase_live()
+        self._write(self.out, f"{line}\n")
+
+    def erase_live(self) -> None:
+        """Remove the live line, before something else is written to the terminal. For any thread."""
+        width, self._live_width = self._live_width, 0
+        if width:
+            self._write(self.out, "\r" + " " * width + "\r")
 
     def live(self, text: str) -> None:
         """Show `text` in the live line. For terminals only."""
@@ -74,9 +83,13 @@ class Terminal:
         self._write(self._err, f"reactor: {line}\n")
         self._report(line)
 
+    def progress(self, fraction: float | None, text: str) -> None:
+        """Take how far the load is; `loading` shows it."""
+        self._progress = fraction, text
+
     @asynccontextmanager
     async def loading(self, name: str) -> AsyncIterator[None]:
-        """Show that a model loads during this block: a count of seconds on a terminal, elsewhere a line before and after."""
+        """Show that a model loads during this block: a bar and a count of seconds on a terminal, elsewhere two lines."""
         begin = trio.current_time()
         async with trio.open_nursery() as nursery:
             if self.interactive:
@@ -89,8 +102,16 @@ class Terminal:
 
     async def _count_seconds(self, name: str, begin: float) -> None:
         while True:
-            self.live(f"loading {name} ... {trio.current_time() - begin:.0f} s")
+            seconds = f"... {trio.current_time() - begin:.0f} s"
+            fraction, text = self._progress
+            bar = "" if fraction is None else f"{self._bar(fraction)} {fraction:.0%} "
+            room = shutil.get_terminal_size().columns - len(f"loading {name} {bar}  {seconds}")
+            self.live(" ".join(filter(None, ["loading", name, bar.rstrip(), text[: max(room, 0)].rstrip(), seconds])))
             await trio.sleep(1)
+
+    def _bar(self, fraction: float) -> str:
+        full, rest = ("█", "░") if self.draws else ("#", "-")
+        return (round(fraction * BAR) * full).ljust(BAR, rest)
 
     def explain(self, error: BaseException, *, debug: bool = False, folder: Path | None = None) -> int:
         """Print an error in one line, after its traceback under `debug`, and return the exit code for it.

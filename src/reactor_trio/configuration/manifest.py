@@ -19,7 +19,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +29,7 @@ import msgspec
 import yaml
 
 from reactor_trio.configuration.credentials import under
+from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, read_introduction
 from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
 from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings
 from reactor_trio.errors import ManifestError
@@ -53,6 +54,7 @@ class Manifest:
         weights: the folder of `weights_path`, absolute; None without that key.
         config_path: the file of `config`, absolute; None without that key, or if overrides hold.
         model_key, unused: see `ReactorConfig`.
+        introduction: how the model introduces itself, with its pictures.
     """
 
     path: Path
@@ -64,6 +66,7 @@ class Manifest:
     config_path: Path | None = None
     model_key: str = "model"
     unused: tuple[str, ...] = ()
+    introduction: Introduction = field(default=NOT_INTRODUCED, repr=False)
 
     @property
     def files(self) -> ManifestFiles:
@@ -72,9 +75,14 @@ class Manifest:
 
     @cached_property
     def model(self) -> type[Model]:
-        """The model class. The first use imports its module, in the calling thread. Raises `ManifestError`."""
+        """The model class, for which the presets of the introduction are valid. Raises `ManifestError`.
+
+        The first use imports its module, in the calling thread.
+        """
         with files_of_manifest(self.files):
-            return _import_model(self)
+            model = _import_model(self)
+        self.introduction.check(model.__reactor_declaration__)
+        return model
 
     def import_quietly(self) -> type[Model]:
         """Return `model`. What the author's module prints on import goes to stderr, so that it does not mix with ours."""
@@ -136,8 +144,9 @@ def load_manifest(
     weights = Path(_absolute(folder, file.weights_path)) if file.weights_path else None
     config_path = folder / file.config if file.config and not overrides else None
     return Manifest(
-        folder, file.model, file.name or file.model, config, settings, weights, config_path, file.model_key, file.unused
-    )
+        folder, file.model, file.name or file.model, config, settings, weights, config_path, file.model_key, file.unused,
+        read_introduction(path, file.about),
+    )  # fmt: skip
 
 
 def _absolute(folder: Path, path: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from reactor_trio.configuration.introduction import IntroductionKeys
 from reactor_trio.configuration.settings import Settings, parse_struct
 from reactor_trio.errors import ManifestError
 
@@ -20,14 +21,15 @@ __all__ = ["ReactorConfig", "split_path"]
 
 #: Keys of the nested form with which Reactor's command line builds and publishes.
 _FOR_PUBLISHING = ("$schema", "apiVersion", "kind", "build", "deployment")
-_TOP_KEYS = (*_FOR_PUBLISHING, "model", "runtime", "recording", "moderation")
+_ABOUT_KEYS = IntroductionKeys.__struct_fields__
+_TOP_KEYS = (*_FOR_PUBLISHING, "model", "runtime", *_ABOUT_KEYS, "recording", "moderation")
 #: key of the flat form -> the same key in the nested form
 _MOVED = {"name": "model.name", "config": "runtime.config", "weights_path": "runtime.weights_path"}
 #: sections under `runtime:` of the nested form that this runtime does not use
 _SECTIONS = ("recording", "step_results", "livekit")
 
 
-class _Flat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Flat(IntroductionKeys, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: str
     name: str | None = None
     config: str | None = None
@@ -43,6 +45,7 @@ class ReactorConfig(msgspec.Struct, frozen=True):
         name: "" if the file has none.
         config, weights_path: as written, relative to the file.
         settings: the rest of `runtime:`.
+        about: how the model introduces itself.
         model_key: the key that names the class: `model` or `runtime.import`.
         unused: keys with which Reactor does something, and this runtime nothing.
     """
@@ -54,6 +57,7 @@ class ReactorConfig(msgspec.Struct, frozen=True):
     settings: Settings = Settings()
     model_key: str = "model"
     unused: tuple[str, ...] = ()
+    about: IntroductionKeys = IntroductionKeys()
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> ReactorConfig:
@@ -73,7 +77,8 @@ class ReactorConfig(msgspec.Struct, frozen=True):
             split_path(file.runtime.moderate, "runtime.moderate", "module:function")
         if file.name is not None and not file.name.strip():
             raise ManifestError(f"{_MOVED['name'] if model_key != 'model' else 'name'}: must not be empty")
-        return cls(file.model, file.name or "", file.config, file.weights_path, file.runtime, model_key, unused)
+        about = IntroductionKeys(**{key: getattr(file, key) for key in _ABOUT_KEYS})
+        return cls(file.model, file.name or "", file.config, file.weights_path, file.runtime, model_key, unused, about)
 
 
 def split_path(text: str, key: str, form: str = "module:Class") -> tuple[str, str]:
@@ -107,7 +112,9 @@ def _flattened(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]
             "moderation: here a function of the project moderates; name it as runtime.moderate "
             "(docs/guide/moderation.md), or set moderation.enabled to false"
         )
-    return {key: value for key, value in flat.items() if value is not None} | {"runtime": runtime}, tuple(unused)
+    about = {key: raw[key] for key in _ABOUT_KEYS if key in raw}
+    given = {key: value for key, value in flat.items() if value is not None}
+    return given | about | {"runtime": runtime}, tuple(unused)
 
 
 def _section(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Responses that every site gives alike: the files of the viewer page, JSON, and 503 for a busy server.
+"""Responses that every site gives alike: the viewer page, the model's pictures, JSON, and 503 for a busy server.
 
 A second load of the viewer page transfers almost nothing. `/` names the page's files in a folder whose name is a hash of all
 of them, `./page/HASH/main.js`. `main.js` names its worker and its worklets by relative addresses, so that a browser requests
@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from reactor_trio.configuration.introduction import PICTURES, Picture
 from reactor_trio.transport import Request, Response
 
 _CONTENT_TYPES = {
@@ -74,10 +75,29 @@ def _page_file(request: Request, name: str, caching: str = _ASK_AGAIN) -> Respon
     }  # fmt: skip
     if packed:
         headers["content-encoding"] = "gzip"
+    return _unless_known(request, kind, data, headers)
+
+
+def picture_response(request: Request, pictures: Mapping[str, Picture]) -> Response | None:
+    """The response with a picture of the model's introduction, None if the path is not that of a picture.
+
+    A name from a client is only looked up in `pictures`; it never becomes a path.
+    """
+    folder, _, name = request.path.removeprefix("/").partition("/")
+    if folder != PICTURES or not name:
+        return None
+    if (picture := pictures.get(name)) is None:
+        return Response.plain(404, "no such picture")
+    headers = {"content-security-policy": "default-src 'none'", "cache-control": _ASK_AGAIN, "etag": picture.tag}
+    return _unless_known(request, picture.kind, picture.data, headers)
+
+
+def _unless_known(request: Request, kind: str, data: bytes, headers: Mapping[str, str]) -> Response:
+    """Return the file, or 304 if the client has it already."""
     known = {tag.removeprefix("W/") for tag in request.tokens("if-none-match")}
-    if known & {tag, "*"}:
+    if known & {headers["etag"], "*"}:
         # A 304 has no body, but the length of the body.
-        return Response(304, kind, b"", headers | {"content-length": str(len(data))})
+        return Response(304, kind, b"", {**headers, "content-length": str(len(data))})
     return Response(200, kind, data, headers)
 
 

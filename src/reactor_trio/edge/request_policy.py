@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
+from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant, shown_token
 from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
-from reactor_trio.edge.common_responses import busy, json_response, page_response
+from reactor_trio.edge.common_responses import busy, json_response, page_response, picture_response
 from reactor_trio.edge.denial import DenialLog, Denied
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol import asyncapi_document
@@ -127,10 +128,13 @@ class AccessSite(RequestPolicy):
         self.most_connections, self.metrics = settings.limits.connections, metrics
         self._tls = settings.tls is not None
         self._denials = DenialLog()
+        #: the pictures of the model's introduction; who may load the page may load them
+        self._pictures: Mapping[str, Picture] = {}
 
     def respond(self, request: Request) -> Response:
         """See `Site`."""
-        if (page := page_response(request)) is not None:
+        page = page_response(request) or picture_response(request, self._pictures)
+        if page is not None:
             return page
         try:
             if (one := _ONE_SESSION.fullmatch(request.path)) is not None:

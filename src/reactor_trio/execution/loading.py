@@ -23,6 +23,7 @@ from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.interface.progress import reported_load
 from reactor_trio.interface.video_model import VideoModel, instantiate
 from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
 from reactor_trio.pacing.cadence import checked_fps
@@ -88,7 +89,8 @@ async def load_model(
     for doubt in checked.doubts:
         log.warning("%s; %s", doubt.text, doubt.remedy)
     declaration = checked.declaration
-    model = await _instantiate(model_class, config, host)
+    with reported_load(host.post_io, telemetry.loading):
+        model = await _instantiate(model_class, config, host)
     max_fps = checked_fps(settings.max_fps or model.max_fps)
     declared = _declared_fps(model) if settings.fps is None else settings.fps
 
@@ -98,7 +100,8 @@ async def load_model(
     model._reactor_binding = binding = open_binding()
     prepare(model)
     if isinstance(model, ReactorModel):
-        await call_load(model, config)
+        with reported_load(host.post_io, telemetry.loading):
+            await call_load(model, config)
     binding.loaded(_declared_fps(model) if settings.fps is None else settings.fps)
     declared = binding.declared_fps
     if declaration.kind == "pipeline" and not declaration.batched:  # again: `load` may have assigned one

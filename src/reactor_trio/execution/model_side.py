@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost
+from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
@@ -33,6 +34,7 @@ class ModelSource(msgspec.Struct, frozen=True):
         config: the argument of the model's `load`.
         path: `module:Class`; None without a manifest.
         files: those that the manifest names.
+        introduction: how the model introduces itself.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ModelSource(msgspec.Struct, frozen=True):
     settings: Settings
     path: str | None = None
     files: ManifestFiles = ManifestFiles()
+    introduction: Introduction = NOT_INTRODUCED
 
 
 def model_source(
@@ -58,6 +61,7 @@ def model_source(
         return ModelSource(
             name or model.name, lambda: model.model, lambda: moderate or model.moderate,
             dict(model.config if config is None else config), settings or model.settings, model.model_path, files,
+            model.introduction,
         )  # fmt: skip
     settings = settings or Settings()
     if settings.moderate is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import trio
 
 from reactor_trio.admission import NotAdmitted
+from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant
 from reactor_trio.edge.common_responses import busy, json_response
@@ -40,6 +41,7 @@ class GateSite(AccessSite):
         schema: the schema of the model, as a server answers it at `GET /schema`.
         metrics: the gate's counters.
         draining: set when the gate drains.
+        pictures: those of the model's introduction, by name.
         bound: the addresses at which the gate listens, if they are known.
     """
 
@@ -47,10 +49,11 @@ class GateSite(AccessSite):
 
     def __init__(
         self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event,
-        *bound: str,
+        *bound: str, pictures: Mapping[str, Picture] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(settings, metrics, Access(settings.auth, schema["name"]), *bound)
         self._allocation = allocation
+        self._pictures = pictures or {}
         self._schema = schema
         self._name: str = schema["name"]
         self._draining = draining

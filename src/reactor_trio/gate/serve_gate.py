@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import trio
 
+from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.certificates import Certificates
@@ -31,6 +32,7 @@ async def serve_gate(
     *,
     schema: dict[str, Any],
     most: int,
+    pictures: Mapping[str, Picture] | None = None,
     listeners: Sequence[trio.SocketListener] | None = None,
     drain: trio.Event | None = None,
     task_status: trio.TaskStatus[Gate] = trio.TASK_STATUS_IGNORED,
@@ -42,6 +44,7 @@ async def serve_gate(
         settings: the gate uses `host`, `port`, `auth`, `tls`, `limits`, `origins`, `hosts`, `proxies` and `drain_grace`.
         schema: the schema of the model, as a server answers it at `GET /schema`.
         most: the most clients that may wait.
+        pictures: those of the model's introduction, by name.
         listeners: sockets that listen already, used instead of host and port. The gate closes them at its end.
         drain: set it to refuse all waiting clients and return. Sessions go on at their servers.
 
@@ -53,7 +56,7 @@ async def serve_gate(
     allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     try:
-        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners))
+        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners), pictures=pictures)
         async with trio.open_nursery() as nursery:
             warn_if_open(open_listeners, settings)
             await nursery.start(allocation.run)

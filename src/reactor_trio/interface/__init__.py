@@ -36,6 +36,7 @@ from reactor_trio.interface.model import ReactorModel as ReactorModel
 from reactor_trio.interface.model import ReactorPipeline as ReactorPipeline
 from reactor_trio.interface.output_stream import OutputStream as OutputStream
 from reactor_trio.interface.profiling import get_profiler as get_profiler
+from reactor_trio.interface.progress import progress as progress
 from reactor_trio.interface.registries import EVENT_REGISTRY as EVENT_REGISTRY
 from reactor_trio.interface.registries import INPUT_REGISTRY as INPUT_REGISTRY
 from reactor_trio.interface.registries import MESSAGE_REGISTRY as MESSAGE_REGISTRY

@@ -41,6 +41,9 @@ class FieldInfo:
     accept: tuple[str, ...] | None = None
     #: makes a new default for each session or call; `default` is then one of its results, for the schema
     factory: Callable[[], Any] | None = None
+    group: str | None = None
+    advanced: bool = False
+    unit: str | None = None
 
     def fresh_default(self) -> Any:
         """Return a new default: the factory's result, or a deep copy, so that sessions and calls never share one object."""
@@ -58,6 +61,9 @@ def InputField(
     choices: Sequence[Any] | None = None,
     moderate: bool = False,
     accept: Sequence[str] | None = None,
+    group: str | None = None,
+    advanced: bool = False,
+    unit: str | None = None,
     default_factory: None = None,
 ) -> Any:
     """Declare the default and the limits of an `InputState` field or of an `@event` argument.
@@ -70,15 +76,21 @@ def InputField(
         choices: the only values allowed.
         moderate: whether the server's moderation hook (`runtime.moderate`), if there is one, checks the text.
         accept: MIME types of an `UploadedFile`, such as `image/*`; the server refuses a file of any other type.
+        group: for a state field: the heading under which the viewer page shows it, with the others of this group.
+        advanced: for a state field: the page folds it away until its viewer wants to see it.
+        unit: for a state field: text behind the number, such as `s` or `px`.
         default_factory: refused; Reactor 3.x has the keyword, too. A mutable default is copied for each session.
 
-    Raises DeclarationError for a `default_factory`.
+    Raises DeclarationError for a `default_factory`, and for a group or a unit without text.
     """
     if default_factory is not None:
         raise DeclarationError("InputField takes no default_factory: give the default itself, it is copied for each session")
+    for key, text in (("group", group), ("unit", unit)):
+        if text is not None and (not isinstance(text, str) or not text.strip()):
+            raise DeclarationError(f"InputField: {key} must be a text that is not empty, not {text!r}")
     return FieldInfo(
         default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate,
-        tuple(accept) if accept is not None else None,
+        tuple(accept) if accept is not None else None, group=group, advanced=bool(advanced), unit=unit,
     )  # fmt: skip
 
 

@@ -124,6 +124,20 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
         return {name: json_of(arguments.parameters[0].info.default) for name, arguments in fields.items()}
 
     @functools.cached_property
+    def hints(self) -> dict[str, dict[str, Any]]:
+        """Group, advanced and unit of the public state fields that declare one of them; they are not part of the schema."""
+        fields = {} if self.state is None else self.state._public_fields
+        return {
+            name: {"group": info.group, "advanced": info.advanced, "unit": info.unit}
+            for name, info in fields.items() if info.group or info.advanced or info.unit
+        }  # fmt: skip
+
+    @functools.cached_property
+    def docstring(self) -> str:
+        """The text that the author wrote under the model's `class` line, "" without one."""
+        return docstring_of(self.model)
+
+    @functools.cached_property
     def takes_files(self) -> bool:
         """Whether the model takes uploaded files, in `@file_uploaded` or in a command's argument."""
         return self.file_uploaded is not None or any(
@@ -153,6 +167,12 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
             "messages": [{"name": m.__reactor_type__, "schema": message_schema(m)} for m in self.messages],
         }
         return {"schema_hash": schema_hash(declared), **declared}
+
+
+def docstring_of(cls: type) -> str:
+    """Return the docstring that the author wrote, not the signature that `@dataclass` writes in its place."""
+    doc = cls.__dict__.get("__doc__") or ""
+    return "" if doc.startswith(f"{cls.__name__}(") else inspect.cleandoc(doc)
 
 
 def declare(cls: type) -> None:

@@ -30,13 +30,17 @@ class GateServer(HostedServer[Gate]):
         log_to_stderr()
         listen_on_loopback()
         options = parse_options(values)
-        settings = manifest_of(options, port=options.gate_port, host=options.gate_host).settings
+        manifest = manifest_of(options, port=options.gate_port, host=options.gate_host)
+        settings = manifest.settings
         lessor = ServeLessor(replicas, asyncio.get_running_loop())
         self._queue = settings.queue
         # In an update the next gate listens before this one ends.
         listener = listen(settings.host, settings.port, shared=True)
         self._host = ServerThread(
-            partial(serve_gate, lessor, settings, schema=schema, most=self._queue, listeners=[listener]),
+            partial(
+                serve_gate, lessor, settings, schema=schema, most=self._queue, pictures=manifest.introduction.pictures,
+                listeners=[listener],
+            ),
             lambda error: self._ended(f"the gate has ended: {error!r}"),
             [Watchdog(WATCHDOG).run],
         )

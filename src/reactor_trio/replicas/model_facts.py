@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from reactor_trio.errors import ManifestError
+from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.protocol import PROTOCOL
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     try:
         manifest = manifest_of(parse_options(msgspec.json.decode(sys.stdin.buffer.read())))
         model = manifest.import_quietly()
-        schema = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}
+        schema = model_schema(manifest.name, declaration_of(model), manifest.introduction)
     except Exception as error:
         sys.exit(f"{error}")
     slots = manifest.settings.max_sessions or model.max_sessions

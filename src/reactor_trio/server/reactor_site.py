@@ -28,6 +28,7 @@ class ReactorSite(AccessSite):
 
     def __init__(self, runtime: Runtime, *bound: str) -> None:
         super().__init__(runtime.settings, runtime.metrics, runtime.access, *bound)
+        self._pictures = runtime.introduction.pictures
         self._runtime = runtime
 
     def _take_post(self, request: Request) -> BodyTaker:
@@ -59,7 +60,7 @@ class ReactorSite(AccessSite):
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
         if self._runtime.journal.phase in ("loading", "failed"):
-            return busy(self._why_not())
+            return busy(self._why_not(known=self._known(request) is not None))
         await self._runtime.prepared.wait()
         try:
             connect_request, grant = self._introduce(request)
@@ -164,6 +165,8 @@ class ReactorSite(AccessSite):
         }
         if self._access.required:
             body["role"] = grant.claims.role
+        if phase == "loading":
+            body["progress"] = runtime.progress.as_json()
         if reason := runtime.metrics.stuck or runtime.journal.reason or self._grace_left() or runtime.metrics.late:
             body["reason"] = reason
         return json_response(code, body, headers)
@@ -172,6 +175,8 @@ class ReactorSite(AccessSite):
         left = self._runtime.drains_at - trio.current_time()
         return f"sessions may go on for {left:.0f} s" if left > 0 and self._runtime.journal.phase == "draining" else None
 
-    def _why_not(self) -> str:
-        phase = self._runtime.journal.phase
-        return "the model is still loading" if phase == "loading" else f"the server is {phase}"
+    def _why_not(self, *, known: bool = True) -> str:
+        """Say why the server takes no client; how far the load is only to clients that are `known`."""
+        if (loading := self._runtime.loading) is None:
+            return f"the server is {self._runtime.journal.phase}"
+        return loading if known else "the model is still loading"

@@ -26,8 +26,8 @@ def _readiness(runtime: Runtime) -> tuple[str, str]:
     phase, room = runtime.journal.phase, runtime.room.admission.room()
     if runtime.metrics.stuck is not None:
         return "stuck", runtime.metrics.stuck
-    if phase == "loading":
-        return phase, "the model is still loading"
+    if (loading := runtime.loading) is not None:
+        return phase, loading
     if phase == "failed":
         return phase, runtime.journal.reason
     if phase != "ready" or room in ("draining", "not_ready"):

@@ -19,16 +19,19 @@ import trio
 
 from reactor_trio.admission import Admission, PhaseJournal
 from reactor_trio.concurrency import FailureLog
+from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.execution.model_loop import ModelEnding
+from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.execution.placement import Place, Placement
 from reactor_trio.execution.restarts import Restarts
 from reactor_trio.interface.model import Model
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
-from reactor_trio.protocol import PROTOCOL, EndReason
+from reactor_trio.protocol import EndReason
 from reactor_trio.server.leases import Leases
+from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.session_recording import recording_folder
@@ -69,9 +72,11 @@ class Runtime:
         debug: whether clients get the text of an author's exception.
         disk: writes and reads files away from the loop: uploads and recordings.
         on_phase: called with each phase that the server enters.
+        on_progress: called with fraction and text of each `interface.progress` in the model's load.
         tracing: traces commands; None: the server traces nothing.
         after_session: awaited after the model has released a session, before the next one begins.
         on_session: called with each session that begins.
+        introduction: how the model introduces itself, with its pictures.
     """
 
     place: Place
@@ -82,9 +87,11 @@ class Runtime:
     debug: bool = False
     disk: Disk = trio.to_thread.run_sync
     on_phase: Callable[[str], object] = lambda _phase: None
+    on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None
     tracing: Tracing | None = None
     after_session: Callable[[], Awaitable[None]] | None = None
     on_session: Callable[[Session], object] = lambda _session: None
+    introduction: Introduction = NOT_INTRODUCED
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -97,8 +104,10 @@ class Runtime:
         self.schema: dict[str, Any] | None = None
         self._load_began = trio.current_time()
         self.journal = PhaseJournal(self._load_began)
-        #: receives the events of sessions and connections
-        self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, self.room.tell_again)
+        #: how far the model's load is
+        self.progress = LoadProgress(self.on_progress, self.room.tell_again)
+        tell_again, report = self.room.tell_again, self.progress.report
+        self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, tell_again, report)
         #: the exception that ended the most recent failed session, or the model; None if none failed
         self.last_error: BaseException | None = None
         self._failures = FailureLog()
@@ -146,6 +155,7 @@ class Runtime:
             async with self.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
                 nursery.start_soon(self.room.run)
                 nursery.start_soon(self.leases.run)
+                nursery.start_soon(self.progress.run)
                 await nursery.start(self.session_manager.run)
                 for transport in transports:
                     nursery.start_soon(transport, nursery)
@@ -178,6 +188,7 @@ class Runtime:
         if self.journal.phase == "loading":
             self.room.open_doors()
             self.journal.enter("ready", trio.current_time())
+            self.progress.reset()
             self.metrics.load_seconds = trio.current_time() - self._load_began
             self.on_phase("ready")
 
@@ -300,14 +311,22 @@ class Runtime:
             if not isinstance(session.error, Exception):
                 self.placement.killed(session.error)
 
+    @property
+    def loading(self) -> str | None:
+        """That the model is loading, and how far that is, in words; None in any other phase."""
+        if self.journal.phase != "loading":
+            return None
+        return f"the model is still loading ({words})" if (words := str(self.progress)) else "the model is still loading"
+
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
+        self.progress.reset()
         placement = await self.place(self.config, self.settings, self.metrics)
         self.room.admission.slots = placement.max_sessions
         self.services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
-        self.schema = {"name": self.name, "protocol": PROTOCOL, **placement.declaration.schema()}
+        self.schema = model_schema(self.name, placement.declaration, self.introduction)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. New clients wait meanwhile."""
@@ -319,6 +338,7 @@ class Runtime:
             raise ModelFailed(f"{self.name}: {ending.what}") from ending.cause
         self.journal.enter("loading", trio.current_time(), ending.what)
         self.room.admission.close_doors()
+        self.room.tell_again()
         self.on_phase("loading")
         restarts.gone()
         failure = ModelFailed(f"{self.name}: {ending.what}, soon after each of its last loads")

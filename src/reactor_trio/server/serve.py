@@ -67,6 +67,7 @@ async def serve(
     drain: trio.Event | None = None,
     moderate: Hook | None = None,
     on_phase: Callable[[str], object] | None = None,
+    on_progress: Callable[[float | None, str], object] | None = None,
     task_status: trio.TaskStatus[Serving] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Load a model and serve it until `drain` is set and done, or until cancelled.
@@ -80,6 +81,7 @@ async def serve(
         drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return.
         moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
         on_phase: called with "loading", "ready", "draining", "stopped" or "failed".
+        on_progress: called with fraction and text of each `progress(fraction, text)` in the model's load.
 
     Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
     address cannot be bound.
@@ -99,6 +101,7 @@ async def serve(
                 runtime = Runtime(
                     place, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
                     tracing=tracing, after_session=FreeMemory(trim=trimmer()).after_session,
+                    introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
                 )  # fmt: skip
                 bound = open_listeners[0].socket.getsockname()
                 serving = Serving(bound[0], bound[1], runtime, certificates)

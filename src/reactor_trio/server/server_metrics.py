@@ -94,6 +94,7 @@ class Metrics(RequestMetrics, Telemetry):
         phase: returns the server's phase now.
         tracing: makes spans of commands; None: the server traces nothing.
         stuck_changed: called after `stuck` has changed.
+        loading: called with what the model's author reports of its load.
 
     Attributes:
         sessions: returns how many sessions run, how many clients wait in the queue, and in how many sessions the client is
@@ -108,6 +109,7 @@ class Metrics(RequestMetrics, Telemetry):
         phase: Callable[[], Phase] = lambda: "loading",
         tracing: Tracing | None = None,
         stuck_changed: Callable[[], object] = lambda: None,
+        loading: Callable[[float | None, str], object] = lambda _fraction, _text: None,
     ) -> None:
         super().__init__()
         self.sessions: Callable[[], tuple[int, int, int]] = lambda: (0, 0, 0)
@@ -115,6 +117,7 @@ class Metrics(RequestMetrics, Telemetry):
         self.stuck: str | None = None
         self.tracing = tracing
         self._stuck_changed = stuck_changed
+        self._loading = loading
         self._stuck_sessions: set[str] = set()
         self._late_calls: dict[str, tuple[str, float]] = {}
         self._restarts = 0
@@ -134,6 +137,10 @@ class Metrics(RequestMetrics, Telemetry):
         self._durations = Buckets(_DURATION)
         self._encodings = {codec: Buckets(_ENCODING) for codec in CODECS}
         self._latencies = {part: Buckets(_LATENCY) for part in LATENCY_PARTS}
+
+    def loading(self, fraction: float | None, text: str) -> None:
+        """See `Telemetry`."""
+        self._loading(fraction, text)
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
         """See `Telemetry`."""

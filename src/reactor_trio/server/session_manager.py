@@ -60,6 +60,10 @@ class ServerContext(Protocol):
     goodbye: EndReason
     config: dict[str, Any]
 
+    @property
+    def loading(self) -> str | None:
+        """That the model is loading, in words; None if it is not."""
+
     def session_begins(self, session: Session) -> None:
         """A session begins."""
 
@@ -165,8 +169,8 @@ class SessionManager:
             return sender.end_reason if resumable is None else resumable.end_reason
 
         def moved(position: int, total: int) -> None:
-            stuck = self._context.metrics.stuck
-            sender.say("reactor.queued", {"position": position, "total": total} | ({"reason": stuck} if stuck else {}))
+            reason = self._context.metrics.stuck or self._context.loading
+            sender.say("reactor.queued", {"position": position, "total": total} | ({"reason": reason} if reason else {}))
 
         place = RoomPlace(sid, self._context.room, sender.request, moved, send_away, why)
         self._context.room.enter(place)

@@ -20,6 +20,7 @@ from reactor_trio.client.running import running
 from reactor_trio.client.uploads import Post, http_post
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
+from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.errors import ConnectionRefused
@@ -170,6 +171,8 @@ async def open_server(
     debug: bool = False,
     settings: Settings | None = None,
     moderate: Hook | None = None,
+    introduction: Introduction = NOT_INTRODUCED,
+    on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None,
     **runtime: Any,
 ) -> AsyncGenerator[TestServer, None]:
     """Load a model and serve it in memory; after the block, prove that nothing is left.
@@ -180,6 +183,8 @@ async def open_server(
         thread: run the model on its real thread, the clock held while a step runs (for generators).
         websocket: carry messages over the real HTTP and WebSocket framing, in memory.
         name, debug, moderate: as for `serve`; the hook is called on the test's loop.
+        introduction: how the model introduces itself (`Manifest.introduction`).
+        on_progress: called with fraction and text of each `progress(fraction, text)` in the model's load.
         settings, **runtime: the `runtime:` section of the manifest, whole or key by key (`queue=0`, `fps=10`).
 
     Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it; also the
@@ -200,7 +205,7 @@ async def open_server(
             sessions: list[Session] = []
             served = Runtime(
                 place, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
-                on_session=sessions.append,
+                on_session=sessions.append, introduction=introduction, on_progress=on_progress,
             )  # fmt: skip
             server = TestServer(served, sessions, host, nursery, websocket)
             try:

@@ -206,6 +206,13 @@ class LoadFailed(IpcMessage, frozen=True, tag=31):
     failure: Failure
 
 
+class LoadReported(IpcMessage, frozen=True, tag=46):
+    """See `Telemetry.loading`."""
+
+    fraction: float | None
+    text: str
+
+
 class PutBundle(_SessionMessage, frozen=True, tag=32):
     """See `PlayoutSide.put`."""
 
@@ -315,7 +322,7 @@ ToModel: TypeAlias = (
     | BundleShown | ShownUntil | Ping | LogStack | StopModelProcess
 )
 FromModel: TypeAlias = (
-    FrameMemoryMessage | ModelLoaded | LoadFailed | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
+    FrameMemoryMessage | ModelLoaded | LoadFailed | LoadReported | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
     | ModelAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
     | Pong | LogLine | RanksOutOfStep
 )

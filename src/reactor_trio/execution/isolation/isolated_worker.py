@@ -110,14 +110,19 @@ class ProcessWorker:
             await self.serve()
 
 
-class _ToServer(Telemetry):
-    """Frames dropped in the model's process are counted in the server's."""
+class ToServer(Telemetry):
+    """Passes on to the server's process what only that can count or show."""
 
     def __init__(self, link: IpcLink) -> None:
         self._link = link
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
+        """See `Telemetry`."""
         self._link.send(ipc_messages.FramesDropped(None, place, reason, frames))
+
+    def loading(self, fraction: float | None, text: str) -> None:
+        """See `Telemetry`."""
+        self._link.send(ipc_messages.LoadReported(fraction, text))
 
 
 async def work(
@@ -168,7 +173,7 @@ class _Worker(ProcessWorker):
                     self.sessions[message.session].receive(message)
 
     async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
-        self._loaded = await self.load_model(self.source.find(path), config, self.host, settings, _ToServer(self.link))
+        self._loaded = await self.load_model(self.source.find(path), config, self.host, settings, ToServer(self.link))
         self.source.model_loaded(self._loaded.model)
         return self._loaded.max_sessions
 

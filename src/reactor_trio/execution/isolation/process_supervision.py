@@ -157,6 +157,8 @@ class ProcessPlacement:
             case ipc_messages.ModelBroken(failure):
                 what = f"its code raised {failure.kind}: {failure.text}"
                 self._broken = ModelEnding(what, failure.error(), restarts=True)
+            case ipc_messages.LoadReported(fraction, text):
+                self._telemetry.loading(fraction, text)
             case ipc_messages.LogLine():
                 forward_log(message)
             case ipc_messages.FramesDropped(None, place, reason, frames):

@@ -1,8 +1,9 @@
 """The ranks of a model as the server sees them: one process with one link.
 
 Messages of the server go to rank 0; `LoadModel`, `Ping` and `LogStack` go to all ranks. The server gets `ModelLoaded` and
-`Pong` when the last rank has sent it. The first rank that ends, reports `ModelBroken` or reports `RanksOutOfStep` ends all
-ranks at once. The kernel reports the end of a process (by a pidfd) in less than a millisecond.
+`Pong` when the last rank has sent it, and the `LoadReported` of the rank that is furthest behind. The first rank that ends,
+reports `ModelBroken` or reports `RanksOutOfStep` ends all ranks at once. The kernel reports the end of a process (by a
+pidfd) in less than a millisecond.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class RankGroup:
         self._ponged = [0] * len(ranks)
         self._loaded: dict[int, ipc_messages.ModelLoaded] = {}
         self._load_failed = False
+        self._reported: dict[int, ipc_messages.LoadReported] = {}
 
     # ---- as the process -----------------------------------------------------------------------------------------------
 
@@ -146,6 +148,9 @@ class RankGroup:
                 if len(self._loaded) < len(self.ranks):
                     return
                 message = self._loaded[0]
+            case ipc_messages.LoadReported():
+                self._reported[number] = message
+                message = min(self._reported.values(), key=lambda one: 0.0 if one.fraction is None else one.fraction)
             case ipc_messages.LoadFailed():
                 if self._load_failed:  # one mistake is often that of all ranks
                     return

@@ -22,7 +22,7 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, WorkerModel, work
+from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.isolation.process_main import main
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
@@ -37,6 +37,7 @@ from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
+from reactor_trio.interface.progress import reported_load
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 
 log = logging.getLogger("reactor_trio.model")
@@ -133,7 +134,8 @@ class _FollowerWorker(ProcessWorker):
         self.binding = BareBinding(self.declaration, settings.fps or self.model.fps or DEFAULT_FPS)
         self.model._reactor_binding = self.binding
         self.bind(self.model)
-        await call_load(self.model, config)
+        with reported_load(self.host.post_io, ToServer(self.link).loading):
+            await call_load(self.model, config)
         self.source.model_loaded(self.model)
         return 1
 

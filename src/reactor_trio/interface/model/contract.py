@@ -6,12 +6,11 @@ The runtime does not use it: it reads the `Declaration`, of which this is a view
 from __future__ import annotations
 
 import enum
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from reactor_trio.interface.dataclass_base import resolved_hints
-from reactor_trio.interface.declaration import CommandSpec, declaration_of
+from reactor_trio.interface.declaration import CommandSpec, declaration_of, docstring_of
 from reactor_trio.interface.events import HOOKS, Handler
 from reactor_trio.interface.messages import ModelMessage, message_schema, snake_case
 from reactor_trio.interface.registries import Event, events_of
@@ -86,7 +85,7 @@ class ModelContract:
         declaration = self._declaration = declaration_of(model_cls)
         events = events_of(model_cls)
         self.model = snake_case(model_cls.__name__)
-        self.description = _doc(model_cls)
+        self.description = self._declaration.docstring
         self.commands = {name: _command(model_cls, events[name], spec) for name, spec in declaration.commands.items()}
         self.lifecycle = ContractHooks(**{kind: _method(model_cls, getattr(declaration, kind)) for kind in HOOKS})
         tracks = sorted(declaration.tracks, key=lambda track: track.direction)  # "in" before "out"
@@ -109,7 +108,7 @@ class ModelContract:
             summary = spec.description or f"Trigger {name}"
             paths[f"/events/{name}"] = {"post": {"summary": summary} | _request(spec.arguments.schema())}
         webhooks = {
-            name: {"post": {"summary": _doc(cls)} | _request({"$ref": f"#/components/schemas/{cls.__name__}"})}
+            name: {"post": {"summary": docstring_of(cls)} | _request({"$ref": f"#/components/schemas/{cls.__name__}"})}
             for name, cls in self.messages.items()
         }
         schemas = {cls.__name__: message_schema(cls) for cls in self.messages.values()}
@@ -133,9 +132,3 @@ def _command(model: type, event: type[Event], spec: CommandSpec) -> ContractComm
 
 def _method(model: type, handler: Handler | None) -> Any:
     return None if handler is None else getattr(model, handler.attribute)
-
-
-def _doc(cls: type) -> str:
-    """Return the docstring that the author wrote, not the signature that `@dataclass` writes in its place."""
-    doc = cls.__dict__.get("__doc__") or ""
-    return "" if doc.startswith(f"{cls.__name__}(") else inspect.cleandoc(doc)
