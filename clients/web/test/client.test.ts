@@ -48,7 +48,9 @@ test("a client that waits in line says its place", async () => {
   const { server, client } = begin();
   const connection = await server.connection();
   connection.say("reactor.queued", { position: 2, total: 3 });
-  assert.deepEqual(client.state, { status: "queued", position: 2, total: 3 });
+  assert.deepEqual(client.state, { status: "queued", position: 2, total: 3, wait: null });
+  connection.say("reactor.queued", { position: 1, total: 3, wait: 12.5, reason: "loading" });
+  assert.deepEqual(client.state, { status: "queued", position: 1, total: 3, wait: 12.5, reason: "loading" });
   assert.throws(() => Object.assign(client.state, { position: 1 }), TypeError); // nobody changes it
   connection.welcome();
   assert.equal(client.state.status, "live");

@@ -96,6 +96,12 @@ class Client:
         return self._receiver.position
 
     @property
+    def wait(self) -> float | None:
+        """Seconds that this client still waits in the queue at most; None if it does not wait, or that is not known."""
+        by = self._receiver.admitted_by
+        return None if by is None else max(0.0, by - anyio.current_time())
+
+    @property
     def ending(self) -> Ending | None:
         """The announced end: why (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; None if there is none."""
         if self._receiver.ending is None:

@@ -85,6 +85,8 @@ class Receiver:
         self.push_tracks = PushTracks()
         #: place in the server's queue, from 1; None when this client does not wait
         self.position: int | None = None
+        #: when this client gets its session at the latest; None if that is not known
+        self.admitted_by: float | None = None
         #: the replica to which a gate sends this client, until the line has connected to it
         self.admitted: Admitted | None = None
         #: why and when the server will end the session; None if it has announced no end
@@ -160,9 +162,9 @@ class Receiver:
             case events.Queued() as queued:
                 self._take_place(queued)
             case Admitted() as admitted:
-                self.admitted, self.position = admitted, None
+                self.admitted, self.position, self.admitted_by = admitted, None, None
             case Welcome():
-                self.position = None
+                self.position = self.admitted_by = None
                 for track in self.protocol.tracks.values():
                     self._open_track(track)
             case events.TrackChanged(track):
@@ -186,6 +188,7 @@ class Receiver:
 
     def _take_place(self, queued: events.Queued) -> None:
         self.position = queued.position
+        self.admitted_by = None if queued.wait is None else anyio.current_time() + queued.wait
         before, self._waits_for = self._waits_for, queued.reason or TAKEN
         if self._waits_for != before:
             self.callbacks.on_waiting(self._waits_for)

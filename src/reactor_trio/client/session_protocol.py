@@ -43,11 +43,13 @@ class Queued(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: why the server has no room, if the reason is not other clients.
+        wait: seconds after which this client gets its session at the latest; None if the server does not know it.
     """
 
     position: int
     total: int
     reason: str = ""
+    wait: float | None = None
 
 
 class SessionResumed(msgspec.Struct, frozen=True):

@@ -82,7 +82,8 @@ class WaitingClient:
                 await self._send_text(self._answers.pop(0))
             elif sent != (request.position, request.total):
                 sent = request.position, request.total
-                await self._send_text(ServerText("reactor.queued", {"position": sent[0], "total": sent[1]}))
+                # The gate does not know when the sessions of its servers end.
+                await self._send_text(ServerText("reactor.queued", {"position": sent[0], "total": sent[1], "wait": None}))
             elif trio.current_time() >= self._sent_at + self._beat:
                 await self._send_raw(BEAT)
             else:

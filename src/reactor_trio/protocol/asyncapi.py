@@ -25,6 +25,8 @@ _JSON = "application/json"
 class _Queued(msgspec.Struct, omit_defaults=True):
     position: int
     total: int
+    #: seconds
+    wait: float | None = None
     reason: str = ""
 
 

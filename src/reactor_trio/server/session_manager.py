@@ -170,7 +170,9 @@ class SessionManager:
 
         def moved(position: int, total: int) -> None:
             reason = self._context.metrics.stuck or self._context.loading
-            sender.say("reactor.queued", {"position": position, "total": total} | ({"reason": reason} if reason else {}))
+            wait = None if reason else self._longest_wait(position)
+            queued = {"position": position, "total": total, "wait": wait}
+            sender.say("reactor.queued", queued | ({"reason": reason} if reason else {}))
 
         place = RoomPlace(sid, self._context.room, sender.request, moved, send_away, why)
         self._context.room.enter(place)
@@ -269,6 +271,10 @@ class SessionManager:
             message_limit=settings.limits.unanswered_commands, telemetry=self._context.metrics,
             heartbeat=settings.limits.ping_interval,
         )  # fmt: skip
+
+    def _longest_wait(self, position: int) -> float | None:
+        ends = [session.lifetime.ends_at for session in self._share_tokens]
+        return self._context.room.longest_wait(position, ends, self._context.settings.limits.session_length or math.inf)
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
         request = recorder_request()

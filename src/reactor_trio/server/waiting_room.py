@@ -7,6 +7,8 @@ ends for another reason cannot be replaced: its slot belongs to the queue.
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -90,6 +92,23 @@ class WaitingRoom:
         if self.admission.open == "open" and self._given_up_to(request) is not None:
             return None
         return self.admission.room(request.address)
+
+    def longest_wait(self, position: int, ends: Iterable[float], length: float) -> float | None:
+        """Return how many seconds the client at `position` in the queue, from 1, waits at most; None if that is not known.
+
+        Args:
+            ends: the latest end of each session that runs, infinity for one without an end.
+            length: the longest that a session may last, infinity without a limit.
+        """
+        now = trio.current_time()
+        claimed_by = now + self.admission.claim_ttl
+        slots = [*ends, *(claimed_by + length for _ in range(self.admission.reserved))]
+        if self.admission.open != "open" or len(slots) < self.admission.slots:
+            return None
+        heapq.heapify(slots)
+        for _ in range(position - 1):  # each client before this one takes the slot that is free first
+            heapq.heapreplace(slots, slots[0] + length)
+        return None if math.isinf(slots[0]) else max(0.0, round(slots[0] - now, 3))
 
     def enter(self, place: RoomPlace) -> None:
         """Give a client a slot or a place in the queue. Raises NotAdmitted."""

@@ -62,6 +62,11 @@ class Lifetime:
         self._warned: _End | None = None
         self._over = False
 
+    @property
+    def ends_at(self) -> float:
+        """The time at which the session ends at the latest, in `trio.current_time()` seconds; infinity without a limit."""
+        return min(end.at for end in self._ends)
+
     def acted(self) -> None:
         """Note that the controlling client did something."""
         self._acted = trio.current_time()

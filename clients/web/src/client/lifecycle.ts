@@ -197,8 +197,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       session.addEventListener("welcome", stranger, { signal });
       session.addEventListener(
         "queued",
-        ({ detail: { position, total, reason } }) => {
-          this.#set({ status: "queued", position, total, ...(reason ? { reason } : {}) });
+        ({ detail: { position, total, wait, reason } }) => {
+          this.#set({ status: "queued", position, total, wait: wait ?? null, ...(reason ? { reason } : {}) });
         },
         { signal },
       );

@@ -61,13 +61,8 @@ export interface Memory {
 
 export type ClientState =
   | { readonly status: "connecting"; readonly attempt: number }
-  | {
-      readonly status: "queued";
-      readonly position: number;
-      readonly total: number;
-      readonly wait?: number | null;
-      readonly reason?: string;
-    }
+  /** `wait`: seconds, when the server said it, until the session begins at the latest; null if it does not know. */
+  | { readonly status: "queued"; readonly position: number; readonly total: number; readonly wait: number | null; readonly reason?: string }
   | { readonly status: "live"; readonly session: SessionInfo }
   | { readonly status: "resuming"; readonly session: SessionInfo; readonly since: number }
   | { readonly status: "restarting"; readonly reason: string }

@@ -106,6 +106,8 @@ export interface Queued {
   /** From 1. */
   readonly position: number;
   readonly total: number;
+  /** Seconds until the session begins at the latest; null or absent: not known. */
+  readonly wait?: number | null;
   readonly reason?: string | null;
 }
 

@@ -195,7 +195,7 @@ export function openSocket({
 /**
  * One session, on one socket after another. Events, each a CustomEvent whose `detail` is:
  *
- *   queued   {position, total}         the client waits; `position` counts from 1
+ *   queued   {position, total, wait}   the client waits; `position` counts from 1
  *   admitted {url}                     a gate has assigned this address; `session.url` is set, and the session begins there
  *   ending   {reason, seconds}         the server is going to end the session; null seconds take that back
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
