@@ -26,6 +26,38 @@ async def test_on_a_terminal_a_load_counts_its_seconds(autojump_clock):
     assert last == "loaded my-model in 2.5 s\n"
 
 
+async def test_on_a_terminal_a_load_shows_its_progress(autojump_clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "66")
+    screen = Screen()
+    terminal = Terminal(screen)
+    async with terminal.loading("my-model"):
+        terminal.progress(0.25, "reading weights")
+        await trio.sleep(0.5)
+        terminal.progress(None, "compiling")
+        await trio.sleep(1)
+        terminal.progress(1, "a text that is too long for this terminal")
+        await trio.sleep(1)
+    *counted, _last = screen.getvalue().split("\r")
+    shown = [text.strip() for text in counted if text.strip()]
+    assert shown == [
+        "loading my-model ######------------------ 25% reading wei ... 0 s",
+        "loading my-model compiling ... 1 s",
+        "loading my-model ######################## 100% a text tha ... 2 s",
+    ]
+    assert max(map(len, shown)) == 65
+
+
+async def test_a_line_of_the_log_takes_the_place_of_the_bar(autojump_clock):
+    screen = Screen()
+    terminal = Terminal(screen, screen)
+    async with terminal.loading("my-model"):
+        terminal.progress(0.5, "half")
+        await trio.sleep(1.5)
+        terminal.erase_live()
+        screen.write("a line\n")
+    assert "\ra line\nloaded my-model in 1.5 s\n" in screen.getvalue()
+
+
 async def test_elsewhere_a_load_is_one_line_before_and_one_after(autojump_clock):
     out = io.StringIO()
     async with Terminal(out).loading("my-model"):

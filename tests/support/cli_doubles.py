@@ -43,7 +43,8 @@ def stand_in(behaviour: str):
     """Return a fake `serve` with one behaviour. It sends signals to its own process, so that no test depends on timing."""
 
     async def serve(
-        manifest, *, debug=False, listeners=None, drain=None, on_phase=None, task_status=trio.TASK_STATUS_IGNORED
+        manifest, *, debug=False, listeners=None, drain=None, on_phase=None, on_progress=None,
+        task_status=trio.TASK_STATUS_IGNORED,
     ):
         port = manifest.settings.port or 4321
         if behaviour == "taken":

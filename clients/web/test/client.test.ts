@@ -48,7 +48,7 @@ test("a client that waits in line says its place", async () => {
   const { server, client } = begin();
   const connection = await server.connection();
   const states: unknown[] = [];
-  client.addEventListener("state", ({ detail }) => states.push(detail));
+  client.on("state", (state) => states.push(state));
   connection.say("reactor.queued", { position: 2, total: 3 }); // of an older server
   connection.say("reactor.queued", { position: 1, total: 3, wait: 12.5, reason: "loading" });
   assert.deepEqual(states, [
