@@ -207,12 +207,34 @@ def test_group_and_unit_are_texts_of_state_fields():
         InputField(default=1, group=" ")
     with pytest.raises(DeclarationError, match=r"InputField: unit must be a text that is not empty, not 3"):
         InputField(default=1, unit=3)
-    with pytest.raises(DeclarationError, match=r"Wrong\.move\.by: group, advanced and unit are for fields of an InputState"):
+    with pytest.raises(DeclarationError, match=r"Wrong\.move\.by: group, advanced and unit are for settings: "):
 
         class Wrong(ReactorPipeline):
             @event
             def move(self, by: float = InputField(default=0.0, unit="m")):
                 pass
+
+
+def test_an_event_that_sets_one_value_is_a_setting(project):
+    (project / "loop_of_test.py").write_text("""
+from reactor_trio.interface import InputField, ReactorModel, event
+
+class Loop(ReactorModel):
+    @event
+    def set_zoom(self, factor: float = InputField(ge=1, le=4, unit="x")): pass
+
+    @event
+    def set_size(self, width: int, height: int): pass
+""")
+    examples = [{"name": "Near", "values": {"zoom": 4}}]
+    about = schema_of(load_manifest(written(project, {"model": "loop_of_test:Loop", "examples": examples})))["about"]
+    assert about["settings"] == {"zoom": {"group": None, "advanced": False, "unit": "x"}}
+    for values, text in (
+        ({"zoom": 5}, "examples[0] (Far): values.zoom: Expected float <= 4.0"),
+        ({"size": 5}, "examples[0] (Far): values.size: the model has no setting of this name; its settings: zoom"),
+    ):
+        assert refusal(project, {"model": "loop_of_test:Loop", "examples": [{"name": "Far", "values": values}]}) == text
+    del sys.modules["loop_of_test"]
 
 
 def test_a_private_field_has_no_hints():

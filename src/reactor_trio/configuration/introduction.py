@@ -91,13 +91,14 @@ class Introduction(msgspec.Struct, frozen=True):
         for number, example in enumerate(self.examples):
             for field, value in example.values.items():
                 at = f"{self.where}: examples[{number}] ({example.name}): values.{field}: "
-                if field not in declaration.settings:
-                    known = ", ".join(declaration.settings) or "none"
+                parameter = declaration.setting_parameters.get(field)
+                if parameter is None:
+                    known = ", ".join(declaration.setting_parameters) or "none"
                     raise ManifestError(f"{at}the model has no setting of this name; its settings: {known}")
                 try:
-                    declaration.decode(f"set_{field}", msgspec.json.encode({field: value}))
+                    declaration.decode(f"set_{field}", msgspec.json.encode({parameter.name: value}))
                 except CommandError as error:
-                    raise ManifestError(f"{at}{str(error).removesuffix(f' - at $.{field}')}") from None
+                    raise ManifestError(f"{at}{str(error).removesuffix(f' - at $.{parameter.name}')}") from None
                 except TypeError:
                     raise ManifestError(f"{at}{value!r} is no JSON value") from None
         size = len(msgspec.json.encode(self.about(declaration)))

@@ -45,6 +45,11 @@ class FieldInfo:
     advanced: bool = False
     unit: str | None = None
 
+    @property
+    def has_hints(self) -> bool:
+        """Whether it says how the page shows a setting."""
+        return self.group is not None or self.advanced or self.unit is not None
+
     def fresh_default(self) -> Any:
         """Return a new default: the factory's result, or a deep copy, so that sessions and calls never share one object."""
         return copy.deepcopy(self.default) if self.factory is None else self.factory()
@@ -76,9 +81,10 @@ def InputField(
         choices: the only values allowed.
         moderate: whether the server's moderation hook (`runtime.moderate`), if there is one, checks the text.
         accept: MIME types of an `UploadedFile`, such as `image/*`; the server refuses a file of any other type.
-        group: for a state field: the heading under which the viewer page shows it, with the others of this group.
-        advanced: for a state field: the page folds it away until its viewer wants to see it.
-        unit: for a state field: text behind the number, such as `s` or `px`.
+        group: for a setting, which is a state field or the only argument of an event `set_<name>`: the heading under which
+            the viewer page shows it, with the others of this group.
+        advanced: for a setting: the page folds it away until its viewer wants to see it.
+        unit: for a setting: text behind the number, such as `s` or `px`.
         default_factory: refused; Reactor 3.x has the keyword, too. A mutable default is copied for each session.
 
     Raises DeclarationError for a `default_factory`, and for a group or a unit without text.

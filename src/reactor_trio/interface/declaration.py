@@ -18,7 +18,7 @@ import msgspec
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.blocking_tracks import declared_input, declared_output
-from reactor_trio.interface.command_arguments import MISSING, Arguments
+from reactor_trio.interface.command_arguments import MISSING, Arguments, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import EventMark, Handler, arguments_of, check_app, hook_of, marked_methods, yields
 from reactor_trio.interface.files import Resolve
@@ -125,12 +125,19 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def hints(self) -> dict[str, dict[str, Any]]:
-        """Group, advanced and unit of the public state fields that declare one of them; they are not part of the schema."""
-        fields = {} if self.state is None else self.state._public_fields
+        """Group, advanced and unit of the settings that declare one of them; they are not part of the schema."""
+        infos = {name: parameter.info for name, parameter in self.setting_parameters.items()}
         return {
             name: {"group": info.group, "advanced": info.advanced, "unit": info.unit}
-            for name, info in fields.items() if info.group or info.advanced or info.unit
+            for name, info in infos.items() if info.has_hints
         }  # fmt: skip
+
+    @functools.cached_property
+    def setting_parameters(self) -> dict[str, Parameter]:
+        """The only argument of each command `set_<name>`, by the name: of state fields, and of events that have this form."""
+        given = {name.removeprefix("set_"): spec.arguments.parameters for name, spec in self.commands.items()
+                 if name.startswith("set_")}  # fmt: skip
+        return {name: parameters[0] for name, parameters in given.items() if len(parameters) == 1}
 
     @functools.cached_property
     def docstring(self) -> str:
@@ -233,6 +240,13 @@ def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None
                 f"{where}: it would hide the runtime's own {attribute}; rename the method and write @event({mark.name!r})"
             )
         parameters, client, returned = arguments_of(cls, attribute, function, frame)
+        if not (mark.name.startswith("set_") and len(parameters) == 1):
+            for parameter in parameters:
+                if parameter.info.has_hints:
+                    raise DeclarationError(
+                        f"{where}.{parameter.name}: group, advanced and unit are for settings: fields of an InputState, and "
+                        "the only argument of an event set_<name>"
+                    )
         arguments, handler = Arguments(where, mark.name, parameters), Handler(attribute, client)
         sharing: Sharing = "anywhere" if mark.dedupe else "none"
         reply = {} if returned is MISSING else reply_schema(returned)

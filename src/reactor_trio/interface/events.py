@@ -227,8 +227,6 @@ def arguments_of(
             continue
         default = MISSING if parameter.default is parameter.empty else parameter.default
         hint, info = read_annotation(hint, default)
-        if info.group or info.advanced or info.unit:
-            raise DeclarationError(f"{where}.{parameter.name}: group, advanced and unit are for fields of an InputState")
         parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
     return parameters, client, hints.get("return", MISSING)
 
