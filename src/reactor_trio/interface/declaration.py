@@ -134,7 +134,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def setting_parameters(self) -> dict[str, Parameter]:
-        """The only argument of each command `set_<name>`, by the name: of state fields, and of events that have this form."""
+        """The only argument of each command `set_<name>`, by the name: that of a state field, or of such an event."""
         given = {name.removeprefix("set_"): spec.arguments.parameters for name, spec in self.commands.items()
                  if name.startswith("set_")}  # fmt: skip
         return {name: parameters[0] for name, parameters in given.items() if len(parameters) == 1}
