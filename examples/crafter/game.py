@@ -56,9 +56,9 @@ class GameOver(ModelMessage):
 
 
 class Play(InputState):
-    speed: float = InputField(default=5.0, ge=1.0, le=20.0, description="Ticks of the world a second")
+    speed: float = InputField(default=5.0, ge=1.0, le=20.0, unit="/s", description="Ticks of the world a second")
     autoplay: bool = InputField(default=True, description="The world goes on while no key is pressed")
-    seed: int = InputField(default=0, ge=0, description="World to begin at the next reset; 0: a new one")
+    seed: int = InputField(default=0, ge=0, advanced=True, description="World to begin at the next reset; 0: a new one")
 
     _env: Any = None
     _opening: Any = None  # the first picture of a world that has just been made

@@ -46,7 +46,7 @@ class Help(ModelMessage):
 
 
 class Pilot(InputState):
-    speed: float = InputField(40.0, ge=0, le=120, description="Cells of the map a second")
+    speed: float = InputField(40.0, ge=0, le=120, unit="cells/s", description="Cells of the map a second")
     paused: bool = InputField(False, description="The last picture stays")
     _turn: float = 0.0
     _climb: float = 0.0

@@ -27,11 +27,13 @@ class Picture(Output):
 
 
 class Garden(InputState):
-    speed: float = InputField(default=0.5, ge=0.0, le=8.0, description="Steps of the automaton for each frame")
-    pointer: Literal["cut", "plant"] = InputField(default="cut", description="What the pointer does")
-    radius: float = InputField(default=4.0, ge=1.0, le=16.0, description="How far a cut reaches, in cells")
-    background: Literal["paper", "sky", "moss", "night"] = "night"
-    smooth: bool = InputField(default=True, description="Blend the cells; off: show each as a square")
+    speed: float = InputField(default=0.5, ge=0.0, le=8.0, unit="steps", description="Steps of the automaton for each frame")
+    pointer: Literal["cut", "plant"] = InputField(default="cut", group="Pointer", description="What the pointer does")
+    radius: float = InputField(
+        default=4.0, ge=1.0, le=16.0, group="Pointer", unit="cells", description="How far a cut reaches"
+    )
+    background: Literal["paper", "sky", "moss", "night"] = InputField(default="night", group="Picture")
+    smooth: bool = InputField(default=True, group="Picture", description="Blend the cells; off: show each as a square")
 
     _cells: Any = None  # float32 (1, 16, cells, cells)
     _due: float = 0.0  # steps, less than one

@@ -74,7 +74,7 @@ class Reaction(ReactorModel):
 
     # A slider or a moving finger sends more values than pictures can show: of the waiting ones only the newest counts.
     @event(dedupe=True, description="Rounds for each picture, in multiples")
-    async def set_speed(self, speed: int = InputField(default=1, ge=1, le=8)) -> None:
+    async def set_speed(self, speed: int = InputField(default=1, ge=1, le=8, unit="×")) -> None:
         self.speed = speed
         await self.tell()
 

@@ -15,9 +15,9 @@ class Picture(Output):
 
 
 class Lake(InputState):
-    speed: int = InputField(default=2, ge=0, le=8, description="Steps for each frame")
+    speed: int = InputField(default=2, ge=0, le=8, unit="steps", description="Steps for each frame")
     calm: float = InputField(default=0.01, ge=0.0, le=0.2, description="How soon waves die down")
-    seam: bool = InputField(default=False, description="Show where one rank's rows end")
+    seam: bool = InputField(default=False, advanced=True, description="Show where one rank's rows end")
 
 
 class Waves(DistributedPipeline):

@@ -9,7 +9,18 @@ from typing import Any, Literal
 import torch
 from torch.nn import functional
 
-from reactor_trio.interface import Idle, Input, InputField, InputState, Output, ReactorPipeline, Video, event, to_frames
+from reactor_trio.interface import (
+    Idle,
+    Input,
+    InputField,
+    InputState,
+    Output,
+    ReactorPipeline,
+    Video,
+    event,
+    progress,
+    to_frames,
+)
 
 Style = Literal["paint", "neon", "dream", "none"]
 
@@ -25,8 +36,10 @@ class Styled(Output):
 class Look(InputState):
     style: Style = InputField(default="paint", description="Brush strokes, glowing edges, or a random network")
     strength: float = InputField(default=1.0, ge=0.0, le=1.0, description="0: the camera as it is")
-    detail: int = InputField(default=4, ge=1, le=8, description="Size of a brush stroke, width of a glowing edge")
-    seed: int = InputField(default=7, ge=0, le=9999, description="Which network `dream` is")
+    detail: int = InputField(
+        default=4, ge=1, le=8, unit="px", description="Size of a brush stroke, width of a glowing edge"
+    )
+    seed: int = InputField(default=7, ge=0, le=9999, advanced=True, description="Which network `dream` is")
 
 
 class WebcamStyle(ReactorPipeline):
@@ -39,7 +52,9 @@ class WebcamStyle(ReactorPipeline):
         self.height = config.get("height", 360)
         self.device = torch.device(config.get("device") or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.set_num_threads(config.get("threads", 1))
-        for style in ("paint", "neon", "dream"):  # the first call of an operation is slow: here no client waits for it
+        styles: list[Style] = ["paint", "neon", "dream"]
+        for number, style in enumerate(styles):  # the first call of an operation is slow: here no client waits for it
+            progress(number / len(styles), f"warming up {style}")
             self.stylize(torch.zeros(self.height, self.height * 16 // 9, 3, dtype=torch.uint8).numpy(), Look(style=style))
 
     def inference(self):

@@ -11,6 +11,8 @@ from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import parse_value
 
 PLACEHOLDER = "my-model"
+#: files that are copied as they are
+PICTURES = (".webp",)
 
 
 def template_names() -> list[str]:
@@ -34,7 +36,9 @@ def init(options: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError(f"cannot make {target}: {error.strerror}") from error
     with as_file(files("reactor_trio.cli") / "templates" / template) as source:
         for file in sorted(source.iterdir()):
-            if file.is_file():
+            if file.suffix in PICTURES:
+                (target / file.name).write_bytes(file.read_bytes())
+            elif file.is_file():
                 named = _as_yaml_text(target.name) if file.suffix == ".yaml" else target.name
                 text = file.read_text(encoding="utf-8").replace(PLACEHOLDER, named)
                 (target / file.name).write_text(text, encoding="utf-8")

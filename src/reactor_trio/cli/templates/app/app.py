@@ -57,7 +57,7 @@ class Restarted(ModelMessage):
 
 
 class MyState(InputState):
-    speed: float = InputField(1.0, ge=0, le=4, description="How fast the waves move")
+    speed: float = InputField(1.0, ge=0, le=4, unit="×", description="How fast the waves move")
     warmth: float = InputField(0.5, ge=0, le=1, description="From blue to red")
     paused: bool = InputField(False, description="The last picture stays")
     _runs: int = 1
