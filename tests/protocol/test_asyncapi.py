@@ -27,7 +27,7 @@ from reactor_trio.interface import (
     Video,
     event,
 )
-from reactor_trio.protocol import asyncapi_document
+from reactor_trio.protocol import TRANSPORT, asyncapi_document
 from reactor_trio.testing import open_server
 
 ROOT = Path(__file__).parents[2]
@@ -157,7 +157,7 @@ async def test_the_document_lists_messages_operations_and_tracks(autojump_clock)
     assert {key for key in messages if key.startswith("reactor.")} == {
         "reactor.queued", "reactor.admitted", "reactor.welcome", "reactor.ack", "reactor.error", "reactor.track",
         "reactor.state", "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe", "reactor.video",
-        "reactor.beat",
+        "reactor.beat", "reactor.transport", "reactor.pause", "reactor.step", "reactor.restart",
     }  # fmt: skip
     assert {"message.moved", "message.progress", "packet"} <= set(messages)
     assert set(document["channels"]["session"]["messages"]) == set(messages)
@@ -240,8 +240,9 @@ def test_the_protocol_vectors_fit_the_document():
 
 def test_the_document_has_all_that_the_server_reads_of_the_runtimes_own_messages():
     document = asyncapi_document({"name": "m", "protocol": 1, "tracks": [], "commands": [], "messages": []}, host="h")
-    said = {reference["$ref"].rpartition("/")[2] for reference in document["operations"]["client"]["messages"]}
-    assert said == set(_DATA)
+    for operation, decoded in (("client", _DATA), ("transport", TRANSPORT)):
+        messages = document["operations"][operation]["messages"]
+        assert {reference["$ref"].rpartition("/")[2] for reference in messages} == set(decoded)
     for key, data, fits in (
         ("reactor.feedback", {"track": 0, "seq": 1, "held_us": 0}, True),
         ("reactor.feedback", {"track": 0, "seq": 1, "held_us": None}, True),
@@ -250,6 +251,11 @@ def test_the_document_has_all_that_the_server_reads_of_the_runtimes_own_messages
         ("reactor.video", {"video": []}, False),
         ("reactor.video", {"video": ["h264"], "tracks": {"depth": "none"}}, False),
         ("reactor.video", {"tracks": {"depth": ["none"]}}, False),
+        ("reactor.pause", {"paused": True}, True),
+        ("reactor.step", {"steps": 1000}, True),
+        ("reactor.step", {"steps": 0}, False),
+        ("reactor.restart", {"state": "fresh"}, True),
+        ("reactor.restart", {"state": "old"}, False),
     ):
         assert valid(document, key, {"type": key, "data": data}) is fits, data
 

@@ -13,6 +13,7 @@ from reactor_trio.client.running import running as running
 from reactor_trio.client.session_protocol import Ending as Ending
 from reactor_trio.client.session_protocol import Message as Message
 from reactor_trio.client.session_protocol import StateChanged as StateChanged
+from reactor_trio.client.session_protocol import TransportChanged as TransportChanged
 from reactor_trio.client.statistics import Latency as Latency
 from reactor_trio.client.statistics import Spread as Spread
 from reactor_trio.client.statistics import Statistics as Statistics
@@ -20,4 +21,5 @@ from reactor_trio.client.statistics import TrackStatistics as TrackStatistics
 from reactor_trio.client.streams import Frame as Frame
 from reactor_trio.client.streams import FrameStream as FrameStream
 from reactor_trio.client.streams import MessageStream as MessageStream
+from reactor_trio.client.transport_control import TransportControl as TransportControl
 from reactor_trio.client.uploads import Upload as Upload

@@ -29,6 +29,7 @@ from reactor_trio.client.reconnecting import Reopen
 from reactor_trio.client.session_protocol import Commanded, Ending
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
+from reactor_trio.client.transport_control import TransportControl
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome
@@ -79,6 +80,7 @@ class Client:
         self._receiver = Receiver(callbacks, self.frames_queued, feedback)
         self._protocol = self._receiver.protocol
         self._connection = PersistentConnection(transport, self._receiver, follow, reopen)
+        self._transport = TransportControl(self._protocol, self.command)
 
     @property
     def ended(self) -> str | None:
@@ -153,6 +155,11 @@ class Client:
         of JSON are left out. While the link is lost nothing changes.
         """
         return MappingProxyType(self._protocol.state)
+
+    @property
+    def transport(self) -> TransportControl:
+        """Pause, step and restart the model, where it allows that."""
+        return self._transport
 
     @property
     def tracks(self) -> list[TrackInfo]:

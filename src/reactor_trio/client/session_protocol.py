@@ -99,6 +99,12 @@ class StateChanged(msgspec.Struct, frozen=True):
     values: Mapping[str, Any]
 
 
+class TransportChanged(msgspec.Struct, frozen=True):
+    """The session was paused, or goes on. `SessionProtocol.paused` already says so."""
+
+    paused: bool
+
+
 class KeyframeWanted(msgspec.Struct, frozen=True):
     """The server needs a keyframe of an input track to continue decoding it."""
 
@@ -139,13 +145,15 @@ class Received(msgspec.Struct, frozen=True):
 
 
 TextEvent = (
-    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TrackChanged | KeyframeWanted | Ending | Bye | Message
+    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | TrackChanged | KeyframeWanted | Ending
+    | Bye | Message
 )
 
 
 #: messages whose fields are the fields of an event
-_PLAIN: dict[str, type[KeyframeWanted | Queued | Admitted | Ending | Bye]] = {
+_PLAIN: dict[str, type[KeyframeWanted | TransportChanged | Queued | Admitted | Ending | Bye]] = {
     "reactor.keyframe": KeyframeWanted,
+    "reactor.transport": TransportChanged,
     "reactor.queued": Queued,
     "reactor.admitted": Admitted,
     "reactor.ending": Ending,
@@ -174,6 +182,7 @@ class SessionProtocol:
         tracks: the current description of each track by index.
         state: the value of each setting, from the server's messages and this client's applied commands; always the same
             dict.
+        paused: whether the session is paused.
         newest: the highest number of a server message so far.
         video: the choice of the newest `request_video`, with each video track's codecs where one list does not say it all;
             None before the first.
@@ -184,6 +193,7 @@ class SessionProtocol:
         self.welcome: Welcome | None = None
         self.tracks: dict[int, TrackInfo] = {}
         self.state: dict[str, Any] = {}
+        self.paused = False
         self.newest = 0
         self.video: VideoChoice | None = None
         self._last_id = 0
@@ -246,6 +256,8 @@ class SessionProtocol:
             if message.n <= before:
                 return None
         event = self._event(message, now)
+        if isinstance(event, TransportChanged):
+            self.paused = event.paused
         if self.welcome is None and not isinstance(event, Queued | Admitted | Bye):
             raise ProtocolError(f"{message.type} came before reactor.welcome")
         if self.welcome is not None and isinstance(event, Admitted):
@@ -341,6 +353,7 @@ class SessionProtocol:
         for track in welcome.tracks:
             self._describe(track)
         self.state.clear()
+        self.paused = welcome.paused
         self._take_values(welcome.state)
         return welcome
 

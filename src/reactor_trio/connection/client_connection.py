@@ -31,6 +31,7 @@ from reactor_trio.connection.resumable_session import Place, ResumableSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.protocol import (
+    TRANSPORT,
     ClientText,
     EndReason,
     Feedback,
@@ -236,7 +237,7 @@ class _ClientConnection:
             else:
                 self._refuse("protocol_error", str(error), None)
             return
-        if text.type.startswith("reactor."):
+        if text.type.startswith("reactor.") and text.type not in TRANSPORT:
             self._runtime_message(text)
             return
         self._count_command()

@@ -17,7 +17,7 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
 from reactor_trio.concurrency.model_host import Call
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import BufferClosed, CommandError
-from reactor_trio.execution.command_queue import CommandQueue
+from reactor_trio.execution.command_queue import Command, CommandQueue
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.call_watch import CallWatch
 from reactor_trio.execution.drivers.turns import Turn
@@ -30,7 +30,7 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_da
 from reactor_trio.interface.model import Model, ModelBinding
 from reactor_trio.media import Chunk, Origin
 from reactor_trio.pacing import Cadence, PlayoutForecast
-from reactor_trio.protocol import sendable
+from reactor_trio.protocol import TRANSPORT, sendable
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -149,6 +149,12 @@ class DrivenSession:
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 
+    def take_command(self, command: Command) -> None:
+        """Queue a command. A pause stops the steps now, also where a frame waits for room that the pause keeps from it."""
+        if command.name == "reactor.pause" and command.arguments["paused"]:
+            self.output_pacer.stop()
+        self.commands.add(command)
+
     async def apply_next(self) -> bool:
         """Apply the oldest pending command and answer all that share its place; False if none is pending."""
         commands = self.commands.take()
@@ -158,6 +164,10 @@ class DrivenSession:
         if command.name == FILE_UPLOADED:
             await self.call_hook(FILE_UPLOADED, command.arguments)
             self.tell_values()
+            return True
+        if command.name in TRANSPORT:
+            await self.steer(command)
+            self._answer(self._applied(command, numbers, None))
             return True
         try:
             with self.calls.running(f"the handler of {command.name} has run", self.author.thread):
@@ -172,13 +182,12 @@ class DrivenSession:
             self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command.name)
             answer = Answer(numbers, self.step, code="internal_error", message=sendable(f"{type(cause).__name__}: {cause}"))
         else:
-            if command.id is not None:
-                self.newest_command, self._newest_at, self._waited = command.id, command.at, None
-                if not self.declaration.stepped:
-                    self.command_waited()  # a run loop or a blocking model may see the command in what it computes now
-            answer = Answer(numbers, self.step if self.next_block is None else self.next_block, reply)
-        self._mailbox.post(self._session.answered, replace(answer, values=self._changed_values()))
+            answer = self._applied(command, numbers, reply)
+        self._answer(answer)
         return True
+
+    async def steer(self, command: Command) -> None:
+        """Carry out a command of the transport: pause, step or restart. Raises what ends the session."""
 
     async def wait_for_command(self, deadline: float) -> None:
         """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
@@ -283,6 +292,17 @@ class DrivenSession:
         """Note that a cancellation reaches an async step; `SessionRunner` gives its cleanup time if the session ends."""
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
+        """Note that a command is applied; the answer to all that share its place."""
+        if command.id is not None:
+            self.newest_command, self._newest_at, self._waited = command.id, command.at, None
+            if not self.declaration.stepped:
+                self.command_waited()  # a run loop or a blocking model may see the command in what it computes now
+        return Answer(numbers, self.step if self.next_block is None else self.next_block, reply)
+
+    def _answer(self, answer: Answer) -> None:
+        self._mailbox.post(self._session.answered, replace(answer, values=self._changed_values()))
 
     @property
     def _ends(self) -> tuple[type[BaseException], ...]:

@@ -95,6 +95,11 @@ class InputQueue:
         for _, buffer in self._tracks.values():
             buffer.close()
 
+    def keep_newest(self) -> None:
+        """Drop what has not been read, but the newest frame of each track: the session was paused meanwhile."""
+        for _, buffer in self._tracks.values():
+            buffer.keep_newest()
+
     def _open(self, session: int) -> None:
         for _, buffer in self._tracks.values():
             buffer.reset()  # takes over and forgets the frames of the session before

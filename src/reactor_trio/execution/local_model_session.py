@@ -94,7 +94,7 @@ class LocalModelSession:
 
     def command(self, command: Command) -> None:
         """See `ModelSession`."""
-        self._replies.post(self._runner.commands.add, command)
+        self._replies.post(self._runner.take_command, command)
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `ModelSession`."""

@@ -65,6 +65,8 @@ class OutputPacer:
         self.input_pts_us: int | None = None
         self.closed = False
         self._paused_at: float | None = None
+        #: how many steps may begin: all of them, or those that the client of a paused session has asked for
+        self._steps: float = math.inf
 
     @property
     def fps(self) -> float:
@@ -76,7 +78,7 @@ class OutputPacer:
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
         self._replies.deliver()
-        if self._paused_at is not None:
+        if self._paused_at is not None or not self._steps:
             return math.inf
         step_margin = self._step_margin.seconds(self._cadence.interval)
         if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # the model never rests
@@ -91,10 +93,27 @@ class OutputPacer:
             seconds: how long it took, with the wait for its turn.
             between: what passed since the step before; 0 if the model waited in between.
         """
+        self.count_step()
         self._step_margin.observe(late + seconds - self._predicted)
         self.accept(chunk, seconds)
         if chunk.length and not chunk.audios:
             self._follow(seconds + between, chunk.length)
+
+    def count_step(self) -> None:
+        """Count a step of those that may be made."""
+        self._steps = max(0, self._steps - 1)
+
+    def stop(self) -> None:
+        """Let no step begin from now on, since the client pauses the session. What is made already finds room."""
+        self._steps = 0
+        self._wakeup.set()
+
+    def go_on(self, steps: float, at: float) -> None:
+        """Let `steps` more steps begin, or all with infinity. Playout, which was held, goes on since `at`."""
+        self._replies.deliver()
+        self._steps += steps
+        self._forecast.stood_still(at)
+        self._wakeup.set()
 
     def accept(self, chunk: Chunk, seconds: float | None) -> None:
         """Make room for the chunk, and learn from the seconds that it took if they are known."""
@@ -222,7 +241,10 @@ class OutputPacer:
 
     def _room(self, at: Callable[[float], float]) -> float:
         self._replies.deliver()
-        return at(trio.current_time()) if self._paused_at is None else math.inf
+        if self._paused_at is not None:
+            return math.inf
+        # Of a paused session nothing is shown that would make room; and its commands are applied only when this returns.
+        return at(trio.current_time()) if self._steps else -math.inf
 
     def _retime(self, interval: float) -> None:
         self._forecast.retimed(interval)

@@ -24,6 +24,7 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import SessionOver, current_call, strip, with_twin
+from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.driven_session import DrivenSession, Phase, without_cancellation
 from reactor_trio.execution.drivers.app_driver import AppDriver
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
@@ -56,6 +57,8 @@ class SessionRunner(DrivenSession):
         super().__init__(model=model, binding=binding, turn=binding.turn, **options)
         self._shared_model = model
         self._own_model = own_model
+        #: set when the newest restart is over; None before the first
+        self._restarted: trio.Event | None = None
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
@@ -70,8 +73,7 @@ class SessionRunner(DrivenSession):
         try:
             if self._own_model is not None:
                 self.model = self.author.model = self._own_model(self._shared_model)
-            state = self.declaration.state
-            self.state = state() if state is not None else None
+            await self._renew_state()
         except BaseException as error:
             self.error = with_twin(error) if isinstance(error, Exception) else error
             self.phase = Phase.CLOSED
@@ -115,6 +117,8 @@ class SessionRunner(DrivenSession):
                 self.output_pacer.close()
                 with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
                     await self._driver.at_boundary()
+                    if self._restarted is not None:  # its hooks come in pairs
+                        await self._restarted.wait()
                 if limit.cancelled_caught:
                     self._took_too_long("the step that ran when the client left")
                 await self._call_last_hook("disconnected")
@@ -142,12 +146,58 @@ class SessionRunner(DrivenSession):
                 return self._driver.what_is_left()
         return "its model side has not unwound"
 
+    async def steer(self, command: Command) -> None:
+        """See `DrivenSession`. What came on the input tracks while the model stood still is too old for it."""
+        self.binding.input_queue.keep_newest()
+        match command.name:
+            case "reactor.pause" if command.arguments["paused"]:
+                self.output_pacer.stop()
+            case "reactor.pause":
+                self.output_pacer.go_on(math.inf, command.at)
+            case "reactor.step":
+                self.output_pacer.go_on(command.arguments["steps"], command.at)
+            case "reactor.restart":
+                self._restarted = trio.Event()
+                try:
+                    await self._restart(fresh=command.arguments["state"] == "fresh")
+                finally:
+                    self._restarted.set()
+
     def step_was_cancelled(self) -> None:
         """A cancellation reaches an async step: if it is the session's end, the cleanup of the step may await."""
         if self._stop.cancel_called:
             self._protect_closing()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _restart(self, *, fresh: bool) -> None:
+        """Close the generator; the next step makes a new one. With `fresh` author code sees a session's end and a new begin.
+
+        All hooks run then, since any of them may have a part in the state. Raises what the closing raises, and SessionOver
+        if a hook has ended the session.
+        """
+        self.output_pacer.flush(self.step, black=False)
+        if fresh:
+            await self.call_hook("disconnected")
+        with self.calls.running("closing inference() has run"):
+            try:
+                await self._driver.close()
+            except BaseException as error:  # a nursery that is open across a yield groups GeneratorExit
+                if (raised := strip(error, GeneratorExit)) is not None:
+                    raise raised from None
+        if not fresh:
+            return
+        await self.call_hook("session_ended")
+        await self._renew_state()
+        await self.call_hook("session_started")
+        if self.error is None:
+            await self.call_hook("connected")
+        if self.error is not None:
+            raise SessionOver
+
+    async def _renew_state(self) -> None:
+        state = self.declaration.state
+        self.state = state() if state is not None else None
 
     def _outcome(self) -> BaseException | None:
         if self.error is not None and self.host.is_interrupt(self.error):

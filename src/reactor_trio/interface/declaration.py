@@ -10,7 +10,7 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any, Final, Literal, TypeVar
 
@@ -36,6 +36,10 @@ Sharing = Literal["none", "consecutive", "anywhere"]
 
 #: Attribute that holds a blocking model's input buffers; model code does not use it.
 BLOCKING_INPUT: Final = "_reactor_input"
+
+
+#: What the controlling client of a model may do, at most: `pause` it, make a `step` of a paused one, `restart` it.
+TRANSPORT: Final = ("pause", "step", "restart")
 
 
 class CommandSpec(msgspec.Struct, frozen=True):
@@ -70,6 +74,8 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     session_ended: Handler | None = None
     #: whether the state is a plain attribute of the model, as in an app
     keeps_state: bool = False
+    #: which of `TRANSPORT` the controlling client may do
+    transport: tuple[str, ...] = ()
 
     @property
     def stepped(self) -> bool:
@@ -202,15 +208,17 @@ def declare(cls: type) -> None:
         authors = [base for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.")]
         output, made = declared_output(cls), declared_input(cls, any("on_frame" in vars(base) for base in authors))
         inputs = {} if made is None else {BLOCKING_INPUT: made}
+    batched = _is_batched(cls, kind)
     cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
         cls, kind, state, _commands(cls, state, frame),
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if _is_subclass(output, Output) else None,
         hook_of(cls, "file_uploaded"),
-        _is_batched(cls, kind),
+        batched,
         inputs,
         hook_of(cls, "session_started"), hook_of(cls, "session_ended"),
         app and state is not None,
+        _transport(cls, kind, batched),
     )  # fmt: skip
     for attribute in inputs:
         setattr(cls, attribute, _InputAttribute(attribute))
@@ -268,6 +276,33 @@ def _is_batched(cls: type, kind: ModelKind) -> bool:
             f"{cls.__qualname__}.batch_inference: it is called for each batch and returns a list; it cannot be a generator"
         )
     return True
+
+
+def _transport(cls: type, kind: ModelKind, batched: bool) -> tuple[str, ...]:
+    """What the controlling client may do: what the class says, by default all that its kind can. Raises DeclarationError."""
+    possible = {"pipeline": TRANSPORT[:2] if batched else TRANSPORT, "app": TRANSPORT[:2]}.get(kind, ())
+    given = cls.transport  # type: ignore[attr-defined]
+    if given is None:
+        return possible
+    where = f"{cls.__qualname__}.transport"
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise DeclarationError(f"{where}: expected names, such as {TRANSPORT}, or () for none, not {given!r}")
+    for name in given:
+        if name not in TRANSPORT:
+            raise DeclarationError(f"{where}: {name!r} is none of {', '.join(TRANSPORT)}")
+        if name not in possible:
+            raise DeclarationError(f"{where}: {name!r} is not possible here; {_WHY_NOT[kind]}")
+    if "step" in given and "pause" not in given:
+        raise DeclarationError(f"{where}: 'step' needs 'pause', since only a paused model is stepped")
+    return tuple(name for name in TRANSPORT if name in given)
+
+
+_WHY_NOT: Final[dict[ModelKind, str]] = {
+    "pipeline": "batch_inference() has no generator that could begin anew",
+    "app": "an app has no generator that could begin anew",
+    "run_loop": "the runtime does not make the steps of a model with a run() of its own",
+    "blocking": "the runtime does not make the steps of a VideoModel",
+}
 
 
 class _InputAttribute:

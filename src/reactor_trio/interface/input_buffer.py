@@ -174,6 +174,14 @@ class InputBuffer:
         self._frames.clear()
         self._bytes = 0
 
+    def keep_newest(self) -> None:
+        """Drop all waiting frames but the newest. The runtime calls it when a paused session goes on."""
+        self._look()
+        if (old := len(self._frames) - 1) > 0:
+            newest = self._frames[-1]
+            self._dropped("superseded", old)
+            self._frames, self._bytes = deque([newest]), newest.data.nbytes
+
     def close(self) -> None:
         """Drop all waiting and later frames, and end every `read`. The runtime calls it at the session's end."""
         self.clear()

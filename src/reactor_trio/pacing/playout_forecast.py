@@ -57,6 +57,10 @@ class PlayoutForecast:
         """Record that the frame on screen now ends at `until`."""
         self._until = until
 
+    def stood_still(self, until: float) -> None:
+        """Record that playout stood still until this time: no frame was shown since the newest reported one."""
+        self._until = max(self._until, until)
+
     def retimed(self, interval: float) -> None:
         """Give each queued paced frame the duration `interval`, in seconds."""
         self._queued = deque((ready, interval if paced else lasts, paced) for ready, lasts, paced in self._queued)

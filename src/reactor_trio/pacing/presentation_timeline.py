@@ -28,6 +28,10 @@ class PresentationTimeline:
         self._shown_from = due
         self.until = due + duration
 
+    def stand_still(self, until: float) -> None:
+        """Record that the frame on screen stayed there until this time, if there is one."""
+        self.until = max(self.until, until)
+
     def retime(self, duration: float) -> None:
         """Change the duration of the frame on screen."""
         self.until = self._shown_from + duration

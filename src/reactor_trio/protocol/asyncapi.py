@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from reactor_trio.protocol.client_messages import Feedback, Keyframe, VideoChoice
+from reactor_trio.protocol.client_messages import TRANSPORT, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
 from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, TrackInfo, Welcome
 
@@ -57,6 +57,10 @@ class _Beat(msgspec.Struct):
     pass
 
 
+class _Transport(msgspec.Struct):
+    paused: bool
+
+
 _STATE = "The value of each setting that differs from the one that the server sent last and that the client set since."
 #: the runtime's own messages: type, who sends it, summary, and the type of its data
 _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
@@ -72,6 +76,10 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.feedback", "client", "The newest frame that the client has shown.", Feedback),
     ("reactor.video", "client", "The video codecs that the client decodes from now on.", VideoChoice),
     ("reactor.state", "server", _STATE, dict),
+    ("reactor.transport", "server", "The session was paused, or goes on.", _Transport),
+    ("reactor.pause", "client", "Begin no further step and hold the picture, or go on.", Pause),
+    ("reactor.step", "client", "Make so many steps; only while the session is paused.", Step),
+    ("reactor.restart", "client", "Close the model's generator and begin it anew, with its state kept or fresh.", Restart),
     ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
@@ -101,11 +109,13 @@ class _Document:
             key = self._text(command["name"], summary, command["schema"], "client", prefix="command.", answered=True)
             self._operation(key, "receive", [key], summary, reply=_ANSWERS)
         for name, sender, summary, data in _MESSAGES:
-            self._text(name, summary, _schema_of(data), sender)
+            self._text(name, summary, _schema_of(data), sender, answered=name in TRANSPORT)
         from_model = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
                       for m in self._schema["messages"]]  # fmt: skip
         self._operation("runtime", "send", [m[0] for m in _MESSAGES if m[1] != "client"], "Messages from the runtime.")
-        self._operation("client", "receive", [m[0] for m in _MESSAGES if m[1] != "server"], "Messages from clients.")
+        self._operation("client", "receive", [m[0] for m in _MESSAGES if m[1] != "server" and m[0] not in TRANSPORT],
+                        "Messages from clients.")  # fmt: skip
+        self._operation("transport", "receive", list(TRANSPORT), "Pause, step and restart the model.", reply=_ANSWERS)
         if from_model:
             self._operation("messages", "send", from_model, "Messages from the model.")
         ways: tuple[tuple[str, Literal["send", "receive"]], ...] = (("out", "send"), ("in", "receive"))

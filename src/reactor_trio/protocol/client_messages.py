@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+
+from reactor_trio.errors import CommandError
+from reactor_trio.protocol.text import readable
 
 #: codecs, best first, or `["none"]`
 CodecList = Annotated[list[Annotated[str, msgspec.Meta(max_length=32)]], msgspec.Meta(min_length=1, max_length=16)]
@@ -29,3 +32,42 @@ class VideoChoice(msgspec.Struct):
 
     video: CodecList
     tracks: dict[str, CodecList] = {}
+
+
+#: steps that one `reactor.step` may ask for
+MOST_STEPS: Final = 1000
+
+
+class Pause(msgspec.Struct):
+    """Data of `reactor.pause`."""
+
+    paused: bool
+
+
+class Step(msgspec.Struct):
+    """Data of `reactor.step`."""
+
+    steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEPS)]
+
+
+class Restart(msgspec.Struct):
+    """Data of `reactor.restart`."""
+
+    state: Literal["kept", "fresh"]
+
+
+#: The transport: what the controlling client may do with a model that is stepped. A message of it is counted, ordered and
+#: answered as a command is.
+TRANSPORT: Final[dict[str, type[msgspec.Struct]]] = {
+    "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart
+}  # fmt: skip
+
+_transport = {name: msgspec.json.Decoder(data) for name, data in TRANSPORT.items()}
+
+
+def transport_arguments(name: str, data: bytes) -> dict[str, Any]:
+    """Return the fields of a message of the transport, from its JSON. Raises CommandError."""
+    try:
+        return msgspec.structs.asdict(_transport[name].decode(data))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise CommandError("invalid_command", readable(error)) from None

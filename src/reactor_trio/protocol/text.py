@@ -120,6 +120,10 @@ class Welcome(msgspec.Struct):
     state: dict[str, Any] = msgspec.field(default_factory=dict)
     #: names what the model declares; see `interface/schema_hash.py`
     schema_hash: str = ""
+    #: which of `pause`, `step` and `restart` this client may send; none to a viewer
+    transport: tuple[str, ...] = ()
+    #: whether the session is paused
+    paused: bool = False
 
 
 class Admitted(msgspec.Struct):

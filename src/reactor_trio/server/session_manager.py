@@ -257,6 +257,8 @@ class SessionManager:
             resume_window=self._window if may_return and math.isfinite(self._window) else None,
             resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=(self._context.schema or {}).get("schema_hash", ""),
+            transport=self._context.services.placement.declaration.transport if request.role == "control" else (),
+            paused=session.paused,
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

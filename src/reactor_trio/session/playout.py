@@ -45,6 +45,7 @@ class Playout:
         self._queue: deque[Bundle] = deque()
         self._timeline = PresentationTimeline()
         self._shown_paced = False
+        self._held = self._has_rested = False
         self._wakeup = RepeatedEvent()
         #: called with each bundle as it comes, also with a bundle that is dropped before it is due
         self.made: Callable[[Bundle], object] | None = None
@@ -62,7 +63,7 @@ class Playout:
             if self._timeline.until > now:
                 await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
                 continue
-            if not self._queue:
+            if not self._queue or self._held:
                 if not self._mailbox.asleep:
                     self._mailbox.asleep = True  # and look once more: `Mailbox` says why
                 else:
@@ -71,15 +72,16 @@ class Playout:
             bundle = self._queue[0]
             if self._hold is not None:
                 await self._hold()
-                if not self._queue or self._queue[0] is not bundle:
+                if not self._queue or self._queue[0] is not bundle or self._held:
                     continue
                 now = trio.current_time()
             expected = max(self._timeline.until, bundle.ready)
             due = self._timeline.due(bundle.ready, now, bundle.duration)
             self._queue.popleft()
             self._mailbox.asleep = False
-            if not bundle.paced and -math.inf < self._timeline.until < due:
+            if not bundle.paced and -math.inf < self._timeline.until < due and not self._has_rested:
                 self._telemetry.underrun()
+            self._has_rested = False
             self.last_lateness = now - due
             self._timeline.show(due, bundle.duration)
             self._shown_paced = bundle.paced
@@ -87,6 +89,16 @@ class Playout:
             # The model's side takes a frame as shown when it is due; it is woken only for what it cannot know.
             wake = due != expected or self._hold is not None
             self._model_session.handed(self._timeline.until, bundle.epoch, wake=wake)
+
+    def hold(self) -> None:
+        """Show no further bundle: the picture stays, and what is queued waits."""
+        self._held = True
+
+    def go_on(self, at: float) -> None:
+        """Show what is queued, if it was held, and what comes, from `at` on. A wait until then is no underrun."""
+        self._held, self._has_rested = False, True
+        self._timeline.stand_still(at)
+        self._wakeup.set()
 
     # ---- `PlayoutSide`: delivered from the model's side ---------------------------------------------------------------
 

@@ -19,12 +19,13 @@ import trio
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import FILE_UPLOADED, Answer
+from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.json_values import argument
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import FrameRateCap
-from reactor_trio.protocol import EndReason, sendable
+from reactor_trio.protocol import TRANSPORT, EndReason, sendable, transport_arguments
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
@@ -68,6 +69,8 @@ class Session:
         self.error: BaseException | None = None
         #: records what happens, if the session is recorded
         self.journal: Journal | None = None
+        #: whether the controlling client has paused it
+        self.paused = False
         #: the client's files; None if the model takes none
         self.uploads = UploadStore(services.settings.uploads, services.disk) if declaration.takes_files else None
         self.services = services
@@ -171,15 +174,22 @@ class Session:
         files: dict[str, UploadedFile] = {}
         try:
             self._ledger.admit()
-            spec, arguments = self.services.placement.declaration.decode(name, data, partial(self._find_file, files))
-            command = self._ledger.add(name, arguments, data, files, id, traceparent, spec.sharing)
+            preparations: list[Preparation] = []
+            sharing: Sharing = "none"
+            if name in TRANSPORT:
+                arguments = self._transport_arguments(name, data)
+            else:
+                spec, arguments = self.services.placement.declaration.decode(name, data, partial(self._find_file, files))
+                preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
+            command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing)
         except CommandError as error:
             self._ledger.refused(name, id, traceparent, error.code)
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
-        preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
-        preparations += moderations(self.services.placement.moderate, spec, arguments)
+        if name in TRANSPORT:
+            self._steer(command)
+        preparations = [*(partial(self._load_file, name, file) for file in files.values()), *preparations]
         if preparations or self._preparer:
             self._preparer.add(command, preparations)
         else:
@@ -259,6 +269,31 @@ class Session:
                 attachment.say(type, data)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _transport_arguments(self, name: str, data: bytes) -> dict[str, Any]:
+        """Decode a message of the transport. Raises CommandError, also if it is not allowed now."""
+        allowed = self.services.placement.declaration.transport
+        if name.removeprefix("reactor.") not in allowed:
+            raise CommandError("not_allowed", f"{name}: this model allows {', '.join(allowed) or 'no transport'}")
+        arguments = transport_arguments(name, data)
+        if name == "reactor.step" and not self.paused:
+            raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
+        return arguments
+
+    def _steer(self, command: Command) -> None:
+        """Hold the picture, or let it go on, now: the model learns it only when its step has ended."""
+        if command.name == "reactor.restart":
+            return
+        paused = command.arguments.get("paused", True)
+        if command.name == "reactor.pause" and paused:
+            self.playout.hold()
+        else:
+            self.playout.go_on(command.at)
+            self._shown_at = None  # the time between two frames is not the model's
+        if paused != self.paused:
+            self.paused = paused
+            for attachment in self._attachments.values():
+                attachment.say("reactor.transport", {"paused": paused})
 
     def _applied(self, command: Command, answer: Answer) -> None:
         if self.journal is not None:

@@ -165,6 +165,8 @@ class AppDriver(AppSteps, StepDriver):
             await trio.sleep_until(self._began + EMPTY_STEP)
 
     def _after_no_frame(self) -> Literal["rest", "step", "end"]:
+        if self.refusal is None:  # a step without media is one, too
+            self._session.output_pacer.count_step()
         return "rest"
 
     def _place(self) -> str:

@@ -221,7 +221,7 @@ class Steps:
         if isinstance(generator, Generator):
             plain_step(generator.close)
         elif generator is not None:
-            await TracedAwaitable(generator.aclose())
+            await TracedAwaitable(generator.aclose(), self._cancelled, self._observer)
 
 
 class GeneratorDriver(Steps, StepDriver):

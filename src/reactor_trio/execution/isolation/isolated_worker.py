@@ -32,6 +32,7 @@ from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle, to_host
+from reactor_trio.protocol import TRANSPORT, transport_arguments
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
@@ -250,6 +251,8 @@ class _SessionStandIn:
             assert hook is not None
             assert hook.file_parameter is not None
             arguments: dict[str, Any] = {hook.file_parameter: next(iter(command.files.values()))}
+        elif command.name in TRANSPORT:
+            arguments = transport_arguments(command.name, command.data)
         else:
             arguments = self._declaration.decode(command.name, command.data, command.files.__getitem__)[1]
         return msgspec.structs.replace(command, arguments=arguments)

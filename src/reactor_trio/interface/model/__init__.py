@@ -6,7 +6,7 @@ copy of a model with a session binding of its own is therefore a model for anoth
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime_checkable
 
 import trio
@@ -117,12 +117,16 @@ class Model:
         buffer_size: frames queued between model and viewers, 4 by default; never less than one batch.
         max_fps: upper limit of the rate, also for `set_fps`; 60 by default.
         max_sessions: sessions at the same time, 1 by default. With more, each gets a shallow copy of the loaded model.
+        transport: what the controlling client may do: some of `"pause"`, `"step"` and `"restart"`, or `()` for nothing. None
+            (the default): all that a model of this kind can do. An `inference()` can do all three, `batch_inference()` and
+            an app cannot restart, and a model with a loop of its own can do none of them.
     """
 
     fps: float = 30
     buffer_size: int = 4
     max_fps: float = 60
     max_sessions: int = 1
+    transport: Sequence[str] | None = None
 
     __reactor_declaration__: ClassVar[Declaration]
     __reactor_kind__: ClassVar[ModelKind]
