@@ -64,6 +64,39 @@ async def test_a_recording_replays_frame_by_frame(model, tmp_path, autojump_cloc
     assert [list(b.tracks["main_video"].shape) for b in bundles] == [line["tracks"]["main_video"]["shape"] for line in made]
 
 
+async def test_a_session_that_was_paused_stepped_and_restarted_replays_frame_by_frame(tmp_path, autojump_clock):
+    async with open_server(Counting, step_cost=0.01, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.command("set_red", red=100)
+            await client.take(3)
+            await client.transport.pause()
+            await client.transport.step(2)
+            await client.transport.restart()
+            await client.transport.step()
+            await client.transport.resume()
+            await client.take(4)
+            await client.transport.restart("fresh")
+            await client.take(3)
+        await server.wait_left(client)
+    path = timeline(tmp_path)
+    names = [(line["name"], line["arguments"]) for line in lines(path) if line["type"] == "command"]
+    assert ("reactor.pause", {"paused": True}) in names
+    assert [command.arguments for command in read_recording(path).commands[1:]] == [{"state": "kept"}, {"state": "fresh"}]
+    await assert_replays(path, Counting)
+
+
+async def test_a_model_that_cannot_be_restarted_refuses_a_recorded_restart(tmp_path, autojump_clock):
+    class Never(Counting):
+        transport = ()
+
+    path = await record(Counting, tmp_path)
+    write_lines(path, [*lines(path)[:-1], {"type": "command", "t": 9, "id": 1, "name": "reactor.restart", "step": 9,
+                                           "arguments": {"state": "kept"}}])  # fmt: skip
+    with pytest.raises(ScriptError, match=r"reactor\.restart: this model cannot be restarted"):
+        async with replay(path, Never):
+            pass
+
+
 async def test_commands_are_fed_at_the_steps_that_saw_them_and_only_those_that_were_carried_out(tmp_path, autojump_clock):
     path = await record(Counting, tmp_path)
     commands = [line for line in lines(path) if line["type"] == "command"]

@@ -178,6 +178,7 @@ class SessionRunner(DrivenSession):
         """
         self.output_pacer.flush(self.step, black=False)
         if fresh:
+            self.binding.connected.change(None)
             await self.call_hook("disconnected")
         with self.calls.running("closing inference() has run"):
             try:
@@ -191,6 +192,7 @@ class SessionRunner(DrivenSession):
         await self._renew_state()
         await self.call_hook("session_started")
         if self.error is None:
+            self.binding.connected.change(self)
             await self.call_hook("connected")
         if self.error is not None:
             raise SessionOver

@@ -28,6 +28,7 @@ from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_session import UnpacedTime
+from reactor_trio.protocol import transport_arguments
 from reactor_trio.telemetry import Telemetry
 
 T = TypeVar("T")
@@ -154,7 +155,12 @@ def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uplo
             wrong = f"the arguments cannot be sent as JSON: {error}"
             raise ScriptError(f"{entry.where}: {entry.name}: {wrong}") from None
         try:
-            _, arguments = declaration.decode(entry.name, data, files.find)
+            if entry.name == "reactor.restart":
+                if "restart" not in declaration.transport:
+                    raise ScriptError("this model cannot be restarted")
+                arguments = transport_arguments(entry.name, data)
+            else:
+                _, arguments = declaration.decode(entry.name, data, files.find)
         except (CommandError, ScriptError) as error:
             raise ScriptError(f"{entry.where}: {entry.name}: {error}") from None
         decoded.append(msgspec.structs.replace(entry, arguments=arguments))

@@ -92,10 +92,15 @@ def is_timeline(entries: Sequence[tuple[str, Any]]) -> bool:
 
 
 def commands_of_timeline(entries: Iterable[tuple[str, Any]]) -> list[ScriptCommand]:
-    """Return the commands that were carried out. Refused and superseded ones changed nothing. Raises ScriptError."""
+    """Return the commands that were carried out. Refused and superseded ones changed nothing. Raises ScriptError.
+
+    A pause and the steps in it are left out: they changed when the model computed, not what.
+    """
     applied: list[ScriptCommand] = []
     for where, line in entries:
         if not isinstance(line, dict) or line.get("type") != "command" or "code" in line or line.get("superseded"):
+            continue
+        if line.get("name") in ("reactor.pause", "reactor.step"):
             continue
         entry = {key: line.get(key) for key in ("name", "arguments", "step", "id")}
         applied.append(_command(where, entry))

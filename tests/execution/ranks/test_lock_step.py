@@ -126,6 +126,32 @@ async def the_same(server):
     return first
 
 
+async def test_a_pause_a_step_and_a_restart_are_the_same_on_every_rank(autojump_clock):
+    async with open_server(World) as server:
+        async with server.connect() as client:
+            assert client.transport.allowed == ("pause", "step", "restart")
+            await client.take(2)
+            await client.transport.pause()
+            await client.command("set_level", level=7)
+            await client.transport.step()
+            before = await the_same(server)
+            await trio.sleep(5)
+            assert await the_same(server) == before
+            await client.transport.step(2)
+            assert [call[0] for call in (await the_same(server))[len(before):]] == ["step"] * 2
+            await client.transport.restart()
+            await client.transport.step()
+            assert (await the_same(server))[-2:] == [("closed",), ("step", 0, 7, None)]
+            await client.transport.restart("fresh")
+            await client.transport.step()
+            again = await the_same(server)
+            assert again[-4:] == [("disconnected", False, 7), ("closed",), again[0], ("step", 0, 0, None)]
+            assert again[0][-2:] == (True, 0)
+            await client.transport.resume()
+            await client.take(5)
+        assert (await the_same(server))[-2:] == [("disconnected", False, 0), ("closed",)]
+
+
 async def test_every_rank_is_called_for_the_same_in_the_same_order(autojump_clock):
     async with open_server(World) as server:
         assert [model.calls for model in models(server)] == [[("load", rank, 3)] for rank in range(3)]

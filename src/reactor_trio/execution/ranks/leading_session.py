@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from reactor_trio.execution.command_queue import Command
+from reactor_trio.execution.driven_session import Phase
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
 from reactor_trio.execution.ranks.leader import Leader
@@ -63,6 +64,11 @@ class LeadingSessionRunner(SessionRunner):
         self.known = True
         await trio.lowlevel.cancel_shielded_checkpoint()
 
+    async def _renew_state(self) -> None:
+        await super()._renew_state()
+        if self.known:
+            await self.begin()
+
     def _open_driver(self) -> Driver:
         return _LeadingDriver(self)
 
@@ -90,7 +96,7 @@ class _LeadingCalls(AuthorCalls):
         self._runner = runner
 
     async def hook(self, kind: str, arguments: dict[str, Any]) -> None:
-        if kind == "disconnected":
+        if kind == "disconnected" and self._runner.phase is Phase.ENDING:  # and not a restart
             await self._runner.end_step()
         if not self._runner.known:  # also if the client left before `connected` could run
             await self._runner.begin()
