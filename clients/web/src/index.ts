@@ -4,4 +4,4 @@ export { tabMemory } from "./client/memory.ts";
 export type * from "./client/model.ts";
 export type * from "./client/types.ts";
 export { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded, UploadRefused } from "./wire/errors.ts";
-export type { ModelIntroduction, ModelSchema, SettingPresentation, TrackKind } from "./wire/messages.ts";
+export type { ModelIntroduction, ModelSchema, SettingPresentation, TrackKind, TransportAction } from "./wire/messages.ts";

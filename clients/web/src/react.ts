@@ -29,6 +29,7 @@ import type {
   Publication,
   Sound,
   Statistics,
+  Transport,
   UploadOptions,
   UploadRef,
   VideoInputOptions,
@@ -112,6 +113,12 @@ export interface SoundHook {
   readonly setVolume: (volume: number) => void;
 }
 
+export interface TransportHook extends Transport {
+  readonly pending: boolean;
+  /** Why the newest call was refused; null if it was not. */
+  readonly error: CommandError | null;
+}
+
 /** The Provider, the hooks and the picture, for a model of these types. */
 export interface Hooks<M extends ModelShape> {
   ReactorProvider(props: ProviderProps<M>): ReactNode;
@@ -128,6 +135,8 @@ export interface Hooks<M extends ModelShape> {
   useUpload(): UploadHook;
   usePublication<T extends Names<M["inputs"]>>(track: T): PublicationHook<M["inputs"][T]>;
   useSound(): SoundHook;
+  /** What this client may do with the model, and whether it is paused. */
+  useTransport(): TransportHook;
   /** A `<div>` with the pictures of a track, which never pass through React. */
   Picture(props: PictureProps<M>): ReactNode;
 }
@@ -321,6 +330,33 @@ export function useSound(): SoundHook {
   return { state, volume, ...calls };
 }
 
+export function useTransport(): TransportHook {
+  const client = useClient();
+  const { transport } = client;
+  const { pending, error, watch } = useCalls();
+  const subscribe = useCallback(
+    (changed: () => void) => {
+      const ends = [client.on("state", changed), client.on("transport", changed)];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    [client],
+  );
+  const allowed = useStore(subscribe, () => transport.allowed);
+  const paused = useStore(subscribe, () => transport.paused);
+  const calls = useMemo(
+    (): Omit<Transport, "allowed" | "paused"> => ({
+      pause: () => watch(transport.pause()),
+      resume: () => watch(transport.resume()),
+      step: (steps) => watch(transport.step(steps)),
+      restart: (options) => watch(transport.restart(options)),
+    }),
+    [transport, watch],
+  );
+  return { allowed, paused, ...calls, pending, error: error instanceof CommandError ? error : null };
+}
+
 export function Picture({ track, fit = "contain", lead, onPresented, controls = "none", viewRef, ...rest }: PictureProps): ReactNode {
   const client = useClient();
   const box = useRef<HTMLDivElement>(null);
@@ -368,6 +404,7 @@ const untyped: Hooks<AnyModel> = {
   useUpload,
   usePublication,
   useSound,
+  useTransport,
   Picture,
 };
 

@@ -1,6 +1,6 @@
 /** `reactor-trio/testing`: a server that a test plays by hand, without a network and without time. */
 
-import type { CommandDescription } from "./wire/messages.ts";
+import type { CommandDescription, TransportAction } from "./wire/messages.ts";
 import type { OutgoingPacket, TrackDescription, Welcome } from "./wire/protocol.ts";
 import { encodePacket, SUBPROTOCOL } from "./wire/protocol.ts";
 
@@ -15,6 +15,8 @@ export interface ScriptedModel {
   readonly name?: string;
   readonly commands?: readonly CommandDescription[];
   readonly tracks?: readonly (Pick<TrackDescription, "name"> & Partial<TrackDescription>)[];
+  /** What a client may do with it; by default nothing. */
+  readonly transport?: readonly TransportAction[];
 }
 
 /** The server's end of one WebSocket. Every method acts at once. */
@@ -45,7 +47,7 @@ export class ScriptedConnection {
    * again, that is what came after the number `after` of its address; the numbers go on from there.
    */
   welcome(more: Partial<Welcome> = {}): void {
-    const { name = "scripted", commands = [] } = this.#model;
+    const { name = "scripted", commands = [], transport = [] } = this.#model;
     const tracks = (this.#model.tracks ?? [{ name: "main_video" }]).map((track, index) => ({ ...TRACK, index, ...track }));
     this.say("reactor.welcome", {
       session_id: "s",
@@ -58,6 +60,8 @@ export class ScriptedConnection {
       schema: { name, protocol: 1, tracks, commands, messages: [] },
       tracks,
       state: {},
+      transport,
+      paused: false,
       ...more,
     });
     if (more.resumed) this.#n = Number(this.url.searchParams.get("after"));

@@ -612,3 +612,48 @@ test("a refused setting whose promise nobody takes is no unhandled rejection", a
   assert.equal(brightness.error, null);
   await client.close();
 });
+
+test("a client pauses, steps and restarts the model that allows it, and hears what another one does", async (t) => {
+  t.mock.method(Math, "random", () => 0);
+  const { server, client } = begin({}, { transport: ["pause", "step", "restart"] });
+  const { transport } = client;
+  assert.deepEqual([transport.allowed, transport.paused], [[], false]);
+  const heard: boolean[] = [];
+  client.on("transport", ({ paused }) => heard.push(paused));
+  const connection = await server.connection();
+  connection.welcome({ resume_token: "r", resume_window: 10 });
+  await client.ready;
+  assert.deepEqual(transport.allowed, ["pause", "step", "restart"]);
+  const calls = [
+    transport.pause(),
+    transport.step(),
+    transport.step(3),
+    transport.restart(),
+    transport.restart({ state: "fresh" }),
+    transport.resume(),
+  ];
+  const sent = await Promise.all(calls.map(() => connection.next()));
+  assert.deepEqual(
+    sent.map(({ type, data, id }) => [type, data, id]),
+    [
+      ["reactor.pause", { paused: true }, 1],
+      ["reactor.step", { steps: 1 }, 2],
+      ["reactor.step", { steps: 3 }, 3],
+      ["reactor.restart", { state: "kept" }, 4],
+      ["reactor.restart", { state: "fresh" }, 5],
+      ["reactor.pause", { paused: false }, 6],
+    ],
+  );
+  connection.say("reactor.transport", { paused: true });
+  assert.equal(transport.paused, true);
+  connection.error(2, "not_paused", "reactor.step: the session is not paused");
+  for (const id of [1, 3, 4, 5, 6]) connection.ack(id);
+  await assert.rejects(calls[1] as Promise<void>, { code: "not_paused", command: "reactor.step" });
+  await Promise.all(calls.filter((_, index) => index !== 1));
+  connection.lose();
+  const again = await server.connection();
+  again.welcome({ resume_token: "r", resume_window: 10, resumed: true, received: 6, missed: 0, paused: false });
+  assert.deepEqual([transport.paused, heard], [false, [true, false]]); // somebody has gone on meanwhile
+  await client.close();
+  assert.deepEqual([transport.allowed, transport.paused], [[], false]);
+});

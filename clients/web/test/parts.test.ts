@@ -217,6 +217,14 @@ test("latency is from sending to the first picture made with it", () => {
   assert.deepEqual(latency.recent(), { last: 30, p50: 40 });
 });
 
+test("a command whose picture a pause keeps back is not measured", () => {
+  const latency = new Latency();
+  latency.sent(1, 100);
+  latency.forget();
+  latency.shown({ seq: 0, command: 1, meta: null }, 90_000);
+  assert.equal(latency.recent(), null);
+});
+
 test("commands that no picture shows do not fill the memory", () => {
   const latency = new Latency();
   for (let id = 1; id <= 257; id++) latency.sent(id, 0);

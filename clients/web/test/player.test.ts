@@ -122,6 +122,14 @@ test("a pause of the model is not a freeze, but dropped frames are", () => {
   assert.equal(draw([...regular(31), { at: 9000, seq: 31 }, { at: 9300, seq: 32, pts: 9040 }]).count, 1);
 });
 
+test("a picture that is shown in a pause of the session begins no freeze", () => {
+  const freezes = new Freezes();
+  for (const { at, seq } of regular(31)) freezes.shown({ seq, ptsUs: at * 1000 }, at);
+  freezes.rest();
+  freezes.shown({ seq: 99, ptsUs: 9_000_000 }, 9000);
+  assert.deepEqual(freezes.figures, { count: 0, frozen: 0 });
+});
+
 test("a first gap has nothing to be compared with", () => {
   assert.deepEqual(
     draw([

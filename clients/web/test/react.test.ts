@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createElement, type ReactNode } from "react";
 import { renderToString } from "react-dom/server";
-import { createHooks, Picture, ReactorProvider, useClient, useReactorState, useSetting } from "../src/react.ts";
+import { createHooks, Picture, ReactorProvider, useClient, useReactorState, useSetting, useTransport } from "../src/react.ts";
 
 class NoSocket {
   static opened = 0;
@@ -15,7 +15,8 @@ class NoSocket {
 function Status(): ReactNode {
   const { status } = useReactorState();
   const { value } = useSetting("brightness");
-  return `${status} ${String(value)} ${useClient().session}`;
+  const { allowed, paused } = useTransport();
+  return `${status} ${String(value)} ${useClient().session} [${allowed.join()}] ${paused}`;
 }
 
 function page(url: string, active: boolean): string {
@@ -24,8 +25,8 @@ function page(url: string, active: boolean): string {
 }
 
 test("a server renders a page, which connects in the browser alone", async () => {
-  assert.equal(page("https://model.test/", true), 'connecting undefined null<div class="view"></div>');
-  assert.equal(page("/models/", false), 'ended undefined null<div class="view"></div>');
+  assert.equal(page("https://model.test/", true), 'connecting undefined null [] false<div class="view"></div>');
+  assert.equal(page("/models/", false), 'ended undefined null [] false<div class="view"></div>');
   await new Promise(setImmediate);
   assert.equal(NoSocket.opened, 0);
 });

@@ -17,6 +17,7 @@ from reactor_trio.client.statistics import SAMPLES, CommandMeter, LatencyMeter, 
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
     PROTOCOL,
+    TRANSPORT,
     Admitted,
     Packet,
     ServerText,
@@ -216,7 +217,7 @@ class SessionProtocol:
             raise CommandError("invalid_command", f"Expected a finite number - at {path}")
         text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
-        self.commands.sent(self._last_id, now)
+        self.commands.sent(self._last_id, now, shows=not self.paused and name not in TRANSPORT)
         field = name.removeprefix("set_")
         if field != name and field in data:
             self._sets[self._last_id] = (field, data[field])
@@ -258,6 +259,7 @@ class SessionProtocol:
         event = self._event(message, now)
         if isinstance(event, TransportChanged):
             self.paused = event.paused
+            self._rest()
         if self.welcome is None and not isinstance(event, Queued | Admitted | Bye):
             raise ProtocolError(f"{message.type} came before reactor.welcome")
         if self.welcome is not None and isinstance(event, Admitted):
@@ -331,6 +333,8 @@ class SessionProtocol:
         if track is None:
             raise ProtocolError(f"a packet of track {packet.track}, which was never described")
         self._meters[track.index].add(packet, len(data), now)
+        if self.paused:
+            self._meters[track.index].rest()
         if track.kind == "video" and packet.command is not None:
             sent_at = self.commands.pictured(packet.command, now)
             if sent_at is not None:
@@ -356,6 +360,12 @@ class SessionProtocol:
         self.paused = welcome.paused
         self._take_values(welcome.state)
         return welcome
+
+    def _rest(self) -> None:
+        """Count the time of a pause in no figure."""
+        self.commands.rest()
+        for meter in self._meters.values():
+            meter.rest()
 
     def _take_values(self, values: Mapping[str, Any]) -> None:
         if len(self.state.keys() | values.keys()) > MOST_SETTINGS:

@@ -146,7 +146,7 @@ class TrackMeter:
         self._bytes = 0
         self._expected: int | None = None
         self._first_at = 0.0
-        self._newest_at = 0.0
+        self._newest_at: float | None = None
         self._arrivals: deque[float] = deque()
         self._intervals: deque[float] = deque(maxlen=SAMPLES)
 
@@ -157,13 +157,18 @@ class TrackMeter:
         else:
             # A number that does not grow is a server's mistake, not a gap.
             self._missing += max(0, packet.seq - self._expected)
-            self._intervals.append(now - self._newest_at)
+            if self._newest_at is not None:
+                self._intervals.append(now - self._newest_at)
         self._expected = packet.seq + 1
         self._newest_at = now
         self._frames += 1
         self._bytes += size
         self._arrivals.append(now)
         self._forget(now)
+
+    def rest(self) -> None:
+        """Do not count the time until the next packet: the session is paused."""
+        self._newest_at = None
 
     def statistics(self, now: float, dropped: int = 0, skipped: int = 0) -> TrackStatistics:
         """Return the figures at `now`, with the losses of the client's own queues."""
@@ -193,10 +198,11 @@ class CommandMeter:
         self._unanswered: dict[int, float] = {}
         self._unseen: dict[int, float] = {}
 
-    def sent(self, id: int, now: float) -> None:  # noqa: A002 - the wire's word
-        """Start measuring command `id`."""
+    def sent(self, id: int, now: float, *, shows: bool = True) -> None:  # noqa: A002 - the wire's word
+        """Start measuring command `id`. `shows`: whether a picture made with it will come by itself, without a resume."""
         self._unanswered[id] = now
-        self._unseen[id] = now
+        if shows:
+            self._unseen[id] = now
         if len(self._unseen) > _WAITING:
             # No pictures arrive, as in a session without video.
             del self._unseen[next(iter(self._unseen))]
@@ -205,6 +211,10 @@ class CommandMeter:
         """Stop measuring command `id`."""
         self._unanswered.pop(id, None)
         self._unseen.pop(id, None)
+
+    def rest(self) -> None:
+        """Measure no picture of the commands until now: the session is paused, and their pictures come when it goes on."""
+        self._unseen.clear()
 
     def answered(self, id: int, now: float, applied: bool) -> bool:  # noqa: A002 - the wire's word
         """Measure the answer of command `id`; a refused command shows in no picture. Returns whether `id` was measured."""

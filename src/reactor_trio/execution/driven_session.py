@@ -167,6 +167,7 @@ class DrivenSession:
             return True
         if command.name in TRANSPORT:
             await self.steer(command)
+            self._newest_at = command.at  # what an earlier command waited for in a pause is no latency
             self._answer(self._applied(command, numbers, None))
             return True
         try:

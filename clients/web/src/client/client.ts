@@ -17,6 +17,7 @@ import type { AnyModel, Message, ModelShape } from "./model.ts";
 import { sessionInfo, trackInfo } from "./session-info.ts";
 import { ModelSetting } from "./setting.ts";
 import { SoundOutput } from "./sound-output.ts";
+import { ModelTransport } from "./transport.ts";
 import type {
   Applied,
   AttachOptions,
@@ -97,6 +98,10 @@ class ModelClient implements Untyped {
   #lifecycle: Lifecycle;
   #commands = new Commands({ refused: (id) => this.#media?.refused(id) });
   readonly #sound: SoundOutput;
+  readonly transport = new ModelTransport(
+    () => this.#session,
+    (name, args) => this.command(name, args),
+  );
   /** Null until its module is loaded, when the application first uses a track. */
   #media: Media | null = null;
   #loadingMedia: Promise<Media> | null = null;
@@ -363,6 +368,7 @@ class ModelClient implements Untyped {
       for (const setting of this.#settings.values()) setting.reset();
     });
     session.addEventListener("state", () => this.#settingsChanged());
+    session.addEventListener("transport", ({ detail }) => this.#events.emit("transport", detail));
     session.addEventListener("track", ({ detail: track }) => {
       this.#info = sessionInfo(session);
       this.#events.emit("track", trackInfo(track));

@@ -34,6 +34,7 @@ export class Figures {
   /** The name of the model's first video track. */
   #main: string | null;
   #lead: number | null = null;
+  #paused = false;
 
   /** `clock` is the session's capture clock. */
   constructor(tracks: readonly TrackDescription[], clock: CaptureClock) {
@@ -41,8 +42,14 @@ export class Figures {
     this.#main = tracks.find(({ kind, direction }) => kind === "video" && direction === "out")?.name ?? null;
   }
 
+  /** The time of a pause is nobody's: no command waits for its picture in it, and no picture freezes. */
+  pause(paused: boolean): void {
+    this.#paused = paused;
+    if (paused) this.#latency.forget();
+  }
+
   sent(id: number): void {
-    this.#latency.sent(id, performance.now());
+    if (!this.#paused) this.#latency.sent(id, performance.now());
   }
 
   refused(id: number): void {
@@ -61,7 +68,8 @@ export class Figures {
   shown(frame: ShownFrame, now: number, lead: number | null, track: TrackDescription, audioTime: number | null): void {
     const figures = this.#of(track.name);
     figures.pictures.shown(frame, now, audioTime);
-    figures.freezes.shown(frame, now);
+    if (this.#paused) figures.freezes.rest();
+    else figures.freezes.shown(frame, now);
     if (track.name !== this.#main) return;
     this.#lead = lead;
     this.#latency.shown(frame, now);

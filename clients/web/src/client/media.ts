@@ -72,6 +72,8 @@ export class Media {
     this.#figures = new Figures(session.tracks, this.#clock);
     this.#inputs?.beginSession(session, this.#clock);
     this.#outputs.beginSession(session);
+    this.#figures.pause(session.paused);
+    session.addEventListener("transport", ({ detail: { paused } }) => this.#figures.pause(paused));
     session.addEventListener("sent", ({ detail: { id } }) => this.#figures.sent(id));
     session.addEventListener("track", ({ detail: track }) => this.#outputs.describe(track));
     session.addEventListener("frame", ({ detail: packet }) => this.#outputs.accept(packet));

@@ -4,7 +4,7 @@ import type { LatencySnapshot, Quantiles } from "../figures/latency.ts";
 import type { Recent } from "../figures/recent-times.ts";
 import type { SoundStatistics } from "../sound/audio-player.ts";
 import type { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded } from "../wire/errors.ts";
-import type { ModelSchema, TrackKind } from "../wire/messages.ts";
+import type { ModelSchema, TrackKind, TransportAction } from "../wire/messages.ts";
 import type {
   AnyModel,
   Args,
@@ -76,6 +76,8 @@ export interface ClientEvents<M extends ModelShape> {
   /** The session is going to end at `at` (ms, as `performance.now()`); null: it is not any more. */
   ending: { readonly reason: string; readonly at: number } | null;
   resumed: { readonly seconds: number; readonly missed: number };
+  /** The session was paused, or goes on. */
+  transport: { readonly paused: boolean };
   /** An error of the server that answers no call of this client. */
   error: ReactorError;
   diagnostic: Diagnostic;
@@ -127,6 +129,21 @@ export interface Setting<T> {
   /** Fulfilled when this value or a newer one is applied; at most one value is under way, and the newest follows. */
   set(value: T): Promise<void>;
   subscribe(listener: () => void): () => void;
+}
+
+/** Pause, step and restart of the model. Each call is fulfilled when the model has taken it, and rejects as a command does. */
+export interface Transport {
+  /** What this client may do; nothing as a viewer, without a session, and with some models. */
+  readonly allowed: readonly TransportAction[];
+  /** Whether the session is paused, by whichever client. The event `transport` tells each change. */
+  readonly paused: boolean;
+  /** Holds the picture at once, and lets no further step begin. Commands are still applied, and time limits count on. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Makes `steps` steps, 1 to 1000, of the paused model; fulfilled before they are made. */
+  step(steps?: number): Promise<void>;
+  /** Begins the model's `inference()` anew, with the settings "kept" (the default), or "fresh": with their defaults. */
+  restart(options?: { readonly state?: "kept" | "fresh" }): Promise<void>;
 }
 
 export interface UploadRef {
@@ -334,6 +351,7 @@ export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable
   frames(track?: TrackName<M, "outputs", "video">, options?: FramesOptions): AsyncIterableIterator<Frame>;
   packets(track?: Names<M["outputs"]>, options?: FramesOptions): AsyncIterableIterator<Packet>;
   readonly sound: Sound;
+  readonly transport: Transport;
   publish(
     track: TrackName<M, "inputs", "video">,
     source: "camera" | MediaStreamTrack | HTMLCanvasElement,

@@ -39,6 +39,11 @@ export class Latency {
     if (id !== undefined) this.#sent.delete(id);
   }
 
+  /** The session is paused: what was sent waits for its picture as long as the pause lasts. */
+  forget(): void {
+    this.#sent.clear();
+  }
+
   /** A frame of the main track has arrived. */
   received({ seq }: Pick<Packet, "seq">, now: number): void {
     remember(this.#arrived, seq, now);

@@ -24,6 +24,11 @@ export class Freezes {
     return { count: this.#count, frozen: this.#frozen };
   }
 
+  /** A picture was drawn while the session is paused: the time until the next one does not count. */
+  rest(): void {
+    this.#last = null;
+  }
+
   /** A picture of the track was drawn at `now`. */
   shown({ seq, ptsUs }: Pick<Packet, "seq" | "ptsUs">, now: number): void {
     const last = this.#last;

@@ -99,7 +99,13 @@ export interface Welcome {
   readonly state?: Settings;
   /** 16 hexadecimal digits: what commands, messages and tracks the model has. */
   readonly schema_hash?: string;
+  /** What this client may do with the model. */
+  readonly transport?: readonly TransportAction[];
+  readonly paused?: boolean;
 }
+
+/** What a client may do with a model that is stepped. */
+export type TransportAction = "pause" | "step" | "restart";
 
 /** Data of `reactor.queued`. */
 export interface Queued {
@@ -155,6 +161,7 @@ export type RuntimeMessage =
   | { readonly type: "reactor.welcome"; readonly data: Welcome; readonly n?: number }
   | { readonly type: "reactor.state"; readonly data: Settings }
   | { readonly type: "reactor.track"; readonly data: TrackDescription }
+  | { readonly type: "reactor.transport"; readonly data: { readonly paused: boolean } }
   | { readonly type: "reactor.keyframe"; readonly data: { readonly track: number } }
   | { readonly type: "reactor.ack"; readonly id: number; readonly data: { readonly step: number; readonly reply: unknown } }
   | { readonly type: "reactor.error"; readonly id?: number; readonly data: ErrorReport }

@@ -89,6 +89,7 @@ export interface SessionEvents {
   welcome: Welcome;
   state: Settings;
   track: TrackDescription;
+  transport: { readonly paused: boolean };
   frame: Packet;
   keyframe: { track: number };
   message: ModelMessage;
@@ -201,6 +202,7 @@ export function openSocket({
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
  *   state    {field: value}            changed values of settings; `session.state` has all values
  *   track    a track description       size or codec changed, before the first frame with it
+ *   transport {paused}                 the session was paused, or goes on; `session.paused` says the same
  *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   `payload` is a view, valid as long as it is referenced
  *   keyframe {track}                   the server needs a keyframe to go on decoding an input track
  *   message  {type, data, n}           a message of the model
@@ -230,6 +232,8 @@ export class Session extends TypedEvents<SessionEvents> {
   #opened = false;
   #over = false;
   welcome: Welcome | null = null;
+  /** Whether the controlling client has paused the session. */
+  paused = false;
   /** The highest `n` of the server's messages; the next connection requests those after it. */
   newest = 0;
   /** When the newest message came, as `performance.now()`, and whether the server sends beats. */
@@ -436,12 +440,14 @@ export class Session extends TypedEvents<SessionEvents> {
 
   #continue(welcome: Welcome): void {
     const seconds = (performance.now() - this.#lostAt) / 1000;
+    const { paused } = this;
     this.#begin(welcome);
     const { received = 0, missed = 0 } = welcome;
     this.#sentId = received;
     if (missed > 0) this.#rejectLostAnswers(received, missed);
     this.#emit("resumed", { seconds, missed });
     this.#emit("state", this.state);
+    if (this.paused !== paused) this.#emit("transport", { paused: this.paused });
     for (const track of this.#tracks.values()) {
       if (track.direction === "out") this.#emit("track", track);
       else this.#emit("keyframe", { track: track.index });
@@ -495,6 +501,7 @@ export class Session extends TypedEvents<SessionEvents> {
 
   #begin(welcome: Welcome): void {
     this.welcome = welcome;
+    this.paused = welcome.paused ?? false;
     this.#state = { ...welcome.state };
     this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
   }
@@ -559,6 +566,10 @@ export class Session extends TypedEvents<SessionEvents> {
       case "reactor.track":
         this.#tracks.set(message.data.index, message.data);
         this.#emit("track", message.data);
+        break;
+      case "reactor.transport":
+        this.paused = message.data.paused;
+        this.#emit("transport", message.data);
         break;
       case "reactor.keyframe":
         this.#emit("keyframe", message.data);

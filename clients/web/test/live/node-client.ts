@@ -56,6 +56,32 @@ const { main_video: received } = client.statistics().tracks;
 assert.equal(received?.codec, "jpeg");
 assert.ok((received?.received ?? 0) >= 100);
 
+// The model stands still, takes a command, makes two steps, and begins anew.
+const { transport } = client;
+const told: boolean[] = [];
+client.on("transport", ({ paused }) => told.push(paused));
+assert.deepEqual([transport.allowed, transport.paused], [["pause", "step", "restart"], false]);
+await assert.rejects(transport.step(), (error) => error instanceof CommandError && error.code === "not_paused");
+await transport.pause();
+assert.equal(transport.paused, true);
+await transport.step(); // shows what was queued, too
+const shown: number[] = [];
+const { step: next } = await client.command("measure", { file });
+const still = client.packets();
+await transport.step(2);
+for await (const { step } of still) {
+  shown.push(step);
+  if (step === next + 1) break;
+}
+assert.deepEqual(shown.slice(-2), [next, next + 1]);
+await level.set(9);
+await transport.restart({ state: "fresh" });
+await transport.resume();
+await transport.restart();
+assert.deepEqual([transport.paused, told], [false, [true, false]]);
+while (level.value !== 0) await new Promise((resolve) => setTimeout(resolve, 10));
+await level.set(7);
+
 // What the model is sent: a picture, and sound.
 const heard = new Promise((resolve) => client.on("message", ({ type, data }) => type === "got" && data.samples && resolve(data)));
 assert.equal(await client.push("camera", shape as Uint8Array<ArrayBuffer>), true);
