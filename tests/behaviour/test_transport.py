@@ -266,6 +266,29 @@ async def test_a_pause_is_no_underrun_of_sound(autojump_clock):
         assert b"reactor_underruns_total 0.0" in server.runtime.metrics.exposition()
 
 
+async def test_no_figure_counts_a_pause(autojump_clock):
+    async with open_server(Film, step_cost=0.01) as server, server.connect() as client:
+        await client.take(3)
+        await client.transport.pause()
+        await client.command("set_value", value=1)
+        await trio.sleep(100)
+        await client.transport.step()
+        await trio.sleep(100)
+        await client.transport.resume()
+        await trio.sleep(0.05)
+        await client.command("set_value", value=2)
+        await trio.sleep(1)
+        figures = client.statistics()
+        assert figures.tracks["main_video"].interval.p95 == pytest.approx(0.1)
+        assert figures.command_to_picture.count == 1
+        assert figures.command_to_picture.p95 < 0.2
+        text = server.runtime.metrics.exposition().decode()
+    measured = ("reactor_frame_interval_", "reactor_command_")
+    sums = [line for line in text.splitlines() if line.startswith(measured) and "_sum" in line]
+    assert len(sums) >= 3
+    assert all(float(line.split()[-1]) < 5 for line in sums), sums
+
+
 async def test_a_pause_in_the_middle_of_a_long_step_stops_the_picture_now_and_is_applied_after_the_step(autojump_clock):
     async with open_server(Film, config={"batch": 4}, step_cost=1.0) as server, server.connect() as client:
         await client.take(1)
