@@ -30,6 +30,7 @@ from reactor_trio.interface import (
     session_ended,
     session_started,
 )
+from reactor_trio.protocol import encode_client_text
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_peer, raw_session, refusal, shown
 
@@ -274,7 +275,9 @@ async def test_no_figure_counts_a_pause(autojump_clock):
         await trio.sleep(100)
         await client.transport.step()
         await trio.sleep(100)
-        await client.transport.resume()
+        await client.command("set_value", value=0)
+        await trio.sleep(100)
+        await client._connection.send(encode_client_text("reactor.pause", {"paused": False}))  # no command of its own
         await trio.sleep(0.05)
         await client.command("set_value", value=2)
         await trio.sleep(1)
@@ -300,6 +303,81 @@ async def test_a_pause_in_the_middle_of_a_long_step_stops_the_picture_now_and_is
         assert client.statistics().tracks["main_video"].frames == 1
         assert await client.command("ask") == steps, "a chunk that finds no room does not keep commands waiting"
         assert trio.current_time() - began <= 1.0
+
+
+async def test_a_batch_that_waits_for_room_keeps_no_command_of_a_pause_waiting(autojump_clock):
+    def cost(step: int) -> float:  # the last step is early: its frames wait for those before it
+        return 0.7 if step < 6 else 0.01
+
+    async with open_server(Film, config={"batch": 8}, step_cost=cost) as server, server.connect() as client:
+        await trio.sleep(4.8)  # while the seventh batch waits
+        assert len(server.model.steps) == 7
+        began = trio.current_time()
+        await client.transport.pause()
+        assert await client.command("ask") == 7
+        assert trio.current_time() == began
+        arrived = client.statistics().tracks["main_video"].frames
+        await trio.sleep(50)
+        await client.transport.resume()
+        frames = await client.take(60)
+        assert shown(frames) == list(range(60))
+        assert min(np.diff(times(frames[arrived:]))) > 0.07, "no burst, although more frames waited than there are places"
+
+
+async def test_a_short_pause_is_not_caught_up_with(autojump_clock):
+    async with open_server(Film, config={"batch": 8}, step_cost=0.1) as server, server.connect() as client:
+        frames = await client.take(3)
+        assert times(frames) == pytest.approx([0.1, 0.2, 0.3])
+        await trio.sleep(0.09)
+        await client.transport.pause()
+        await trio.sleep(0.05)
+        assert trio.current_time() == pytest.approx(0.44)
+        await client.transport.resume()
+        assert times(await client.take(5)) == pytest.approx([0.44, 0.54, 0.64, 0.74, 0.84])
+
+
+async def test_the_next_step_begins_as_late_as_without_the_pause(autojump_clock):
+    async with open_server(Film, config={"batch": 8}, step_cost=0.1) as server, server.connect() as client:
+        await client.take(3)
+        await client.transport.pause()
+        await trio.sleep(50)
+        made, resumed = len(server.model.steps), trio.current_time()
+        await client.transport.resume()
+        await client.take(5)
+        await trio.sleep(0.1)
+        # Five frames waited, half a second of film, and the step takes a tenth.
+        assert 0.25 < server.model.steps[made] - resumed < 0.4
+
+
+async def test_a_model_that_is_paused_before_its_first_step_makes_none(autojump_clock):
+    class Late(Film):
+        @connected
+        async def join(self) -> None:
+            await trio.sleep(1)
+
+    async with open_server(Late, step_cost=0.01) as server, server.connect() as client:
+        await client.transport.pause()
+        assert trio.current_time() == 1
+        await trio.sleep(5)
+        assert server.model.steps == []
+        await client.transport.restart()
+        await client.transport.step()
+        assert shown(await client.take(1)) == [0]
+        assert server.model.log.count("inference") == 1
+
+
+async def test_a_model_that_waits_for_slow_clients_is_paused_as_well(autojump_clock):
+    async with open_server(Film, step_cost=0.01, slow_client="hold") as server, server.connect() as client:
+        await client.take(3)
+        await client.transport.pause()
+        made = len(server.model.steps)
+        await trio.sleep(50)
+        assert len(server.model.steps) == made
+        await client.transport.step(2)
+        await trio.sleep(5)
+        assert len(server.model.steps) == made + 2
+        await client.transport.resume()
+        await client.take(10)
 
 
 @in_all_placements

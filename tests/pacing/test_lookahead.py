@@ -34,6 +34,18 @@ def test_a_frame_counts_as_shown_when_it_is_due() -> None:
     assert ahead.step_at(0.55, 0.0, 0.1) == pytest.approx(0.5)  # it lasts until 0.6
 
 
+def test_while_playout_stands_still_no_frame_counts_as_shown() -> None:
+    ahead = PlayoutForecast(4)
+    for _ in range(3):
+        ahead.put(0.0, 0.1)
+    ahead.handed(0.1)
+    assert ahead.runs_dry(50.0) == 50.0  # as if both others had been shown
+    ahead.stood_still(50.0)
+    assert ahead.runs_dry(50.0) == pytest.approx(50.2)
+    ahead.stood_still(49.0)
+    assert ahead.runs_dry(50.0) == pytest.approx(50.2)
+
+
 def test_the_report_of_playout_replaces_the_forecast() -> None:
     ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)

@@ -48,3 +48,12 @@ def test_a_new_duration_applies_to_the_frame_on_screen() -> None:
 
 def test_an_hour_at_30_fps_does_not_drift() -> None:
     assert play([0.0] * 108_000, 1 / 30)[-1] == pytest.approx(107_999 / 30, abs=1e-6)
+
+
+def test_a_timeline_that_stood_still_goes_on_from_there() -> None:
+    timeline = PresentationTimeline()
+    timeline.show(0.0, 0.1)
+    timeline.stand_still(0.05)
+    assert timeline.until == 0.1
+    timeline.stand_still(0.15)
+    assert timeline.due(0.0, 0.15, 0.1) == 0.15
