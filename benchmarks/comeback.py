@@ -18,34 +18,15 @@ from typing import Any
 
 from tests.support.cut_link import CutLink, cut_link
 
-from benchmarks.peers import ROOT, reactor_run
+from benchmarks.peers import reactor_run
+from benchmarks.pictures import clip_model
 from benchmarks.report import SPREAD, Report, spread
 
 #: a page that did not come over the network may connect to this machine
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
          "--disable-features=LocalNetworkAccessChecks"]  # fmt: skip
 
-MODEL = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.pictures import clip
-from reactor_trio import *
-
-class Picture(Output):
-    main_video: Video
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 30
-
-    def load(self, config):
-        self.clip = clip(640, 480)
-
-    def inference(self):
-        while True:
-            for picture in self.clip:
-                yield picture
-"""
+MODEL = clip_model(640, 480, 30)
 
 BEGIN = """async () => {
   const { connect } = await import("/page/client.js");

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.peers import ROOT, cpu_seconds, environment, reactor_run
-from benchmarks.pictures import clip
+from benchmarks.peers import cpu_seconds, environment, reactor_run
+from benchmarks.pictures import clip, clip_model
 from benchmarks.report import Report
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoder, choose_codecs, full_bitrate, open_encoder
@@ -36,27 +36,7 @@ BARS = {"h264": 1.25}
 #: seconds of a turn that are not counted: the session begins, the encoder settles at its bitrate
 WARM_UP = 2.0
 
-MODEL = f'''
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.pictures import clip
-from reactor_trio import *
-
-class Picture(Output):
-    main_video: Video
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = {FPS}
-
-    def load(self, config):
-        self.clip = clip({SIZE[0]}, {SIZE[1]})
-
-    def inference(self):
-        while True:
-            for picture in self.clip:
-                yield picture
-'''
+MODEL = clip_model(*SIZE, FPS)
 
 
 @dataclass

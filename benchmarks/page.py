@@ -32,8 +32,8 @@ import numpy as np
 import trio
 import trio_websocket
 
-from benchmarks.peers import ROOT, environment, reactor_run
-from benchmarks.pictures import clip
+from benchmarks.peers import environment, reactor_run
+from benchmarks.pictures import clip, clip_model
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, choose_codecs, full_bitrate, open_encoder
@@ -46,15 +46,10 @@ CODEC = "h264"
 WARM_UP = 3.0
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
-MODEL = f'''
-import json, sys, time
-sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.pictures import clip
-from reactor_trio import *
+#: the clip, by a server that notes what its WebSockets send during a session
+MODEL = clip_model(*SIZE, FPS) + """
+import json, os, time
 from reactor_trio.transport.websocket import WebSocketStream
-
-class Picture(Output):
-    main_video: Video
 
 sent = []
 send_packet = WebSocketStream.send_packet
@@ -65,13 +60,7 @@ async def noting(self, head, payload):
 
 WebSocketStream.send_packet = noting
 
-class Model(ReactorPipeline):
-    output: Picture
-    fps = {FPS}
-
-    def load(self, config):
-        self.clip = clip({SIZE[0]}, {SIZE[1]})
-
+class Model(Model):
     @connected
     def begin(self):
         sent.clear()
@@ -80,14 +69,8 @@ class Model(ReactorPipeline):
     def end(self):
         with open("sent.json.new", "w") as file:
             json.dump(sent, file)
-        import os
         os.rename("sent.json.new", "sent.json")
-
-    def inference(self):
-        while True:
-            for picture in self.clip:
-                yield picture
-'''
+"""
 
 #: notes which frame was drawn when, in a window or a worker
 NOTING = """(() => {

@@ -8,6 +8,7 @@ twentieth of the height.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,30 @@ def clip(width: int, height: int, frames: int = 60) -> list[NDArray[np.uint8]]:
         picture.flags.writeable = False
         pictures.append(picture)
     return pictures
+
+
+def clip_model(width: int, height: int, fps: int) -> str:
+    """The source of a model, `Model`, whose track `main_video` plays the clip without an end."""
+    return f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from benchmarks.pictures import clip
+from reactor_trio import *
+
+class Picture(Output):
+    main_video: Video
+
+class Model(ReactorPipeline):
+    output: Picture
+    fps = {fps}
+
+    def load(self, config):
+        self.clip = clip({width}, {height})
+
+    def inference(self):
+        while True:
+            yield from self.clip
+"""
 
 
 def stamped(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -26,7 +26,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import ROOT, cpu_seconds, environment, opening, reactor_run, thread_seconds
+from benchmarks.peers import cpu_seconds, environment, opening, reactor_run, thread_seconds
+from benchmarks.pictures import clip_model
 from benchmarks.report import Report
 
 COUNTS = (1, 2, 4, 8, 16, 32)
@@ -105,26 +106,7 @@ class Model(Base):
         return list(pictures)
 """
 
-WATCHED = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.pictures import clip
-from reactor_trio import *
-
-class Picture(Output):
-    main: Video
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 30
-
-    def load(self, config):
-        self.clip = clip(640, 480)
-
-    def inference(self):
-        while True:
-            yield from self.clip
-"""
+WATCHED = clip_model(640, 480, 30)
 
 
 def run(report: Report, *, quick: bool) -> None:

@@ -6,9 +6,6 @@ Playwright drives only a Firefox of its own build, and Debian has no geckodriver
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -16,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
+
+from tests.support.started_program import started_program
 
 #: The rest that automation needs (no updates, no telemetry, no network of its own) Firefox sets for a BiDi session itself.
 PREFERENCES = {
@@ -111,26 +110,8 @@ def run_firefox(program: str, profile: Path) -> Iterator[Firefox]:
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()]
     (profile / "user.js").write_text("".join(lines))
     options = ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"]
-    with subprocess.Popen(
-        [program, *options], text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:  # fmt: skip
-        try:
-            assert process.stderr is not None
-            said = []
-            for line in process.stderr:
-                said.append(line)
-                if found := re.search(r"BiDi listening on (ws://\S+)", line):
-                    break
-            else:
-                raise AssertionError(f"{program} did not start:\n" + "".join(said))
-            # Read on, or Firefox waits when the pipe is full.
-            reader = threading.Thread(target=said.extend, args=(process.stderr,))
-            reader.start()
-            try:
-                with connect(f"{found[1]}/session", max_size=None, open_timeout=PATIENCE) as connection:
-                    yield Firefox(connection)
-            finally:
-                process.kill()
-                reader.join()
-        finally:
-            process.kill()
+    with (
+        started_program([program, *options], r"BiDi listening on (ws://\S+)") as firefox,
+        connect(f"{firefox.ready}/session", max_size=None, open_timeout=PATIENCE) as connection,
+    ):
+        yield Firefox(connection)

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from playwright.sync_api import Browser, Page
 
+from tests.support.package_page import ask
+
 
 class BrowserPage(Protocol):
     """One page, loaded anew as often as a test wants."""
@@ -42,7 +44,7 @@ class ChromiumPage:
         self._page.goto(url)
 
     def ask(self, script: str) -> Any:
-        return self._page.evaluate(f"async () => {{ {script} }}")
+        return ask(self._page, script)
 
     def click(self, selector: str) -> None:
         self._page.click(selector)

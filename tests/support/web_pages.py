@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from playwright.sync_api import Page, Playwright
 from tests.browser.conftest import FLAGS, chromium
 from tests.support.package_page import WATCH
 from tests.support.page_scripts import READ_BACK
+from tests.support.started_program import started_program
 from tests.support.web_client import WEB, build_package, node, node_program
 
 #: In the page: the canvas of the page or of its element; null before a worker draws on it. A test that looked at it earlier
@@ -104,28 +103,12 @@ def build_by_vite(folder: Path, *options: str) -> None:
 @contextmanager
 def dev_server(command: Sequence[str | Path], folder: Path) -> Iterator[str]:
     """The address of a framework's web server: a program for Node, with its arguments, that says where it listens."""
-    with subprocess.Popen(
-        [node_program(), *command], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as server:
+    with started_program([node_program(), *command], r"Local:\s*(http://[\w.]+:\d+)", cwd=folder) as server:
         try:
-            assert server.stdout is not None
-            said = []
-            for line in server.stdout:
-                said.append(line)
-                if found := re.search(r"Local:\s*(http://[\w.]+:\d+)", re.sub(r"\x1b\[\d+m", "", line)):
-                    break
-            else:
-                pytest.fail("the web server did not start:\n" + "".join(said))
-            # Read on, or the server waits when the pipe is full.
-            reader = threading.Thread(target=said.extend, args=(server.stdout,))
-            reader.start()
-            try:
-                yield found[1]
-            finally:
-                server.terminate()
-                reader.join()
+            yield server.ready
         finally:
-            server.terminate()
+            server.process.terminate()  # it ends the programs that it has started
+            server.process.wait()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -23,7 +24,7 @@ from tests.support.browser_page import BrowserPage, chromium_page
 from tests.support.painter_page import PAGE
 from tests.support.real_server import real_server
 from tests.support.web_client import bundle
-from tests.support.web_pages import web_site
+from tests.support.web_pages import page_at_8080, web_site
 from tests.support.webdriver import WebKit, run_webkit
 
 __all__ = ["browser_page", "playwright", "troubles"]
@@ -165,3 +166,17 @@ def place(tab: BrowserPage, site: str, painter: str) -> Iterator[BrowserPage]:
     yield tab
     tab.ask("await window.client?.close()")
     assert tab.ask("return errors") == []
+
+
+@pytest.fixture(scope="module")
+def applications(folder: Path) -> Iterator[str]:
+    """The address of the applications in a test module's own `folder`."""
+    with web_site(folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def port_8080(model: str, playwright: Playwright) -> Iterator[Page]:
+    """A page whose browser finds a test module's own `model` at port 8080."""
+    with page_at_8080(playwright, model) as page:
+        yield page

@@ -31,7 +31,6 @@ from tests.support.web_pages import (
     page_at_8080,
     vite,
     watched,
-    web_site,
 )
 
 README = (WEB / "README.md").read_text(encoding="utf-8")
@@ -94,37 +93,25 @@ def folder(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(folder: Path) -> Iterator[str]:
-    with web_site(folder) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def dev(folder: Path) -> Iterator[str]:
     with dev_server([vite(), "--host", "127.0.0.1", "--port", "0"], folder / "vanilla") as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def model(project: Path, site: str, dev: str) -> Iterator[str]:
-    with real_server(project, "--origin", site, "--origin", dev, "--set", "width=64", "--set", "height=48") as url:
+def model(project: Path, applications: str, dev: str) -> Iterator[str]:
+    with real_server(project, "--origin", applications, "--origin", dev, "--set", "width=64", "--set", "height=48") as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def port_8080(model: str, playwright: Playwright) -> Iterator[Page]:
-    with page_at_8080(playwright, model) as page:
-        yield page
 
 
 @pytest.mark.parametrize("built", ["Vite's dev server", "vite build", "esbuild"])
 def test_a_page_shows_30_pictures_and_its_slider_works(
-    built: str, folder: Path, site: str, port_8080: Page, request: pytest.FixtureRequest
+    built: str, folder: Path, applications: str, port_8080: Page, request: pytest.FixtureRequest
 ) -> None:
     address = {
         "Vite's dev server": lambda: request.getfixturevalue("dev"),
-        "vite build": lambda: react_by_vite(folder, site),
-        "esbuild": lambda: vanilla_by_esbuild(folder, site),
+        "vite build": lambda: react_by_vite(folder, applications),
+        "esbuild": lambda: vanilla_by_esbuild(folder, applications),
     }[built]()
     with watched(port_8080, address):
         expect(port_8080.get_by_text("live")).to_be_visible()
@@ -138,24 +125,24 @@ def test_a_page_shows_30_pictures_and_its_slider_works(
         port_8080.wait_for_function(MEAN_IS_BETWEEN, arg=[130, 255])
 
 
-def react_by_vite(folder: Path, site: str) -> str:
+def react_by_vite(folder: Path, applications: str) -> str:
     build_by_vite(folder / "react", "--base", "./")
-    return f"{site}/react/dist/"
+    return f"{applications}/react/dist/"
 
 
-def vanilla_by_esbuild(folder: Path, site: str) -> str:
+def vanilla_by_esbuild(folder: Path, applications: str) -> str:
     """As the guide says it for esbuild: the worker is copied beside the bundle."""
     built = folder / "vanilla" / "built"
     bundle(built, str(folder / "vanilla" / "src" / "main.ts"))
     (built / "decoder-worker.js").write_bytes((WEB / "dist" / "decoder-worker.js").read_bytes())
     (built / "index.html").write_text(PAGE + VANILLA_HTML.replace("/src/main.ts", "main.js"))
-    return f"{site}/vanilla/built/"
+    return f"{applications}/vanilla/built/"
 
 
-def test_the_element_shows_30_pictures_without_a_bundler(folder: Path, site: str, port_8080: Page) -> None:
+def test_the_element_shows_30_pictures_without_a_bundler(folder: Path, applications: str, port_8080: Page) -> None:
     text = PAGE + import_map(folder / "element") + ELEMENT
     (folder / "element" / "index.html").write_text(text, encoding="utf-8")
-    with watched(port_8080, f"{site}/element/"):
+    with watched(port_8080, f"{applications}/element/"):
         port_8080.wait_for_function(HAS_SHOWN, arg=30)
         assert len(port_8080.workers) == 1
 

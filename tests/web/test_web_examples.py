@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, Playwright, expect
+from playwright.sync_api import Page, expect
 
 from tests.support.real_server import ENVIRONMENT, REACTOR, real_server
 from tests.support.web_client import node_program
-from tests.support.web_pages import MEAN_IS_BETWEEN, REACT_PACKAGES, build_by_vite, install, page_at_8080, watched, web_site
+from tests.support.web_pages import MEAN_IS_BETWEEN, REACT_PACKAGES, build_by_vite, install, watched
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -31,30 +31,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(folder: Path) -> Iterator[str]:
-    with web_site(folder) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def model(site: str) -> Iterator[str]:
-    with real_server(EXAMPLES / "gradient", "--origin", site, "--set", "width=64", "--set", "height=48") as url:
+def model(applications: str) -> Iterator[str]:
+    with real_server(EXAMPLES / "gradient", "--origin", applications, "--set", "width=64", "--set", "height=48") as url:
         yield url
 
 
-@pytest.fixture(scope="module")
-def port_8080(model: str, playwright: Playwright) -> Iterator[Page]:
-    with page_at_8080(playwright, model) as page:
-        yield page
-
-
 @pytest.mark.parametrize("example", ["vanilla", "element", "react"])
-def test_a_page_shows_the_model_and_its_slider_works(example: str, site: str, folder: Path, port_8080: Page) -> None:
+def test_a_page_shows_the_model_and_its_slider_works(example: str, applications: str, folder: Path, port_8080: Page) -> None:
     place = example
     if example == "react":
         build_by_vite(folder / "react", "--base", "./")
         place = "react/dist"
-    with watched(port_8080, f"{site}/{place}/"):
+    with watched(port_8080, f"{applications}/{place}/"):
         expect(port_8080.get_by_text("live")).to_be_visible()
         port_8080.wait_for_function(MEAN_IS_BETWEEN, arg=[60, 110])
         slider = port_8080.locator("input[type=range]")
