@@ -153,6 +153,23 @@ async def test_a_page_of_a_listed_origin_learns_it_and_one_of_another_does_not(a
         assert found[:2] == ("http", 403)
 
 
+@pytest.mark.parametrize(
+    ("origin", "logged"),
+    [
+        ("https://evil.test", "https://evil.test"),
+        ("https://\x9b2J.test", r"https://\xc2\x9b2J.test"),
+        ("https://" + "x" * 1000, "https://" + "x" * 182),
+    ],
+)
+async def test_the_log_names_the_refused_origin_short_and_without_control_characters(autojump_clock, caplog, origin, logged):
+    caplog.set_level("INFO", "reactor_trio.server")
+    async with open_server(Model) as server:
+        await ask(server._site, "", f"origin: {origin}", note=Refusals(server.runtime.metrics).note)
+    [line] = [line for line in caplog.messages if "was refused" in line]
+    who = line.partition(" was refused, 403 Forbidden: a page may connect if its origin is the server's own")[0]
+    assert who.partition(", ")[2] == f"a page of {logged},"
+
+
 async def test_a_standby(autojump_clock):
     site = StandbySite(Settings(), "sky", "line 7 is wrong", "127.0.0.1")
     await same_inside(site, "", status=503)

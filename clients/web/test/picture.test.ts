@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { startWorker } from "../src/media/picture.ts";
+import { Picture, type PictureListener, startWorker } from "../src/media/picture.ts";
+import type { TrackDescription } from "../src/wire/messages.ts";
+
+/** A worker that answers nothing. */
+const worker = Object.assign(new EventTarget(), { postMessage() {} });
 
 test("clients that begin at once share one worker", async () => {
   mock.timers.enable({ apis: ["setTimeout"] });
@@ -11,12 +15,19 @@ test("clients that begin at once share one worker", async () => {
   };
   const open = (): Worker => {
     made++;
-    const worker = new EventTarget();
     setImmediate(() => worker.dispatchEvent(new Event("message")));
-    return worker as Worker;
+    return worker as unknown as Worker;
   };
   const started = [blocked, open, open].map((source) => startWorker(() => {}, source));
   assert.deepEqual(await Promise.all(started), [false, true, true]);
   assert.equal(made, 1);
   assert.equal(await startWorker(() => {}), true);
+});
+
+test("a snapshot that the worker owes when it fails is refused", async () => {
+  const canvas = { transferControlToOffscreen: () => ({}) } as HTMLCanvasElement;
+  const picture = new Picture(canvas, {} as TrackDescription, {} as PictureListener);
+  const refused = assert.rejects(picture.snapshot(), /it ran out of memory/);
+  worker.dispatchEvent(Object.assign(new Event("error"), { message: "it ran out of memory" }));
+  await refused;
 });

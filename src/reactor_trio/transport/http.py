@@ -49,6 +49,7 @@ _LINGER = 1.0
 _LINGER_BODY = 5.0  # a browser reads the response only after it has sent its body, or has failed to send it
 _PIECE = 64 * 1024
 _MAX_FIELDS = 64
+_MAX_LOGGED = 200  # characters of an Origin header in the log
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
 _NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _ABSOLUTE = re.compile(r"https?://(?P<authority>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
@@ -68,7 +69,7 @@ async def serve_http(
         site: answers the requests.
         closing: set when the server stops. Idle connections are then closed at once, others after their response. A
             WebSocket goes on until its conversation ends.
-        refused: called for each refused request with the client's address and the status.
+        refused: called for each refused request with the client's address, for a refused Origin also that, and the status.
 
     Client errors are never raised. An exception of a conversation closes the WebSocket with 1011 and is raised in a group.
     """
@@ -180,7 +181,8 @@ class _Connection:
                     async with aclosing(self._stream_body(request, body_until)) as body:
                         answer = await taker(body)
         except Refused as refused:
-            self._refused(self._wire.peer, refused.response.status)
+            who = f"{self._wire.peer}, {refused.client}," if refused.client else self._wire.peer
+            self._refused(who, refused.response.status)
             await self._refuse(refused.response)
             return None
         if isinstance(answer, tuple):
@@ -218,7 +220,10 @@ class _Connection:
     def _check_origin(self, request: Request, what: str) -> None:
         origins = request.header_values("origin")
         if len(origins) > 1 or not self._site.origin_allowed(origins[0] if origins else None, request):
-            raise Refused.because(403, f"a page of {', '.join(origins) or 'no origin'} may not {what}")
+            page = f"a page of {', '.join(origins) or 'no origin'}"
+            # The client chose these bytes, and a terminal may show the log.
+            logged = page.encode("ascii", "backslashreplace").decode()[:_MAX_LOGGED]
+            raise Refused.because(403, f"{page} may not {what}", client=logged)
 
     @contextmanager
     def _errors_answered(self, request: Request) -> Iterator[None]:

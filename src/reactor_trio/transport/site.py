@@ -71,16 +71,21 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """Raised for a request that cannot be served. The transport sends `response` and closes the connection."""
+    """Raised for a request that cannot be served. The transport sends `response` and closes the connection.
 
-    def __init__(self, response: Response) -> None:
+    Attributes:
+        client: what the log says of the client besides its address, in printable ASCII.
+    """
+
+    def __init__(self, response: Response, client: str = "") -> None:
         super().__init__(response.status)
         self.response = response
+        self.client = client
 
     @classmethod
-    def because(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Refused:
+    def because(cls, status: int, message: str, headers: Mapping[str, str] | None = None, *, client: str = "") -> Refused:
         """Make a refusal with one line of plain text."""
-        return cls(Response.plain(status, message, headers))
+        return cls(Response.plain(status, message, headers), client)
 
 
 #: Reads the pieces of a request's body, as many as it wants, and returns the response. The transport keeps the connection

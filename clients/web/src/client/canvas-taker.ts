@@ -16,7 +16,7 @@ export interface CanvasHost {
   captureSound(): { stream: MediaStream; close(): void } | null;
   presented(frame: Omit<Packet, "payload">, now: number, lead: number | null, track: TrackDescription): void;
   skipped(track: TrackDescription): void;
-  failed(message: string): void;
+  error(code: string, message: string): void;
   steppedDown(codec: string | null, software: boolean, message: string): void;
   detach(taker: CanvasTaker): void;
 }
@@ -85,7 +85,7 @@ export class CanvasTaker implements Taker {
     return this.#last.snapshot();
   }
 
-  record({ onTrouble }: RecordOptions = {}): Recording {
+  record({ onTrouble }: RecordOptions = {}): Omit<Recording, "began"> {
     const { promise, resolve, reject } = deferred<Blob>();
     promise.catch(() => {}); // `stop()` returns this promise; a caller that ignores it causes no unhandled rejection
     const sound = this.#host.captureSound();
@@ -118,7 +118,6 @@ export class CanvasTaker implements Taker {
         reject(error);
       });
     return {
-      began: performance.now(),
       file: promise,
       stop: () => {
         stop.abort();
@@ -154,7 +153,7 @@ export class CanvasTaker implements Taker {
         skipped: () => this.#host.skipped(track),
         failed: (frame, message) => {
           // A wrong codec or size fails with every frame; report the first one only.
-          if (!this.#failing) this.#host.failed(`${track.name}, frame ${frame.seq}: ${message}`);
+          if (!this.#failing) this.#host.error("picture", `${track.name}, frame ${frame.seq}: ${message}`);
           this.#failing = true;
         },
         dealt,

@@ -77,6 +77,11 @@ export function prepare<M extends ModelShape = AnyModel>(url: string | URL, opti
   return new ModelClient(socketUrl(url), options as ConnectOptions) as unknown as Client<M>;
 }
 
+/** Emits the event `error` of `client` for what fails outside of it. */
+export function reportFault(client: Client, code: string, message: string): void {
+  if (client instanceof ModelClient) client.fail(code, message);
+}
+
 /** The WebSocket address of a server's address. */
 function socketUrl(given: string | URL): string {
   const url = new URL(given, globalThis.document?.baseURI);
@@ -128,7 +133,7 @@ class ModelClient implements Untyped {
   constructor(url: string, options: ConnectOptions) {
     this.#options = options;
     const { model, role } = options;
-    this.#sound = new SoundOutput((message) => this.#fail("sound", message), options.workers?.sound);
+    this.#sound = new SoundOutput((message) => this.fail("sound", message), options.workers?.sound);
     this.#sound.subscribe(() => {
       if (this.#sound.state !== "blocked") return;
       this.#diagnose({
@@ -381,7 +386,7 @@ class ModelClient implements Untyped {
     session.addEventListener("ending", ({ detail: { reason, seconds } }) => {
       this.#events.emit("ending", seconds === null ? null : { reason, at: performance.now() + 1000 * seconds });
     });
-    session.addEventListener("error", ({ detail: { code, message } }) => this.#fail(code, message));
+    session.addEventListener("error", ({ detail: { code, message } }) => this.fail(code, message));
     session.addEventListener("resumed", ({ detail }) => {
       this.#comebacks += 1;
       this.#secondsLost += detail.seconds;
@@ -422,7 +427,7 @@ class ModelClient implements Untyped {
     this.#events.emit("diagnostic", diagnostic);
   }
 
-  #fail(code: string, message: string): void {
+  fail(code: string, message: string): void {
     this.#events.emit("error", new ClientFault(code, message));
   }
 
@@ -432,7 +437,7 @@ class ModelClient implements Untyped {
       this.#loadingMedia = this.#loadMedia();
       this.#loadingMedia.catch((error: Error) => {
         this.#loadingMedia = null; // another time it may be found
-        this.#fail("media", error.message);
+        this.fail("media", error.message);
       });
     }
     return this.#loadingMedia;
@@ -443,7 +448,7 @@ class ModelClient implements Untyped {
     const host: MediaHost = {
       options: this.#options,
       sound: this.#sound,
-      error: (code, message) => this.#fail(code, message),
+      error: (code, message) => this.fail(code, message),
       diagnose: (diagnostic) => this.#diagnose(diagnostic),
     };
     this.#media = new Media(host, decodable, this.#video ?? []);
@@ -478,7 +483,7 @@ class ModelClient implements Untyped {
   /** Returns `queue`, which `give` fills. */
   #give<T>(queue: ItemQueue<T>, give: (media: Media) => Promise<void>): ItemQueue<T> {
     Promise.resolve(this.#take(give)).catch((error: Error) => {
-      if (this.#media !== null) this.#fail("frames", error.message); // else `#getMedia` has reported it
+      if (this.#media !== null) this.fail("frames", error.message); // else `#getMedia` has reported it
       queue.end();
     });
     return queue;

@@ -167,7 +167,7 @@ export class Media {
       captureSound: () => sound.captureStream(),
       presented: (frame, now, lead, track) => this.#figures.shown(frame, now, lead, track, sound.timeAt(now)),
       skipped: (track) => this.#figures.skipped(track.name),
-      failed: (message) => error("picture", message),
+      error,
       steppedDown: (codec, software, message) => outputs.stepDown(codec, software, message),
       detach: (taker) => {
         if (this.#takers.get(taker.canvas) === taker) this.#takers.delete(taker.canvas);

@@ -161,6 +161,8 @@ class WorkerRenderer extends RemoteRenderer {
     super();
     this.#worker = worker;
     this.#post({ id: this.#id, canvas, origin: performance.timeOrigin }, [canvas]);
+    // An error of the worker may be that of a request, which it then never answers.
+    worker.addEventListener("error", ({ message }) => this.#refuse(message), { signal: this.#stop.signal });
     worker.addEventListener(
       "message",
       ({ data: message }: MessageEvent<MessageFromWorker>) => {
@@ -186,8 +188,14 @@ class WorkerRenderer extends RemoteRenderer {
 
   release(): void {
     this.#stop.abort();
-    for (const { reject } of this.#requests.values()) reject(new Error("the canvas was released"));
+    this.#refuse("the canvas was released");
     this.#post({ id: this.#id, close: true });
+  }
+
+  /** Rejects all that was asked for. */
+  #refuse(why: string): void {
+    for (const { reject } of this.#requests.values()) reject(new Error(why));
+    this.#requests.clear();
   }
 
   protected override call(call: RendererCall, transfer: Transferable[] = []): void {
