@@ -27,7 +27,7 @@ const ENTRIES = {
   "audio-player-worklet": "src/worker/audio-player-worklet.ts",
   "microphone-worklet": "src/worker/microphone-worklet.ts",
   client: "src/standalone.ts",
-  protocol: "src/wire/protocol.ts",
+  protocol: "src/wire/packet-session.ts",
 };
 /** Parts that `main`, or one of these, loads when they are used, by `import()`. What they share, each has again: first loads are to be small. */
 const LATER = {

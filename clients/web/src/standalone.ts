@@ -24,4 +24,4 @@ export {
   pageOf,
   Session,
   SUBPROTOCOL,
-} from "./wire/protocol.ts";
+} from "./wire/packet-session.ts";

@@ -1,8 +1,9 @@
 /** `reactor-trio/testing`: a server that a test plays by hand, without a network and without time. */
 
 import type { CommandDescription, TransportAction } from "./wire/messages.ts";
-import type { OutgoingPacket, TrackDescription, Welcome } from "./wire/protocol.ts";
-import { encodePacket, SUBPROTOCOL } from "./wire/protocol.ts";
+import { encodePacket, type OutgoingPacket } from "./wire/packet-encoder.ts";
+import type { TrackDescription, Welcome } from "./wire/protocol.ts";
+import { SUBPROTOCOL } from "./wire/protocol.ts";
 
 /** What a client has sent: a command or a message of the runtime as JSON, or the bytes of an input packet. */
 export interface SentText {

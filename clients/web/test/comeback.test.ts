@@ -6,8 +6,8 @@ import type { Client, Memory } from "../src/index.ts";
 import { connect as connectClient, tabMemory } from "../src/index.ts";
 import type { Resumable } from "../src/session/comeback.ts";
 import { comeBack } from "../src/session/comeback.ts";
-import type { ModelMessage, Session, SessionEvents, SessionOptions, Welcome } from "../src/wire/protocol.ts";
-import { connect, openSocket } from "../src/wire/protocol.ts";
+import type { ModelMessage, Session, SessionEvents, SessionOptions, Welcome } from "../src/wire.ts";
+import { connect, openSocket } from "../src/wire.ts";
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const TRACKS = [

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ErrorReport } from "../src/wire/messages.ts";
-import type { Closed, Session, SessionEvents, SessionOptions } from "../src/wire/protocol.ts";
-import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, pageOf } from "../src/wire/protocol.ts";
+import type { Closed, Session, SessionEvents, SessionOptions } from "../src/wire.ts";
+import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, pageOf } from "../src/wire.ts";
 
 const bytes = (hex: string): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.from(hex.replaceAll(" ", ""), "hex"));
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

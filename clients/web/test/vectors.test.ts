@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { decodePacket, encodePacket, type Packet } from "../src/wire/protocol.ts";
+import { decodePacket, encodePacket, type Packet } from "../src/wire.ts";
 
 /** A packet's fields as the file names them; the payload in hex. */
 type Fields = Omit<Packet, "ptsUs" | "payload"> & { readonly pts_us: number; readonly payload: string };

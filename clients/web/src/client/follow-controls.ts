@@ -3,13 +3,20 @@ import type { Bindings, ControlKind } from "../controls/session-controls.ts";
 import { reportFault } from "./client.ts";
 import type { Client, ClientState } from "./types.ts";
 
-const loadBindings = (): Promise<typeof import("../controls/session-controls.ts")> => import("../controls/session-controls.ts");
+type Loaded = Promise<Pick<typeof import("../controls/session-controls.ts"), "bindCommands">>;
+
+const loadBindings = (): Loaded => import("../controls/session-controls.ts");
 
 /**
  * Binds until the returned function is called, which releases what is held: the session may go on. Viewers have no commands. The
  * bindings are loaded when they are wanted; if they cannot be, the client's event `error` says so, and the next state tries again.
  */
-export function followControls(client: Client, canvas: HTMLCanvasElement, kind: ControlKind, load = loadBindings): () => void {
+export function followControls(
+  client: Client,
+  canvas: HTMLCanvasElement,
+  kind: ControlKind,
+  load: () => Loaded = loadBindings,
+): () => void {
   if (kind === "none") return () => {};
   let session: string | null = null;
   let bound: Bindings | null = null;

@@ -3,7 +3,7 @@ import { describeRefusal, type InputSink } from "../input/capture.ts";
 import type { CaptureClock } from "../input/capture-clock.ts";
 import { MediaError } from "../wire/errors.ts";
 import type { TrackDescription } from "../wire/messages.ts";
-import { KEYFRAME } from "../wire/packet.ts";
+import { encodePacket, KEYFRAME } from "../wire/packet-encoder.ts";
 import type { Session } from "../wire/protocol.ts";
 import { deferred } from "./deferred.ts";
 import type { AudioInputOptions, Publication, PushOptions, VideoInputOptions } from "./types.ts";
@@ -136,7 +136,7 @@ export class Inputs {
   #push(name: string, seq: number, ptsUs: number, meta: { [key: string]: unknown }, payload: Uint8Array, key: boolean): boolean {
     const index = this.#session?.tracks.find((track) => track.name === name && track.direction === "in")?.index;
     if (index === undefined) return false;
-    return this.#session?.push({ track: index, seq, ptsUs, flags: key ? KEYFRAME : 0, meta, payload }) ?? false;
+    return this.#session?.send(encodePacket({ track: index, seq, ptsUs, flags: key ? KEYFRAME : 0, meta, payload })) ?? false;
   }
 }
 

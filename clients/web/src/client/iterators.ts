@@ -1,7 +1,6 @@
 /** Frames and packets of a track for `for await` loops, through all sessions of a client. */
 import type { openDecoder } from "../media/decoders.ts";
 import type { TrackDescription } from "../wire/messages.ts";
-import { KEYFRAME } from "../wire/packet.ts";
 import type { Session, Packet as WirePacket } from "../wire/protocol.ts";
 import type { ItemQueue } from "./item-queue.ts";
 import type { Taker } from "./outputs.ts";
@@ -37,7 +36,7 @@ export class PacketTaker implements Taker {
       ...made(packet),
       track: name,
       codec: codec ?? "",
-      keyframe: (packet.flags & KEYFRAME) !== 0,
+      keyframe: (packet.flags & 1) === 1,
       payload: packet.payload,
     });
   }
@@ -102,7 +101,7 @@ export class FrameTaker implements Taker {
   take(packet: WirePacket): void {
     const { seq, ptsUs, payload, flags } = packet;
     const track = this.#track as TrackDescription;
-    this.#waiting.push({ packet, track, seq, ptsUs, payload, key: (flags & KEYFRAME) !== 0, arrived: performance.now() });
+    this.#waiting.push({ packet, track, seq, ptsUs, payload, key: (flags & 1) === 1, arrived: performance.now() });
     this.#feed();
   }
 

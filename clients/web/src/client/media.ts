@@ -4,6 +4,7 @@
  */
 import { CaptureClock } from "../input/capture-clock.ts";
 import { startWorker } from "../media/picture.ts";
+import { decodePacket } from "../wire/packet.ts";
 import type { Session, SocketOptions } from "../wire/protocol.ts";
 import { type CanvasHost, CanvasTaker } from "./canvas-taker.ts";
 import { Figures, type SessionFigures } from "./figures.ts";
@@ -67,6 +68,7 @@ export class Media {
 
   /** A session has its welcome. */
   beginSession(session: Session): void {
+    session.decode = decodePacket;
     this.#session = session;
     this.#clock = new CaptureClock();
     this.#figures = new Figures(session.tracks, this.#clock);

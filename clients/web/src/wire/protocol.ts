@@ -1,10 +1,6 @@
 /**
- * Wire protocol, version 1, for browsers and Node. Other pages may use this module and packet.js too.
- *
- *     import { connect } from "./page/protocol.js";
- *     const session = connect({ url: "ws://127.0.0.1:8080/ws" });
- *     session.addEventListener("frame", ({ detail }) => show(detail.track, detail.payload));
- *     session.addEventListener("welcome", () => session.command("set_brightness", { brightness: 0.5 }));
+ * Wire protocol, version 1, for browsers and Node: all but the code that decodes and encodes packets, which a session gets where
+ * somebody takes or sends them. `packet-session.ts` is the whole protocol.
  *
  * Each message of the server becomes one event of the session, in the server's order. This module does not
  * reconnect, pace or draw; but a session can continue over another socket (`resume`) without losing commands or messages.
@@ -25,14 +21,10 @@ import type {
   TrackDescription,
   Welcome,
 } from "./messages.ts";
-import type { OutgoingPacket, Packet } from "./packet.ts";
-import { decodePacket, encodePacket } from "./packet.ts";
+import type { Packet } from "./packet.ts";
 import { TypedEvents } from "./typed-events.ts";
 
-export { CommandError } from "./errors.ts";
-export { decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, KEYFRAME } from "./packet.ts";
-
-export type { ModelSchema, OutgoingPacket, Packet, Role, Settings, TrackDescription, Welcome };
+export type { ModelSchema, Packet, Role, Settings, TrackDescription, Welcome };
 
 export const SUBPROTOCOL = "reactor.v1";
 
@@ -150,9 +142,11 @@ export type Resumption = "resumed" | "gone" | "failed";
  *   comesBack  the caller handles the event `lost`
  *   beat, refusalsAsBye   see `SocketOptions`
  */
-export function connect({ comesBack = false, ...options }: SessionOptions): Session {
+export function connect(options: SessionOptions): Session;
+export function connect<S extends Session>(options: SessionOptions, make: new (...args: ConstructorParameters<typeof Session>) => S): S;
+export function connect({ comesBack = false, ...options }: SessionOptions, make: typeof Session = Session): Session {
   const follow = ({ url, ticket }: Admitted): WebSocket => openSocket({ ...options, url, token: ticket, resume: null, after: null });
-  return new Session(openSocket({ ...options, follow: true }), { ...options, comesBack, follow });
+  return new make(openSocket({ ...options, follow: true }), { ...options, comesBack, follow });
 }
 
 /** Opens a WebSocket that requests a session; the options are those of `connect`. */
@@ -239,6 +233,8 @@ export class Session extends TypedEvents<SessionEvents> {
   /** When the newest message came, as `performance.now()`, and whether the server sends beats. */
   heardAt = 0;
   beats = false;
+  /** Decodes a packet; throws if it is none. Without it packets are left out. */
+  decode: ((bytes: Uint8Array<ArrayBuffer>) => Packet) | null = null;
   /** The WebSocket address of the session, without a query. */
   url: string;
 
@@ -407,14 +403,10 @@ export class Session extends TypedEvents<SessionEvents> {
     this.#sendRuntime("reactor.video", { video: codecs, ...(Object.keys(tracks).length > 0 ? { tracks } : {}) });
   }
 
-  /**
-   * Sends a packet of an input track; returns whether the connection accepted it. `track` is the track's index, `seq` counts its
-   * frames from 0, including frames that were not sent, and `ptsUs` is the capture time in microseconds since this client's
-   * first packet.
-   */
-  push(packet: OutgoingPacket): boolean {
+  /** Sends an encoded packet of an input track; returns whether the connection accepted it. */
+  send(packet: Uint8Array<ArrayBuffer>): boolean {
     if (this.#socket?.readyState !== OPEN) return false;
-    this.#socket.send(encodePacket(packet));
+    this.#socket.send(packet);
     return true;
   }
 
@@ -515,9 +507,10 @@ export class Session extends TypedEvents<SessionEvents> {
   }
 
   #binary(data: ArrayBuffer): void {
+    if (this.decode === null) return;
     let frame: Packet;
     try {
-      frame = decodePacket(new Uint8Array(data));
+      frame = this.decode(new Uint8Array(data));
     } catch (error) {
       this.#emit("error", { code: "protocol_error", message: `not a packet of the protocol: ${(error as Error).message}` });
       return;
