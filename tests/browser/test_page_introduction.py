@@ -261,3 +261,50 @@ def test_each_state_has_its_drawing_and_is_announced(server: FakeServer, page: P
     expect(page.locator("#overlay-text")).to_have_text("The model failed. It divided.")
     expect(page.locator("#overlay-note")).to_contain_text("Trying again in")
     expect(page.get_by_role("button", name="Reconnect now")).to_be_visible()
+
+
+# Pause, step, restart
+
+
+def test_the_model_is_paused_stepped_and_begun_again(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(LIGHT, transport=("pause", "step", "restart"))
+    peer.frame(0, picture(9, 9, 9))
+    expect(page.locator("#status")).to_have_text("live")
+    step = page.get_by_role("button", name="One step")
+    expect(step).to_be_disabled()
+    page.get_by_role("button", name="Pause").click()
+    assert sent(peer) == ("reactor.pause", {"paused": True})
+    peer.say("reactor.transport", {"paused": True})
+    expect(page.locator("#status")).to_have_text("paused")
+    step.click()
+    assert sent(peer) == ("reactor.step", {"steps": 1})
+    for name, kept in (("Keep the settings", "kept"), ("With the default settings", "fresh")):
+        page.locator("#restart summary").click()
+        page.get_by_role("button", name=name).click()
+        assert sent(peer) == ("reactor.restart", {"state": kept})
+    page.get_by_role("button", name="Go on").click()
+    assert sent(peer) == ("reactor.pause", {"paused": False})
+    peer.say("reactor.transport", {"paused": False})
+    expect(page.locator("#status")).to_have_text("live")
+    expect(page.get_by_role("button", name="Pause")).to_have_attribute("aria-pressed", "false")
+    page.get_by_role("button", name="Pause").click()
+    peer.refuse(peer.next(), "the model cannot be paused now", "not_allowed")
+    expect(page.locator(".toast")).to_have_text("the model cannot be paused now")
+
+
+@pytest.mark.parametrize("allowed", [(), ("pause",)])
+def test_what_the_model_does_not_allow_has_no_button(server: FakeServer, page: Page, allowed: tuple[str, ...]) -> None:
+    page.goto(server.url)
+    server.accept().welcome(LIGHT, transport=allowed)
+    state(page, "live")
+    expect(page.get_by_role("button", name="Pause")).to_have_count(len(allowed))
+    expect(page.get_by_role("button", name="One step")).to_have_count(0)
+    expect(page.locator("#restart")).to_be_hidden()
+
+
+def sent(peer: Peer) -> tuple[str, dict[str, Any]]:
+    message = peer.next()
+    peer.ack(message)
+    return message["type"], message["data"]

@@ -115,11 +115,12 @@ class Peer:
         share: str | None = None,
         state: dict[str, Any] | None = None,
         about: dict[str, Any] | None = None,
+        transport: tuple[str, ...] = (),
     ) -> None:
         """Begin a session; `upload` is its upload token, `share` the token for those who may watch it.
 
         `state` has the values of settings; None: a server that does not tell them. `about` is how the model
-        introduces itself.
+        introduces itself, `transport` what the client may do with it.
         """
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
@@ -128,6 +129,7 @@ class Peer:
         self.say("reactor.welcome", {
             "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": 10.0,
             "resume_token": None, "upload_token": upload, "share_token": share, "schema": schema, "tracks": tracks,
+            "transport": transport, "paused": False,
         } | ({} if state is None else {"state": state}))  # fmt: skip
 
     def frame(

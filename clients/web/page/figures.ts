@@ -5,9 +5,9 @@ import { LatencyPanel } from "./latency-panel.ts";
 import { STRINGS, text } from "./strings.ts";
 
 const INTERVAL = 250;
-/** Milliseconds of the time between pictures: above the first it is uneven, above the second it is bad. */
-const UNEVEN = 12;
-const BAD = 40;
+/** Jitter in parts of the time from one picture to the next: above the first they come unevenly, above the second badly. */
+const UNEVEN = 0.4;
+const BAD = 1;
 /** A freeze or a lost picture counts for the quality for so many looks at the figures. */
 const REMEMBERED = 20;
 
@@ -78,7 +78,7 @@ export class Figures {
     this.#troubles = { count: troubles, age: troubles > this.#troubles.count ? 0 : this.#troubles.age + 1 };
     let grade: Quality = "none";
     if (fps !== null && fps !== undefined) {
-      const uneven = jitter ?? 0;
+      const uneven = ((jitter ?? 0) * fps) / 1000;
       grade = this.#troubles.age < REMEMBERED || uneven > BAD ? "poor" : uneven > UNEVEN ? "fair" : "good";
     }
     const dot = byId("quality");

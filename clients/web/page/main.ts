@@ -21,6 +21,7 @@ import type { OverlayOptions } from "./overlay.ts";
 import { describeSeconds, describeWait, Overlay } from "./overlay.ts";
 import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
+import { Playback } from "./playback.ts";
 import { Pointer } from "./pointer.ts";
 import { PointerLock } from "./pointer-lock.ts";
 import { parseCodecs } from "./requested-codecs.ts";
@@ -101,6 +102,9 @@ function show(state: string, status: string, text: string | null = null, how: Ov
   byId("controls", HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming"; // commands wait while the session resumes
 }
 
+const playback = new Playback(client, byId("transport"), reportProblem);
+client.on("transport", () => running?.showPicture());
+
 let running: RunningSession | null = null;
 
 client.on("state", (state) => {
@@ -137,7 +141,7 @@ function showQueue({ position, total, reason, wait }: ClientState & { status: "q
   const { queue, status } = STRINGS;
   const before = position > 1 ? fillText(queue.before, { n: position - 1 }) : queue.next;
   const place = fillText(queue.place, { position, total });
-  const about = wait === null || wait === undefined ? "" : fillText(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+  const about = wait === null ? "" : fillText(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
   const note = `${place}${about}${reason ? `: ${reason}` : `. ${queue.note}`}`;
   show("queued", status.waiting, before, { art: "queue", note });
 }
@@ -219,12 +223,12 @@ addEventListener("hashchange", () => {
 byId("reset-settings").addEventListener("click", () => running?.resetSettings());
 byId("copy-settings").addEventListener("click", () => void running?.copySettings());
 // What lies over the page closes by Escape, and by a click elsewhere.
-const stats = byId("stats", HTMLDetailsElement);
+const unfolded = (): Iterable<HTMLDetailsElement> => document.querySelectorAll<HTMLDetailsElement>("#stats[open], #restart[open]");
 addEventListener("keydown", ({ key }) => {
-  if (key === "Escape") stats.open = false;
+  if (key === "Escape") for (const each of unfolded()) each.open = false;
 });
 addEventListener("pointerdown", ({ target }) => {
-  if (target instanceof Node && !stats.contains(target)) stats.open = false;
+  for (const each of unfolded()) if (target instanceof Node && !each.contains(target)) each.open = false;
 });
 byId("reconnect").addEventListener("click", () => client.reconnect());
 
@@ -306,11 +310,15 @@ class RunningSession {
   /** Shows that the session is live, and what it waits for if there is no picture. */
   showPicture(): void {
     const { awaitsPicture } = this;
-    if (!awaitsPicture) show("live", this.#controlling ? STRINGS.status.live : STRINGS.status.watching);
+    const { status } = STRINGS;
+    playback.show();
+    if (!awaitsPicture) show("live", client.transport.paused ? status.paused : this.#controlling ? status.live : status.watching);
     else {
       const art = !this.#controlling ? "viewing" : this.#unstarted.includes("camera") ? "camera" : "warming";
-      const status = this.#controlling ? STRINGS.status.starting : STRINGS.status.watching;
-      show("live", status, STRINGS.noPicture, { art, note: (seconds) => this.#describeWait(seconds) });
+      show("live", this.#controlling ? status.starting : status.watching, STRINGS.noPicture, {
+        art,
+        note: (seconds) => this.#describeWait(seconds),
+      });
     }
   }
 
@@ -341,6 +349,7 @@ class RunningSession {
     this.#over = true;
     this.#figures.close();
     toolbar.endSession();
+    playback.show();
     share.show(null);
     for (const part of [this.#uploads, ...this.#parts]) part.close();
     this.#inputs?.close();

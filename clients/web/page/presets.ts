@@ -14,6 +14,7 @@ export class Presets {
   constructor(examples: readonly Example[], settings: ReadonlyMap<string, SettingControl>, base: string | URL) {
     this.#examples = examples;
     this.#settings = settings;
+    const pictured = examples.some(({ picture }) => picture !== null);
     this.elements = examples.map((example) => {
       const blank = element("span", { class: "blank", "aria-hidden": "true" }, example.name.slice(0, 1).toUpperCase());
       const picture = example.picture
@@ -23,7 +24,7 @@ export class Presets {
       const card = element(
         "button",
         { type: "button", class: "preset", "aria-pressed": "false" },
-        picture,
+        pictured ? picture : null,
         element("span", {}, example.name),
       );
       card.addEventListener("click", () => {

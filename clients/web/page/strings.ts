@@ -33,7 +33,7 @@ export const STRINGS = {
     before: "{n} before you",
     place: "Position {position} of {total}",
     note: "Someone else has the session. Yours begins when there is a place.",
-    wait: ", about {time}",
+    wait: ", at most {time}",
   },
   wait: {
     viewing: "The session that you watch has shown no picture yet.",
@@ -70,5 +70,12 @@ export const STRINGS = {
     whole: "a whole number",
   },
   copied: "Picture copied.",
-  playback: { pause: "Pause", resume: "Go on", step: "One step", restart: "Restart" },
+  playback: {
+    pause: "Pause",
+    resume: "Go on",
+    step: "One step",
+    restart: "Begin again",
+    kept: "Keep the settings",
+    fresh: "With the default settings",
+  },
 };
