@@ -410,8 +410,8 @@ class RunningSession {
     const around = new PointerLock(look, send, canvas);
     const gamepads = new Gamepads(pad, send);
     const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
-    const { schema, url } = this.#info;
-    const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, pageOf(url));
+    const { schema } = this.#info;
+    const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, document.baseURI);
     this.#settings = shown;
     fill("settings", shown.elements);
     fill("presets", shown.presets);

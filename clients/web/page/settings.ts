@@ -17,7 +17,7 @@ export class Settings {
   /** Elements for the list of settings: those of groups, and then the fold of advanced ones. */
   readonly elements: readonly HTMLElement[];
 
-  /** `settingOf` gives the client's setting of a field; `base` is the page of the session's server. */
+  /** `settingOf` gives the client's setting of a field; `base` is the address that pictures are relative to. */
   constructor(
     commands: readonly SettingCommand[],
     about: ModelIntroduction | undefined,
