@@ -160,6 +160,24 @@ def test_a_mistake_is_refused_by_its_key(project, keys, text):
     assert refusal(project, keys) == text
 
 
+@pytest.mark.parametrize(
+    ("manifest", "key"),
+    [
+        ('title: "\\ud800"', "cannot be written as JSON: "),
+        ("examples: [{name: A, values: {prompt: !!set {a, b}}}]", "examples[0] (A): values.prompt: "),
+        ("examples: [{name: A, values: {prompt: &a [*a]}}]", "examples[0] (A): values.prompt: cannot be written as JSON: "),
+        ("examples: [{name: A, values: {speed: .nan}}]", "examples[0] (A): values.speed: "),
+        ("examples: [{name: A, values: {1: 2}}]", "examples[0]: Expected str, got int - at key in $.values"),
+        ('thumbnail: "a\\0/b.png"', "thumbnail: "),
+    ],
+)
+def test_what_yaml_can_say_and_json_cannot_is_refused(project, manifest, key):
+    (project / "reactor.yaml").write_text(f"model: garden_of_test:MyModel\n{manifest}\n")
+    with pytest.raises(ManifestError) as caught:
+        _ = load_manifest(project).model
+    assert str(caught.value).startswith(f"{project / 'reactor.yaml'}: {key}")
+
+
 def test_a_file_cannot_be_a_value(project):
     text = refusal(project, {"examples": [{"name": "A", "values": {"start": "some-file"}}]})
     assert text.startswith("examples[0] (A): values.start: ")

@@ -96,12 +96,10 @@ class Introduction(msgspec.Struct, frozen=True):
                     known = ", ".join(declaration.setting_parameters) or "none"
                     raise ManifestError(f"{at}the model has no setting of this name; its settings: {known}")
                 try:
-                    declaration.decode(f"set_{field}", msgspec.json.encode({parameter.name: value}))
+                    declaration.decode(f"set_{field}", _as_json({parameter.name: value}, at))
                 except CommandError as error:
                     raise ManifestError(f"{at}{str(error).removesuffix(f' - at $.{parameter.name}')}") from None
-                except TypeError:
-                    raise ManifestError(f"{at}{value!r} is no JSON value") from None
-        size = len(msgspec.json.encode(self.about(declaration)))
+        size = len(_as_json(self.about(declaration), f"{self.where}: "))
         if size > ABOUT_SIZE:
             raise ManifestError(f"{self.where}: examples: the introduction has {size} bytes as JSON, at most {ABOUT_SIZE}")
 
@@ -150,6 +148,13 @@ def read_introduction(path: Path, keys: IntroductionKeys) -> Introduction:
     if len(pictures) > MOST_PICTURES:
         raise ManifestError(f"{path}: examples: the manifest names {len(pictures)} pictures, at most {MOST_PICTURES}")
     return Introduction(keys, tuple(examples), pictures, str(path))
+
+
+def _as_json(value: Any, at: str) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:  # YAML has sets, lone surrogates, circles
+        raise ManifestError(f"{at}cannot be written as JSON: {' '.join(str(error).split())}") from None
 
 
 def _address(picture: str | None) -> str | None:
