@@ -336,8 +336,9 @@ async def test_a_short_pause_is_not_caught_up_with(autojump_clock):
         assert times(await client.take(5)) == pytest.approx([0.44, 0.54, 0.64, 0.74, 0.84])
 
 
-async def test_the_next_step_begins_as_late_as_without_the_pause(autojump_clock):
-    async with open_server(Film, config={"batch": 8}, step_cost=0.1) as server, server.connect() as client:
+@in_all_placements
+async def test_the_next_step_begins_as_late_as_without_the_pause(placement, autojump_clock):
+    async with open_server(Film, config={"batch": 8}, step_cost=0.1, **placement) as server, server.connect() as client:
         await client.take(3)
         await client.transport.pause()
         await trio.sleep(50)
