@@ -395,6 +395,14 @@ async def test_a_paused_model_takes_settings_and_calls_handlers(placement, autoj
         assert (await client.take_after()).data[0, 0, 0] >= 100
 
 
+async def test_a_test_that_waits_for_a_frame_of_a_paused_session_learns_why_none_comes(autojump_clock):
+    async with open_server(Film, step_cost=0.01) as server, server.connect() as client:
+        await client.take(2)
+        await client.transport.pause()
+        with pytest.raises(trio.TooSlowError, match="; the session is paused$"):
+            await client.take(10)
+
+
 async def test_pausing_twice_is_told_once(autojump_clock):
     told: list[TransportChanged] = []
     async with (

@@ -164,6 +164,32 @@ def test_a_component_without_a_picture_costs_no_video_and_a_picture_may_come_lat
     assert (told["before"], told["during"], told["sockets"]) == ([], ["main_video"], 1)
 
 
+def test_a_page_pauses_steps_and_restarts_the_model(place: Page) -> None:
+    told = ask(place, BEGIN + """
+      const { allowed } = seen.transport;
+      const newest = () => seen.presented.at(-1);
+      const rest = () => new Promise((resolve) => setTimeout(resolve, 700));
+      await until(() => seen.presented.length > 40);
+      await seen.transport.pause();
+      await until(() => seen.transport.paused && !seen.transport.pending);
+      await seen.transport.step();  // and what was queued
+      await rest();
+      const still = newest();
+      await rest();
+      const same = newest().seq === still.seq;
+      await seen.transport.step(2);
+      await until(() => newest().step === still.step + 2);
+      await seen.transport.restart({ state: "fresh" });
+      await seen.transport.resume();
+      await until(() => !seen.transport.paused && newest().step > still.step + 10);
+      seen.transport.step();  // nobody handles its rejection
+      await until(() => seen.transport.error);
+      const { frozen } = seen.client.statistics().tracks.main_video;  // a slow machine may freeze a little
+      return { allowed, same, smooth: frozen < 700, error: seen.transport.error.code };
+    """)  # fmt: skip
+    assert told == {"allowed": ["pause", "step", "restart"], "same": True, "smooth": True, "error": "not_paused"}
+
+
 def test_hooks_send_and_hear(place: Page) -> None:
     told = ask(place, BEGIN + """
       const applied = await seen.command.run({ brightness: 0.25 });

@@ -156,5 +156,6 @@ class SessionClient(Client):
         except SessionEnded as ended:
             raise (self.server.model_error(ended) or ended) from None
         done = await self.server.done_since(before, self)
-        stalled = "; this client reads nothing since stall()" if self._stall.stalled else ""
-        raise trio.TooSlowError(f"{what} for {seconds:g} s{detail}. Meanwhile {done}{stalled}")
+        why = "; this client reads nothing since stall()" if self._stall.stalled else ""
+        why += "; the session is paused" if self.transport.paused else ""
+        raise trio.TooSlowError(f"{what} for {seconds:g} s{detail}. Meanwhile {done}{why}")

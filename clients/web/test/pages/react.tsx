@@ -26,6 +26,7 @@ const seen = {
   upload: null as ReturnType<typeof hooks.useUpload> | null,
   publication: null as ReturnType<typeof hooks.usePublication<"camera">> | null,
   sound: null as ReturnType<typeof hooks.useSound> | null,
+  transport: null as ReturnType<typeof hooks.useTransport> | null,
 };
 
 function Probe(): ReactNode {
@@ -43,6 +44,7 @@ function Probe(): ReactNode {
   seen.upload = hooks.useUpload();
   seen.publication = hooks.usePublication("camera");
   seen.sound = hooks.useSound();
+  seen.transport = hooks.useTransport();
   return <output>{state.status}</output>;
 }
 
