@@ -399,7 +399,7 @@ async def test_a_test_that_waits_for_a_frame_of_a_paused_session_learns_why_none
     async with open_server(Film, step_cost=0.01) as server, server.connect() as client:
         await client.take(2)
         await client.transport.pause()
-        with pytest.raises(trio.TooSlowError, match="; the session is paused$"):
+        with pytest.raises(trio.TooSlowError, match=r"; the session is paused$"):
             await client.take(10)
 
 
