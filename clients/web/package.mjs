@@ -61,16 +61,13 @@ for (const name of declarations) {
   writeFileSync(path, readFileSync(path, "utf8").replaceAll(/(\bfrom |\bimport\(|\bimport )("\.[^"]*)\.tsx?"/g, '$1$2.js"'));
 }
 
+const BUNDLED = { ...OPTIONS, outdir: DIST, allowOverwrite: true };
 await build({
-  ...OPTIONS,
-  entryPoints: [
-    ...Object.entries(BESIDE).map(([name, folder]) => ({ in: `src/worker/${name}.ts`, out: `${folder}/${name}` })),
-    { in: "src/standalone.ts", out: "standalone" },
-  ],
-  outdir: DIST,
-  keepNames: true, // as in the viewer page: the stack trace that a user sends can be read
-  allowOverwrite: true,
+  ...BUNDLED,
+  entryPoints: Object.entries(BESIDE).map(([name, folder]) => ({ in: `src/worker/${name}.ts`, out: `${folder}/${name}` })),
 });
+// As in the viewer page: the stack trace that a user sends can be read.
+await build({ ...BUNDLED, entryPoints: [{ in: "src/standalone.ts", out: "standalone" }], keepNames: true });
 for (const [name, folder] of Object.entries(BESIDE)) {
   copyFileSync(join(DIST, folder, `${name}.js`), join(DIST, `${name}.js`)); // for standalone.js, and to be hosted
   writeFileSync(join(DIST, `${name}.d.ts`), "export {};\n");

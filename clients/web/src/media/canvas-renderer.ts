@@ -13,11 +13,9 @@ export interface Renderer {
   preferSoftware(): void;
   end(): void;
   snapshot(): Promise<Blob>;
-  /** Frees what the renderer has outside the page. */
-  release?(): void;
 }
 
-type Methods = Omit<Renderer, "snapshot" | "release">;
+type Methods = Omit<Renderer, "snapshot">;
 
 /** A call of a renderer's method that answers nothing: the method's name, and its arguments. */
 export type RendererCall<Name extends keyof Methods = keyof Methods> = {
@@ -50,6 +48,8 @@ export type MessageFromWorker =
 /** A call of the player's listener: the method's name, and its arguments. */
 export type PlayerEvent = { [Name in keyof PlayerListener]: [name: Name, ...args: Parameters<PlayerListener[Name]>] }[keyof PlayerListener];
 
+const EVENTS: (keyof PlayerListener)[] = ["shown", "skipped", "failed", "dealt", "keyframe", "trouble"];
+
 export type Emit = (session: number, ...event: PlayerEvent) => void;
 
 export class CanvasRenderer implements Renderer {
@@ -70,14 +70,11 @@ export class CanvasRenderer implements Renderer {
   /** Begins a session. Its events carry the number `session`, so that the page can ignore late events of earlier sessions. */
   begin(session: number, track: TrackDescription, options: PlayerOptions): void {
     this.#player?.close();
-    const listener: PlayerListener = {
-      shown: (...args) => this.#emit(session, "shown", ...args),
-      skipped: (...args) => this.#emit(session, "skipped", ...args),
-      failed: (...args) => this.#emit(session, "failed", ...args),
-      dealt: (...args) => this.#emit(session, "dealt", ...args),
-      keyframe: (...args) => this.#emit(session, "keyframe", ...args),
-      trouble: (...args) => this.#emit(session, "trouble", ...args),
-    };
+    const emit =
+      (name: keyof PlayerListener) =>
+      (...args: unknown[]) =>
+        this.#emit(session, ...([name, ...args] as PlayerEvent));
+    const listener = Object.fromEntries(EVENTS.map((name) => [name, emit(name)])) as unknown as PlayerListener;
     this.#player = new Player(this, track, listener, { now: this.#now, ...options });
   }
 

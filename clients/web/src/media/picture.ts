@@ -4,8 +4,8 @@
  */
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
-import type { CanvasRenderer, Emit, MessageFromWorker, MessageToWorker, PlayerEvent, Renderer, RendererCall } from "./canvas-renderer.ts";
-import type { HeardTime, PlayerFrame, PlayerOptions } from "./player.ts";
+import type { Emit, MessageFromWorker, MessageToWorker, PlayerEvent, RendererCall } from "./canvas-renderer.ts";
+import type { PlayerOptions } from "./player.ts";
 
 const PATIENCE = 3000;
 const SMALL = 128; // up to this size the page shows single pixels
@@ -34,11 +34,18 @@ export interface PictureOptions extends PlayerOptions {
   readonly audioTime?: (now: number) => number | null;
 }
 
-/** What a canvas is drawn by: its renderer, and the picture and session that it draws now. */
+/** A `CanvasRenderer` somewhere else. */
+interface RemoteRenderer {
+  call(message: RendererCall, transfer?: Transferable[]): void;
+  snapshot(): Promise<Blob>;
+  /** Frees what the renderer has outside the page. */
+  release?(): void;
+}
+
+/** What a canvas is drawn by: its renderer, and the picture that it draws now. */
 interface Surface {
   picture: Picture | null;
-  session: number;
-  readonly renderer: Renderer;
+  readonly renderer: RemoteRenderer;
 }
 
 let worker: Worker | null = null;
@@ -47,7 +54,7 @@ let start = Promise.resolve(false);
 let lastId = 0;
 const surfaces = new WeakMap<HTMLCanvasElement, Surface>();
 /** Frees the renderer of a canvas that the browser has collected and the application has not released. */
-const forgotten = new FinalizationRegistry<Renderer>((renderer) => renderer.release?.());
+const forgotten = new FinalizationRegistry<RemoteRenderer>((renderer) => renderer.release?.());
 
 /** Where the worker is: its address, a function that makes it, or `false` for none; by default `decoder-worker.js` beside this module. */
 export type WorkerSource = string | URL | (() => Worker) | false;
@@ -90,121 +97,71 @@ function openWorker(source: Exclude<WorkerSource, false> | undefined): Worker {
   return new Worker(source, { type: "module" });
 }
 
-/** A `CanvasRenderer` somewhere else: its methods send calls there. */
-abstract class RemoteRenderer implements Renderer {
-  protected abstract call(call: RendererCall, transfer?: Transferable[]): void;
-  abstract snapshot(): Promise<Blob>;
-
-  begin(...args: Parameters<Renderer["begin"]>): void {
-    this.call({ call: "begin", args });
-  }
-  describe(...args: Parameters<Renderer["describe"]>): void {
-    this.call({ call: "describe", args });
-  }
-  smooth(...args: Parameters<Renderer["smooth"]>): void {
-    this.call({ call: "smooth", args });
-  }
-  preferSoftware(): void {
-    this.call({ call: "preferSoftware", args: [] });
-  }
-  end(): void {
-    this.call({ call: "end", args: [] });
-  }
-
-  /** Hands the frame's bytes over: a worker empties the payload here. */
-  show(frame: PlayerFrame, arrived: number, clock: HeardTime): void {
-    this.call({ call: "show", args: [frame, arrived, clock] }, [frame.payload.buffer]);
-  }
-}
-
 /** The renderer on the page, for browsers without a worker. Its module, which is as large as the worker, is loaded only for them. */
-class PageRenderer extends RemoteRenderer {
-  #loading: Promise<{ renderer: CanvasRenderer; call: (call: RendererCall) => void }>;
-  #emit: Emit;
-  #session = 0;
-
-  constructor(canvas: HTMLCanvasElement | OffscreenCanvas, emit: Emit) {
-    super();
-    this.#emit = emit;
-    this.#loading = import("./on-page.ts").then(({ CanvasRenderer, callRenderer }) => {
-      const renderer = new CanvasRenderer(canvas, () => performance.now(), emit);
-      return { renderer, call: (call) => callRenderer(renderer, call) };
-    });
-  }
-
-  async snapshot(): Promise<Blob> {
-    return (await this.#loading).renderer.snapshot();
-  }
-
-  protected override call(message: RendererCall): void {
-    if (message.call === "begin") this.#session = message.args[0];
-    const session = this.#session;
-    this.#loading.then(
-      ({ call }) => call(message),
-      (error: Error) => {
-        if (message.call === "show") this.#emit(session, "failed", message.args[0].seq, error.message);
-      },
-    );
-  }
+function pageRenderer(canvas: HTMLCanvasElement | OffscreenCanvas, emit: Emit): RemoteRenderer {
+  let session = 0;
+  const loading = import("./on-page.ts").then(({ CanvasRenderer, callRenderer }) => {
+    const renderer = new CanvasRenderer(canvas, () => performance.now(), emit);
+    return { renderer, call: (message: RendererCall) => callRenderer(renderer, message) };
+  });
+  return {
+    snapshot: async () => (await loading).renderer.snapshot(),
+    call(message) {
+      if (message.call === "begin") session = message.args[0];
+      const mine = session;
+      loading.then(
+        ({ call }) => call(message),
+        (error: Error) => {
+          if (message.call === "show") emit(mine, "failed", message.args[0].seq, error.message);
+        },
+      );
+    },
+  };
 }
 
-/** The renderer in the worker. */
-class WorkerRenderer extends RemoteRenderer {
-  #worker: Worker;
-  #id = ++lastId;
-  #requests = new Map<number, { resolve: (answer: Blob) => void; reject: (error: Error) => void }>();
-  #lastRequest = 0;
-  #stop = new AbortController();
-
-  /** Throws if the canvas cannot be handed over. */
-  constructor(worker: Worker, canvas: OffscreenCanvas, emit: Emit) {
-    super();
-    this.#worker = worker;
-    this.#post({ id: this.#id, canvas, origin: performance.timeOrigin }, [canvas]);
-    // An error of the worker may be that of a request, which it then never answers.
-    worker.addEventListener("error", ({ message }) => this.#refuse(message), { signal: this.#stop.signal });
-    worker.addEventListener(
-      "message",
-      ({ data: message }: MessageEvent<MessageFromWorker>) => {
-        if (message === "ready" || message.id !== this.#id) return;
-        if ("event" in message) {
-          emit(message.session, ...message.event);
-          return;
-        }
-        const request = this.#requests.get(message.request);
-        this.#requests.delete(message.request);
-        if ("answer" in message) request?.resolve(message.answer);
-        else request?.reject(new Error(message.error));
-      },
-      { signal: this.#stop.signal },
-    );
-  }
-
-  snapshot(): Promise<Blob> {
-    const request = ++this.#lastRequest;
-    this.#post({ id: this.#id, call: "snapshot", request });
-    return new Promise((resolve, reject) => this.#requests.set(request, { resolve, reject }));
-  }
-
-  release(): void {
-    this.#stop.abort();
-    this.#refuse("the canvas was released");
-    this.#post({ id: this.#id, close: true });
-  }
-
-  /** Rejects all that was asked for. */
-  #refuse(why: string): void {
-    for (const { reject } of this.#requests.values()) reject(new Error(why));
-    this.#requests.clear();
-  }
-
-  protected override call(call: RendererCall, transfer: Transferable[] = []): void {
-    this.#post({ id: this.#id, ...call }, transfer);
-  }
-
-  #post(message: MessageToWorker, transfer: Transferable[] = []): void {
-    this.#worker.postMessage(message, transfer);
-  }
+/** The renderer in the worker. Throws if the canvas cannot be handed over. */
+function workerRenderer(worker: Worker, canvas: OffscreenCanvas, emit: Emit): RemoteRenderer {
+  const id = ++lastId;
+  const requests = new Map<number, { resolve: (answer: Blob) => void; reject: (error: Error) => void }>();
+  let lastRequest = 0;
+  const stop = new AbortController();
+  const { signal } = stop;
+  const refuse = (why: string): void => {
+    for (const { reject } of requests.values()) reject(new Error(why));
+    requests.clear();
+  };
+  const post = (message: MessageToWorker, transfer: Transferable[] = []): void => worker.postMessage(message, transfer);
+  post({ id, canvas, origin: performance.timeOrigin }, [canvas]);
+  // An error of the worker may be that of a request, which it then never answers.
+  worker.addEventListener("error", ({ message }) => refuse(message), { signal });
+  worker.addEventListener(
+    "message",
+    ({ data: message }: MessageEvent<MessageFromWorker>) => {
+      if (message === "ready" || message.id !== id) return;
+      if ("event" in message) {
+        emit(message.session, ...message.event);
+        return;
+      }
+      const request = requests.get(message.request);
+      requests.delete(message.request);
+      if ("answer" in message) request?.resolve(message.answer);
+      else request?.reject(new Error(message.error));
+    },
+    { signal },
+  );
+  return {
+    call: (message, transfer) => post({ id, ...message }, transfer),
+    snapshot() {
+      const request = ++lastRequest;
+      post({ id, call: "snapshot", request });
+      return new Promise((resolve, reject) => requests.set(request, { resolve, reject }));
+    },
+    release() {
+      stop.abort();
+      refuse("the canvas was released");
+      post({ id, close: true });
+    },
+  };
 }
 
 /** Frees the renderer of a canvas that was removed from the page. */
@@ -216,33 +173,35 @@ export function releaseCanvas(canvas: HTMLCanvasElement): void {
 
 function openSurface(canvas: HTMLCanvasElement): Surface {
   const emit: Emit = (session, ...event) => {
-    if (session === surface.session) surface.picture?.onEvent(...event);
+    if (session === surface.picture?.session) surface.picture.onEvent(...event);
   };
   const renderer = openRenderer(canvas, emit);
-  const surface: Surface = { picture: null, session: 0, renderer };
+  const surface: Surface = { picture: null, renderer };
   forgotten.register(canvas, renderer, canvas);
   return surface;
 }
 
 /** In the worker if possible. A canvas with a context stays on the page; in Firefox also one whose pictures are captured. */
-function openRenderer(canvas: HTMLCanvasElement, emit: Emit): Renderer {
+function openRenderer(canvas: HTMLCanvasElement, emit: Emit): RemoteRenderer {
   let target: HTMLCanvasElement | OffscreenCanvas = canvas;
   try {
     if (worker !== null) {
       target = canvas.transferControlToOffscreen();
-      return new WorkerRenderer(worker, target, emit);
+      return workerRenderer(worker, target, emit);
     }
   } catch {
     // the page draws
   }
-  return new PageRenderer(target, emit);
+  return pageRenderer(target, emit);
 }
 
 let sessions = 0;
 
 export class Picture {
+  /** Its number among all pictures, which the renderer's events carry. */
+  readonly session: number = ++sessions;
   #canvas: HTMLCanvasElement;
-  #renderer: Renderer;
+  #renderer: RemoteRenderer;
   #listener: PictureListener;
   #audioTime: (now: number) => number | null;
   #frames = new Map<number, HandledFrame>();
@@ -262,9 +221,8 @@ export class Picture {
       surfaces.set(canvas, surface);
     }
     surface.picture = this;
-    surface.session = ++sessions;
     this.#renderer = surface.renderer;
-    this.#renderer.begin(surface.session, track, { lead, software });
+    this.#renderer.call({ call: "begin", args: [this.session, track, { lead, software }] });
   }
 
   get canvas(): HTMLCanvasElement {
@@ -273,7 +231,7 @@ export class Picture {
 
   /** The track has a new size or codec from the next frame on. */
   describe(track: TrackDescription): void {
-    this.#renderer.describe(track);
+    this.#renderer.call({ call: "describe", args: [track] });
   }
 
   /** Draws the frame at its time, unless a newer one replaces it. The frame's payload is empty afterwards. */
@@ -283,16 +241,18 @@ export class Picture {
     const { seq, ptsUs, flags, command, meta } = frame;
     // Bytes in `meta` are views of the same message as the payload, whose transfer to the worker would empty them too.
     const bytes = Object.values(meta ?? {}).some((value) => value instanceof Uint8Array) ? payload.slice() : payload;
-    this.#renderer.show({ seq, ptsUs, flags, command, payload: bytes }, now, { at: now, audioTime: this.#audioTime(now) });
+    const clock = { at: now, audioTime: this.#audioTime(now) };
+    // A worker gets the bytes themselves, and the payload is empty here.
+    this.#renderer.call({ call: "show", args: [{ seq, ptsUs, flags, command, payload: bytes }, now, clock] }, [bytes.buffer]);
   }
 
   /** Turns the playout delay on or off. */
   smooth(on: boolean): void {
-    this.#renderer.smooth(on);
+    this.#renderer.call({ call: "smooth", args: [on] });
   }
 
   preferSoftware(): void {
-    this.#renderer.preferSoftware();
+    this.#renderer.call({ call: "preferSoftware", args: [] });
   }
 
   /** The picture on the canvas, as PNG. */
@@ -305,51 +265,21 @@ export class Picture {
     const surface = surfaces.get(this.#canvas);
     if (surface?.picture !== this) return;
     surface.picture = null;
-    this.#renderer.end();
+    this.#renderer.call({ call: "end", args: [] });
   }
 
-  /** Handles an event of the renderer. */
-  onEvent(...event: PlayerEvent): void {
-    switch (event[0]) {
-      case "shown": {
-        const [, seq, now, lead, width, height] = event;
-        const frame = this.#take(seq);
-        if (frame === undefined) return;
-        this.#canvas.classList.toggle("pixelated", Math.max(width, height) <= SMALL);
-        this.#listener.shown(frame, now, lead, width, height);
-        break;
-      }
-      case "skipped": {
-        const frame = this.#take(event[1]);
-        if (frame !== undefined) this.#listener.skipped(frame);
-        break;
-      }
-      case "failed": {
-        const [, seq, message] = event;
-        const frame = this.#take(seq);
-        if (frame !== undefined) this.#listener.failed(frame, message);
-        break;
-      }
-      case "dealt": {
-        const [, seq, heldUs] = event;
-        this.#listener.dealt(seq, heldUs);
-        break;
-      }
-      case "keyframe":
-        this.#listener.keyframe();
-        break;
-      case "trouble": {
-        const [, codec, software, message] = event;
-        this.#listener.trouble(codec, software, message);
-        break;
-      }
+  /** Handles an event of the renderer: the listener's call of the same name, with the frame in place of its `seq`. */
+  onEvent(...[name, ...args]: PlayerEvent): void {
+    const listener = this.#listener as unknown as { readonly [name: string]: (...args: unknown[]) => void };
+    if (name === "shown" || name === "skipped" || name === "failed") {
+      const [seq, ...rest] = args as [number, ...unknown[]];
+      const frame = this.#frames.get(seq);
+      if (frame === undefined) return;
+      this.#frames.delete(seq); // each frame gets one event
+      if (name === "shown") this.#canvas.classList.toggle("pixelated", Math.max(...(rest.slice(2) as number[])) <= SMALL);
+      listener[name]?.(frame, ...rest);
+    } else {
+      listener[name]?.(...args);
     }
-  }
-
-  /** The frame `seq`, which gets its one event now. */
-  #take(seq: number): HandledFrame | undefined {
-    const frame = this.#frames.get(seq);
-    this.#frames.delete(seq);
-    return frame;
   }
 }
