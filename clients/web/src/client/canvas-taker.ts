@@ -3,7 +3,6 @@ import { Picture, releaseCanvas } from "../media/picture.ts";
 import type { Recorder } from "../media/recorder.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session } from "../wire/protocol.ts";
-import { deferred } from "./deferred.ts";
 import type { Taker } from "./outputs.ts";
 import type { AttachOptions, Presented, Recording, RecordOptions } from "./types.ts";
 
@@ -33,7 +32,7 @@ export class CanvasTaker implements Taker {
   #last: Picture | null = null;
   #failing = false;
   #recorders = new Set<Recorder>();
-  #recordings = new Set<AbortController>();
+  #detached = new AbortController();
   width = 0;
   height = 0;
 
@@ -85,49 +84,21 @@ export class CanvasTaker implements Taker {
     return this.#last.snapshot();
   }
 
-  record({ onTrouble }: RecordOptions = {}): Omit<Recording, "began"> {
-    const { promise, resolve, reject } = deferred<Blob>();
-    promise.catch(() => {}); // `stop()` returns this promise; a caller that ignores it causes no unhandled rejection
+  /** Begins with the sound of now, as soon as the recorder is loaded. */
+  async record({ onTrouble }: RecordOptions = {}): Promise<Pick<Recording, "file" | "stop">> {
     const sound = this.#host.captureSound();
-    const stop = new AbortController();
-    this.#recordings.add(stop);
-    let trouble = "there was nothing to record";
-    const done = (file: Blob): void => {
-      this.#recordings.delete(stop);
-      if (file.size > 0) resolve(file);
-      else reject(new Error(trouble));
-    };
-    const failed = (message: string): void => {
-      trouble = message;
-      onTrouble?.(message);
-    };
-    void import("../media/recorder.ts")
-      .then(({ Recorder }) => {
-        const recorder = new Recorder(this.canvas, sound, { done, failed });
-        this.#recorders.add(recorder);
-        const end = (): void => {
-          this.#recorders.delete(recorder);
-          recorder.stop();
-        };
-        stop.signal.addEventListener("abort", end);
-        if (stop.signal.aborted) end();
-      })
-      .catch((error: unknown) => {
-        sound?.close();
-        this.#recordings.delete(stop);
-        reject(error);
-      });
-    return {
-      file: promise,
-      stop: () => {
-        stop.abort();
-        return promise;
-      },
-    };
+    const { signal } = this.#detached;
+    try {
+      const { record } = await import("../media/recorder.ts");
+      return record(this.canvas, sound, this.#recorders, signal, onTrouble);
+    } catch (error) {
+      sound?.close();
+      throw error;
+    }
   }
 
   detach(): void {
-    for (const recording of [...this.#recordings]) recording.abort();
+    this.#detached.abort(); // ends its recordings
     this.#host.detach(this);
   }
 

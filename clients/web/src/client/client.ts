@@ -2,7 +2,7 @@
 
 import { decodableAudio, decodableVideo } from "../media/codecs.ts";
 import type { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
-import { ReactorError, UploadRefused } from "../wire/errors.ts";
+import { MediaError, ReactorError, UploadRefused } from "../wire/errors.ts";
 import type { Session, SocketOptions } from "../wire/protocol.ts";
 import { pageOf } from "../wire/protocol.ts";
 import { type Arguments, Commands } from "./commands.ts";
@@ -450,6 +450,7 @@ class ModelClient implements Untyped {
       sound: this.#sound,
       error: (code, message) => this.fail(code, message),
       diagnose: (diagnostic) => this.#diagnose(diagnostic),
+      refuse: (code, message) => new MediaError(code, message),
     };
     this.#media = new Media(host, decodable, this.#video ?? []);
     if (this.#options.pauseHidden && globalThis.document?.hidden) this.#media.setHidden(true);

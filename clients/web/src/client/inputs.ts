@@ -1,11 +1,10 @@
 /** What a client sends to the model's input tracks: camera, microphone, a canvas, or packets of its own. */
 import { describeRefusal, type InputSink } from "../input/capture.ts";
 import type { CaptureClock } from "../input/capture-clock.ts";
-import { MediaError } from "../wire/errors.ts";
+import type { MediaError } from "../wire/errors.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import { encodePacket, KEYFRAME } from "../wire/packet-encoder.ts";
 import type { Session } from "../wire/protocol.ts";
-import { deferred } from "./deferred.ts";
 import type { AudioInputOptions, Publication, PushOptions, VideoInputOptions } from "./types.ts";
 
 /** Bytes that may wait in the socket before a picture, or sound, is left out. */
@@ -17,12 +16,20 @@ const QUALITY = 0.8;
 
 export type Source = "camera" | "microphone" | MediaStreamTrack | HTMLCanvasElement;
 
+/** Makes the error of this package; handed in, so that this module stands alone and is loaded with the first input. */
+export type RefuseMedia = (code: MediaError["code"], message: string) => MediaError;
+
 export class Inputs {
+  #refuse: RefuseMedia;
   #session: Session | null = null;
   #clock: CaptureClock | null = null;
   /** The numbers of the session's packets, by track. */
   #numbers = new Map<string, number>();
   #publications = new Set<TrackInput>();
+
+  constructor(refuse: RefuseMedia) {
+    this.#refuse = refuse;
+  }
 
   /** A session has begun; `clock` is its capture clock. */
   beginSession(session: Session, clock: CaptureClock): void {
@@ -57,7 +64,8 @@ export class Inputs {
     const track = this.#find(name);
     const stop = new AbortController();
     const device = track.kind === "video" ? "camera" : "microphone";
-    const publication = new TrackInput(name, device, stop, {
+    const refusal = (error: unknown): MediaError => this.#refuse(codeOf(error), describeRefusal(device, error, globalThis));
+    const publication = new TrackInput(name, refusal, stop, {
       next: (busy) => this.#next(name, track.kind, busy),
       push: (number, at, meta, payload, key) => this.#push(name, number, this.#ptsOf(name, at), meta, payload, key),
     });
@@ -68,7 +76,7 @@ export class Inputs {
     } catch (error) {
       stop.abort();
       signal?.throwIfAborted();
-      throw mediaError(device, error);
+      throw refusal(error);
     }
     this.#publications.add(publication);
     stop.signal.addEventListener("abort", () => this.#publications.delete(publication));
@@ -152,17 +160,21 @@ class TrackInput implements Publication {
   sent = 0;
   skipped = 0;
   codec: string | null = null;
-  #device: string;
-  #ended = deferred<MediaError | null>();
+  #refusal: (error: unknown) => MediaError;
+  readonly ended: Promise<MediaError | null>;
+  #end: (error: MediaError | null) => void = () => {};
   #stop: AbortController;
   #keyframe = false;
   #wire: TrackWire;
 
-  constructor(track: string, device: string, stop: AbortController, wire: TrackWire) {
+  constructor(track: string, refusal: (error: unknown) => MediaError, stop: AbortController, wire: TrackWire) {
     this.track = track;
-    this.#device = device;
+    this.#refusal = refusal;
     this.#stop = stop;
     this.#wire = wire;
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
   }
 
   takeKeyframeNext(): void {
@@ -186,18 +198,14 @@ class TrackInput implements Publication {
     if (this.#wire.push(number, at, meta, payload, key)) this.sent += 1;
   }
 
-  get ended(): Promise<MediaError | null> {
-    return this.#ended.promise;
-  }
-
   /** The device failed. */
   fail(error: unknown): void {
-    this.#ended.resolve(mediaError(this.#device, error));
+    this.#end(this.#refusal(error));
     this.stop();
   }
 
   stop(): void {
-    this.#ended.resolve(null);
+    this.#end(null);
     this.#stop.abort();
   }
 
@@ -236,8 +244,7 @@ const CODES: { [name: string]: MediaError["code"] } = {
   AbortError: "in_use",
 };
 
-function mediaError(device: string, error: unknown): MediaError {
+function codeOf(error: unknown): MediaError["code"] {
   const { name } = error as Error;
-  const code = name === "NoMediaDevices" && globalThis.isSecureContext === false ? "insecure" : (CODES[name] ?? "unsupported");
-  return new MediaError(code, describeRefusal(device, error, globalThis));
+  return name === "NoMediaDevices" && globalThis.isSecureContext === false ? "insecure" : (CODES[name] ?? "unsupported");
 }

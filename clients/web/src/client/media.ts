@@ -8,7 +8,7 @@ import { decodePacket } from "../wire/packet.ts";
 import type { Session, SocketOptions } from "../wire/protocol.ts";
 import { type CanvasHost, CanvasTaker } from "./canvas-taker.ts";
 import { Figures, type SessionFigures } from "./figures.ts";
-import type { Inputs, Source } from "./inputs.ts";
+import type { Inputs, RefuseMedia, Source } from "./inputs.ts";
 import type { ItemQueue } from "./item-queue.ts";
 import { Outputs, type Taker } from "./outputs.ts";
 import type { SoundOutput } from "./sound-output.ts";
@@ -30,6 +30,7 @@ export interface MediaHost {
   readonly sound: SoundOutput;
   error(code: string, message: string): void;
   diagnose(diagnostic: Diagnostic): void;
+  readonly refuse: RefuseMedia;
 }
 
 export class Media {
@@ -196,7 +197,7 @@ export class Media {
   async #loadInputs(): Promise<Inputs> {
     const { Inputs } = await import("./inputs.ts");
     if (this.#inputs === null) {
-      this.#inputs = new Inputs();
+      this.#inputs = new Inputs(this.#host.refuse);
       if (this.#session !== null) this.#inputs.beginSession(this.#session, this.#clock);
     }
     return this.#inputs;

@@ -1,7 +1,5 @@
 /** The codecs that this browser can decode. */
-
-/** The configurations of WebCodecs that are asked about, best first, and assumed for a track that names none. */
-export const CODEC_STRINGS = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av01.0.04M.08" } as const;
+import { CODEC_STRINGS } from "./codec-strings.ts";
 
 type Support<Config> = { isConfigSupported(config: Config): Promise<{ supported?: boolean }> };
 

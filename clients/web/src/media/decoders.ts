@@ -10,7 +10,7 @@
 
 import type { Color, TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
-import { CODEC_STRINGS } from "./codecs.ts";
+import { CODEC_STRINGS } from "./codec-strings.ts";
 
 /** What a decoder needs to know of an entry. The listener gets the caller's own entry back. */
 export interface DecoderEntry extends Pick<Packet, "ptsUs" | "payload"> {

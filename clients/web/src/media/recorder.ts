@@ -126,3 +126,41 @@ export class Recorder {
     this.#chunks = [];
   }
 }
+
+/**
+ * Records `canvas` until `stop`, or until `ended` aborts; `recorders` has the recorder meanwhile, which is to be told of each picture.
+ * `file` rejects if nothing was recorded. Throws if this browser cannot record.
+ */
+export function record(
+  canvas: HTMLCanvasElement,
+  sound: RecordedSound | null,
+  recorders: Set<Recorder>,
+  ended: AbortSignal,
+  onTrouble: (message: string) => void = () => {},
+): { file: Promise<Blob>; stop: () => Promise<Blob> } {
+  let trouble = "there was nothing to record";
+  let settle: (file: Blob) => void = () => {};
+  const file = new Promise<Blob>((resolve, reject) => {
+    settle = (file) => (file.size > 0 ? resolve(file) : reject(new Error(trouble)));
+  });
+  file.catch(() => {}); // a caller that ignores it causes no unhandled rejection
+  const recorder = new Recorder(canvas, sound, {
+    done: (file) => {
+      ended.removeEventListener("abort", stop);
+      recorders.delete(recorder);
+      settle(file);
+    },
+    failed: (message) => {
+      trouble = message;
+      onTrouble(message);
+    },
+  });
+  const stop = (): Promise<Blob> => {
+    recorder.stop();
+    return file;
+  };
+  recorders.add(recorder);
+  ended.addEventListener("abort", stop);
+  if (ended.aborted) void stop();
+  return { file, stop };
+}
