@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build, version as esbuild } from "esbuild";
 import { exceeded } from "./budgets.ts";
+import { HTML } from "./page/strings.ts";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const OUT = join(HERE, "../../src/reactor_trio/page");
@@ -41,6 +42,8 @@ const LATER = {
   upload: "src/client/upload.ts",
 };
 const COPIED = ["index.html", "icon.svg"];
+/** Where the texts of index.html are: it has their names between double braces. */
+const STRINGS = "page/strings.ts";
 /** Besides the entries' own sources: what decides over the bytes. esbuild reads `sideEffects` in package.json. */
 const RECIPE = ["build.mjs", "package.json", "package-lock.json"];
 
@@ -55,8 +58,18 @@ async function page() {
   const built = await Promise.all([bundle({ main, ...LATER }, [LOADED_LATER]), bundle(others)]);
   const files = new Map(built.flatMap((each) => each.files));
   for (const name of COPIED) files.set(name, readFileSync(join(HERE, "page", name)));
-  const inputs = [...new Set(built.flatMap((each) => each.inputs)), ...COPIED.map((name) => `page/${name}`), ...RECIPE];
+  files.set("index.html", Buffer.from(withTexts(String(files.get("index.html")))));
+  const inputs = [...new Set(built.flatMap((each) => each.inputs)), ...COPIED.map((name) => `page/${name}`), STRINGS, ...RECIPE];
   return { files, inputs, modules: sorted(built.flatMap((each) => each.modules)) };
+}
+
+const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+
+function withTexts(html) {
+  return html.replace(/\{\{(\w+)\}\}/g, (_, name) => {
+    if (!(name in HTML)) throw new Error(`page/index.html has {{${name}}}, which ${STRINGS} does not have`);
+    return HTML[name].replace(/[&<>"]/g, (sign) => ESCAPES[sign]);
+  });
 }
 
 /** Leaves an `import()` of a module in LATER as one of its built file. */

@@ -10,7 +10,7 @@ import type { Applied, Setting } from "../src/index.ts";
 import { element, icon, refusalLine } from "./dom.ts";
 import { createField } from "./fields.ts";
 import { brokenLimit } from "./limits.ts";
-import { STRINGS, text } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 
 /** Sends a command in the running session. */
@@ -53,7 +53,7 @@ export function settingControl(
   setting: Setting<unknown>,
   { told, uploads, unit, onvalue }: SettingContext,
 ): SettingControl {
-  const resetTitle = text(STRINGS.settings.reset, { title: field.title, value: describeValue(field.initial) });
+  const resetTitle = fillIn(STRINGS.settings.reset, { title: field.title, value: describeValue(field.initial) });
   const reset = element("button", { type: "button", class: "reset", title: resetTitle, disabled: true }, icon(RESET));
   // A default that JSON cannot give, such as a file, cannot be sent again.
   const hasDefault = field.initial !== undefined && field.kind !== "upload";

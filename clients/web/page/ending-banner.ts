@@ -1,12 +1,9 @@
 /** The banner over the picture that says when and why the server is going to end the session. */
 import type { AnyModel, ClientEvents } from "../src/index.ts";
 import { SecondsTimer } from "./seconds-timer.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
-const WORDS: { readonly [reason: string]: string | undefined } = {
-  idle: "Nothing was done for a while. The session ends in",
-  expired: "The session's time is nearly up. It ends in",
-  draining: "The server is shutting down. The session ends in",
-};
+const WORDS: { readonly [reason: string]: string | undefined } = STRINGS.ending;
 
 export class EndingBanner {
   #banner: HTMLElement;
@@ -24,10 +21,10 @@ export class EndingBanner {
   show(announced: ClientEvents<AnyModel>["ending"]): void {
     this.hide();
     if (announced === null) return;
-    this.#words.textContent = WORDS[announced.reason] ?? "The session ends in";
+    this.#words.textContent = WORDS[announced.reason] ?? STRINGS.ending.other;
     this.#banner.hidden = false;
     this.#seconds.countDown(announced.at, (left) => {
-      this.#left.textContent = `${left} s`;
+      this.#left.textContent = fillIn(STRINGS.seconds, { n: left });
     });
   }
 

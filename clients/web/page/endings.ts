@@ -5,7 +5,7 @@
  * is no session, and `/schema` whether a token is needed.
  */
 import { ConnectionRefused, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
-import { STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
 export interface Diagnosis {
@@ -49,31 +49,14 @@ interface Health {
 /** What a header can carry, without loss. A token's owner may have typed anything. */
 const VISIBLE_ASCII = /^[!-~]+$/;
 
-const REASONS: { readonly [reason: string]: string } = {
-  done: "The session is over.",
-  client_left: "The session was left.",
-  unclaimed: "The session was not taken up in time.",
-  expired: "The session's time is up.",
-  idle: "The session ended because nothing was done for a while.",
-  taken_over: "Another client has taken over this session.",
-  revoked: "Access to this session was withdrawn.",
-  draining: "The server is shutting down.",
-  protocol_error: "The server did not understand this page.",
-  too_slow: "The connection was too slow for the pictures.",
-  flood: "Too many commands were left unanswered.",
-  too_big: "A message was larger than the server takes.",
-  model_error: "The model failed.",
-  model_restarting: "The model is being reloaded.",
-  replica_failed: "The machine that ran the model failed.",
-  no_room: "There is no room for another client.",
-};
+const REASONS: { readonly [reason: string]: string } = STRINGS.ends;
 
 const FAILURES = new Set(["model_error", "replica_failed", "protocol_error", "too_big", "flood"]);
 
 /** Why the session ended, as text: the reason of `reactor.bye`, and the server's message. */
 export function describeEnd({ reason, message }: { readonly reason: string | null; readonly message: string }): string {
-  if (reason === null) return message || "The connection was lost.";
-  const words = REASONS[reason] ?? `The session ended: ${reason}.`;
+  if (reason === null) return message || STRINGS.lost;
+  const words = REASONS[reason] ?? fillIn(STRINGS.endedBecause, { reason });
   return message ? `${words} ${message}` : words;
 }
 
@@ -131,29 +114,29 @@ export async function diagnose(base: string, { model, role, token }: Wishes, fet
     if (health.model === undefined) schema = await fetch(new URL(`schema${query}`, base), asking);
     if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
-    return { final: false, kind: "lost", text: "The server cannot be reached." };
+    return { final: false, kind: "lost", text: STRINGS.unreachable };
   }
   if (schema?.status === 401) {
-    return { final: true, kind: "locked", tokenWanted: true, text: token ? `Not let in: ${why}.` : "This server wants a token." };
+    return { final: true, kind: "locked", tokenWanted: true, text: token ? fillIn(STRINGS.notLetIn, { why }) : STRINGS.tokenWanted };
   }
   if (health.role === "viewer" && role !== "viewer") {
     return {
       final: true,
       kind: "locked",
       tokenWanted: true,
-      text: "This token can only watch: add role=viewer to the address, or show another.",
+      text: STRINGS.tokenOnlyWatches,
     };
   }
   if (model && typeof health.model === "string" && health.model !== model) {
-    return { final: true, kind: "failed", text: `This server runs the model “${health.model}”, not “${model}”.` };
+    return { final: true, kind: "failed", text: fillIn(STRINGS.otherModel, { is: health.model, wanted: model }) };
   }
   if (answer.ok && role === "viewer" && health.sessions === 0) {
-    return { final: false, kind: "viewing", text: "There is no session to watch yet." };
+    return { final: false, kind: "viewing", text: STRINGS.nothingToWatch };
   }
   if (!answer.ok && health.phase === "loading")
     return { final: false, text: STRINGS.loading, loading: health.progress ?? { fraction: null, text: "" } };
   if (!answer.ok && health.phase === "failed")
     return { final: false, kind: "failed", text: `${STRINGS.failed}${health.reason ? `: ${health.reason}.` : "."}` };
   const detail = answer.ok ? "" : (health.reason ?? health.phase ?? "");
-  return { final: false, text: `Server not ready or busy${detail ? `: ${detail}` : ""}.` };
+  return { final: false, text: detail ? fillIn(STRINGS.busyBecause, { detail }) : STRINGS.busy };
 }

@@ -16,7 +16,7 @@
 import type { Field, JsonField, NumberField, SelectField, SliderField, TextField } from "../src/controls.ts";
 import { element } from "./dom.ts";
 import { type Scrubbed, scrub } from "./scrub.ts";
-import { STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 import { uploadInput } from "./uploads.ts";
 
@@ -184,8 +184,8 @@ function slider({ title, minimum, maximum, step, nullable }: SliderField, id: st
     class: "readout",
     ...bounds,
     step: "any",
-    placeholder: nullable ? "none" : null,
-    "aria-label": `${title}, exact value`,
+    placeholder: nullable ? STRINGS.settings.none : null,
+    "aria-label": fillIn(STRINGS.fields.exact, { title }),
   });
   let value: unknown;
   const set = (now: unknown): void => {
@@ -200,7 +200,7 @@ function slider({ title, minimum, maximum, step, nullable }: SliderField, id: st
     scrubbed: { value: () => exact.valueAsNumber, step, minimum, maximum },
     empty: () => isBlank(exact),
     read() {
-      if (value === undefined || Number.isNaN(value)) throw new Error("a number is needed");
+      if (value === undefined || Number.isNaN(value)) throw new Error(STRINGS.fields.number);
       return value;
     },
     write(now) {
@@ -237,14 +237,14 @@ function number({ integer, minimum, maximum, step, nullable }: NumberField, id: 
     max: maximum,
     step: step ?? (integer ? 1 : "any"),
     inputmode: integer ? "numeric" : "decimal",
-    placeholder: nullable ? "none" : null,
+    placeholder: nullable ? STRINGS.settings.none : null,
   });
   return {
     control,
     scrubbed: { value: () => control.valueAsNumber, step: step ?? (integer ? 1 : 0.1), minimum, maximum },
     empty: () => isBlank(control),
     read() {
-      if (Number.isNaN(control.valueAsNumber)) throw new Error("a number is needed");
+      if (Number.isNaN(control.valueAsNumber)) throw new Error(STRINGS.fields.number);
       return control.valueAsNumber;
     },
     write: (value) => {
@@ -272,14 +272,20 @@ function text({ maxLength, long }: TextField, id: string): FieldInput {
     },
     showNull(yes) {
       if (yes) control.value = "";
-      control.placeholder = yes ? "none" : ""; // unlike null, an empty text is a value
+      control.placeholder = yes ? STRINGS.settings.none : ""; // unlike null, an empty text is a value
     },
     listen: (changed) => listenText(control, changed, (event) => !event.shiftKey),
   };
 }
 
 function json({ title }: JsonField, id: string): FieldInput {
-  const control = element("textarea", { id, rows: 2, spellcheck: "false", class: "code", "aria-label": `${title}, as JSON` });
+  const control = element("textarea", {
+    id,
+    rows: 2,
+    spellcheck: "false",
+    class: "code",
+    "aria-label": fillIn(STRINGS.fields.asJson, { title }),
+  });
   return {
     control,
     empty: () => control.value.trim() === "",
@@ -287,7 +293,7 @@ function json({ title }: JsonField, id: string): FieldInput {
       try {
         return JSON.parse(control.value);
       } catch (error) {
-        throw new Error(`not JSON: ${(error as Error).message}`);
+        throw new Error(fillIn(STRINGS.fields.json, { why: (error as Error).message }));
       }
     },
     write: (value) => {
@@ -325,7 +331,7 @@ function select({ choices, nullable }: SelectField, id: string): FieldInput {
   return {
     control,
     read() {
-      if (control.selectedIndex < 0) throw new Error("a choice is needed");
+      if (control.selectedIndex < 0) throw new Error(STRINGS.fields.choice);
       return choices[control.selectedIndex];
     },
     write: (value) => {

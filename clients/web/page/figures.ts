@@ -2,7 +2,7 @@
 import type { Client, SessionInfo } from "../src/index.ts";
 import { byId } from "./dom.ts";
 import { LatencyPanel } from "./latency-panel.ts";
-import { STRINGS, text } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 const INTERVAL = 250;
 /** Jitter in parts of the time from one picture to the next: above the first they come unevenly, above the second badly. */
@@ -73,7 +73,7 @@ export class Figures {
     const rate = fps?.toFixed(0);
     let line: string = figures.none;
     if (rate !== undefined)
-      line = latency === undefined ? text(figures.fps, { fps: rate }) : text(figures.line, { fps: rate, ms: latency.toFixed(0) });
+      line = latency === undefined ? fillIn(figures.fps, { fps: rate }) : fillIn(figures.line, { fps: rate, ms: latency.toFixed(0) });
     byId("stats-line").textContent = line;
     this.#troubles = { count: troubles, age: troubles > this.#troubles.count ? 0 : this.#troubles.age + 1 };
     let grade: Quality = "none";

@@ -2,19 +2,13 @@
 
 import type { Statistics } from "../src/index.ts";
 import { element, within } from "./dom.ts";
+import { STRINGS } from "./strings.ts";
 
 const PARTS = ["wait", "step", "queue", "encode", "network", "decode"] as const;
 
 type Row = (typeof PARTS)[number] | "total";
 
-const DESCRIPTIONS: { readonly [Name in Row]?: string } = {
-  wait: "until the step that saw the command began",
-  step: "the model's step",
-  queue: "from the step's end until encoding began",
-  encode: "encoding",
-  network: "the network in both directions, and everything that is not measured",
-  decode: "from arriving here until it was drawn",
-};
+const DESCRIPTIONS: { readonly [Name in Row]?: string } = STRINGS.latency;
 
 /** `show` writes the client's statistics into the panel `details`, and hides the panel for null. */
 export class LatencyPanel {

@@ -29,7 +29,7 @@ import { Settings } from "./settings.ts";
 import { ShareLink } from "./share-link.ts";
 import { SoundButton } from "./sound-button.ts";
 import { SafeStorage } from "./storage.ts";
-import { text as fillText, STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
@@ -139,9 +139,9 @@ client.on("state", (state) => {
 function showQueue({ position, total, reason, wait }: ClientState & { status: "queued" }): void {
   void introduce();
   const { queue, status } = STRINGS;
-  const before = position > 1 ? fillText(queue.before, { n: position - 1 }) : queue.next;
-  const place = fillText(queue.place, { position, total });
-  const about = wait === null ? "" : fillText(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+  const before = position > 1 ? fillIn(queue.before, { n: position - 1 }) : queue.next;
+  const place = fillIn(queue.place, { position, total });
+  const about = wait === null ? "" : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
   const note = `${place}${about}${reason ? `: ${reason}` : `. ${queue.note}`}`;
   show("queued", status.waiting, before, { art: "queue", note });
 }
@@ -152,7 +152,7 @@ function showReload({ reason }: ClientState & { status: "restarting" }, progress
 
 function showLoading(status: string, words: string, { fraction, text }: LoadingProgress): void {
   void introduce();
-  const percent = fraction === null ? "" : fillText(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
+  const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
   const note = [percent, text].filter(Boolean).join(" · ");
   show("connecting", status, words, { art: "loading", fraction, note });
 }
@@ -250,8 +250,9 @@ function showError({ code, message }: ReactorError): void {
 }
 
 function showStepDown({ codec, cause, video }: StepDown): void {
-  const now = video === null ? "It is decoded in software now" : `The page asks for ${video.join(" or ")} now`;
-  const text = `${codec}: ${cause}. ${now}.`;
+  const { software, asks, or } = STRINGS.stepDown;
+  const now = video === null ? software : fillIn(asks, { codecs: video.join(or) });
+  const text = `${codec}: ${cause}. ${now}`;
   log("error", text);
   byId("notes").hidden = false;
   byId("notes").textContent = text;

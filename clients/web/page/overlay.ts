@@ -1,7 +1,7 @@
 /** The overlay on the picture while there is none: what the page waits for, and the seconds passed or left. */
 import { SecondsTimer } from "./seconds-timer.ts";
 import { type ArtName, StateArt } from "./state-art.ts";
-import { text as fill, STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 const LONG = 10;
 
@@ -29,7 +29,7 @@ export function describeWait(seconds: number, { viewing = false, unstarted = [],
   const { wait } = STRINGS;
   if (viewing) return wait.viewing;
   const still = seconds < LONG ? "" : wait.still;
-  if (unstarted.length) return fill(wait.devices, { still, devices: unstarted.join(wait.and) });
+  if (unstarted.length) return fillIn(wait.devices, { still, devices: unstarted.join(wait.and) });
   if (seconds < LONG) return wait.short;
   return commands ? wait.command : wait.long;
 }
@@ -71,7 +71,7 @@ export class Overlay {
       });
     } else if (wait !== null) {
       this.#seconds.countDown(now + wait, (left) => {
-        this.#note.textContent = fill(STRINGS.again, { n: left });
+        this.#note.textContent = fillIn(STRINGS.again, { n: left });
       });
     }
   }
@@ -85,6 +85,6 @@ export class Overlay {
 
 /** "7 s", "1 min 5 s". */
 export function describeSeconds(seconds: number): string {
-  if (seconds < 60) return fill(STRINGS.seconds, { n: seconds });
-  return fill(STRINGS.minutesSeconds, { m: Math.floor(seconds / 60), n: seconds % 60 });
+  if (seconds < 60) return fillIn(STRINGS.seconds, { n: seconds });
+  return fillIn(STRINGS.minutesSeconds, { m: Math.floor(seconds / 60), n: seconds % 60 });
 }

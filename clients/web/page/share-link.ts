@@ -1,4 +1,5 @@
 /** The link that lets other people watch this session without control. */
+import { STRINGS } from "./strings.ts";
 
 const SHOWN_FOR = 4000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -18,8 +19,8 @@ export function viewerAddress(address: string, token: string, serverPage: string
 
 /** The message for the user after copying a link to this address. */
 export function describeCopied(address: string): string {
-  const only = LOOPBACK.test(new URL(address).hostname) ? " It works on this computer only." : "";
-  return `Link copied: anyone who has it can watch.${only}`;
+  const only = LOOPBACK.test(new URL(address).hostname) ? ` ${STRINGS.share.hereOnly}` : "";
+  return `${STRINGS.share.copied}${only}`;
 }
 
 /** The Share button, its status text, and a field with the link for browsers that do not let the page copy. */
@@ -55,7 +56,7 @@ export class ShareLink {
       await navigator.clipboard.writeText(address);
     } catch {
       // The browser refused, or the page is plain http and has no clipboard. The user copies the link.
-      this.#status.textContent = "Copy this link: anyone who has it can watch.";
+      this.#status.textContent = STRINGS.share.copyYourself;
       this.#field.value = address;
       this.#field.hidden = false;
       this.#field.select();

@@ -1,8 +1,9 @@
 /** The button that turns the model's sound on and off, and the slider of its loudness. */
 import type { Sound } from "../src/index.ts";
 import { byId } from "./dom.ts";
+import { STRINGS } from "./strings.ts";
 
-const WORDS = { off: "Sound off", starting: "Starting …", on: "Sound on" };
+const WORDS = STRINGS.sound;
 
 export class SoundButton {
   #sound: Sound;

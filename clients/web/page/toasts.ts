@@ -1,5 +1,6 @@
 /** Short messages on the picture, where the user sees them in full screen too. */
 import { element } from "./dom.ts";
+import { STRINGS } from "./strings.ts";
 
 const SHOWN_FOR = 10_000;
 const MOST = 3;
@@ -13,7 +14,7 @@ export class Toasts {
 
   /** Shows an error for a while, or until the user clicks it; the newest is the last. With `kind` "info" it is no error. */
   show(text: string, kind: "error" | "info" = "error"): void {
-    const toast = element("p", { class: `toast ${kind}`, title: "Click to hide" }, text);
+    const toast = element("p", { class: `toast ${kind}`, title: STRINGS.hide }, text);
     toast.addEventListener("click", () => toast.remove());
     setTimeout(() => toast.remove(), SHOWN_FOR);
     this.#container.append(toast);

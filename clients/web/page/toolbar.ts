@@ -74,7 +74,7 @@ export class Toolbar {
       await navigator.clipboard.write([new ClipboardItem({ "image/png": large.snapshot() })]);
       this.#done(STRINGS.copied);
     } catch (error) {
-      this.#failed(`copy: ${(error as Error).message}`);
+      this.#failed(`${STRINGS.tools.failed.copy}: ${(error as Error).message}`);
     }
   }
 
@@ -84,7 +84,7 @@ export class Toolbar {
     try {
       save(await large.snapshot(), fileName(this.#name, "png"));
     } catch (error) {
-      this.#failed(`screenshot: ${(error as Error).message}`);
+      this.#failed(`${STRINGS.tools.failed.snapshot}: ${(error as Error).message}`);
     }
   }
 
@@ -107,7 +107,7 @@ export class Toolbar {
     this.#recording = null;
     clearInterval(this.#timer);
     this.#showRecording();
-    for (const trouble of new Set(troubles)) this.#failed(`recording: ${trouble}`);
+    for (const trouble of new Set(troubles)) this.#failed(`${STRINGS.tools.failed.recording}: ${trouble}`);
   }
 
   #showRecording(): void {
@@ -115,7 +115,7 @@ export class Toolbar {
     const recording = this.#recording;
     hero.classList.toggle("recording", recording !== null);
     record.setAttribute("aria-pressed", String(recording !== null));
-    record.title = recording ? "Stop recording and save" : "Record to a file";
+    record.title = recording ? STRINGS.tools.stopRecording : STRINGS.tools.record;
     record.setAttribute("aria-label", record.title);
     time.textContent = recording ? describeTime(performance.now() - recording.began) : "";
   }
@@ -125,7 +125,7 @@ export class Toolbar {
       if (document.fullscreenElement) await document.exitFullscreen();
       else await this.#parts.hero.requestFullscreen();
     } catch (error) {
-      this.#failed(`full screen: ${(error as Error).message}`);
+      this.#failed(`${STRINGS.tools.failed.fullscreen}: ${(error as Error).message}`);
     }
   }
 }

@@ -2,6 +2,7 @@
 import type { UploadOptions, UploadRef } from "../src/index.ts";
 import { element, refusalLine } from "./dom.ts";
 import type { FieldInput } from "./fields.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 /** Sends a file of the user: the client's `upload`. */
 export type SendFile = (file: File, options: UploadOptions) => Promise<UploadRef>;
@@ -45,7 +46,7 @@ export class Uploads {
    * the session ends. `progress` gets the sent fraction, from 0 to 1.
    */
   async send(file: File, progress: (part: number) => void, signal: AbortSignal): Promise<UploadRef> {
-    if (this.#send === null) throw new Error("This server takes no uploads.");
+    if (this.#send === null) throw new Error(STRINGS.uploads.refused);
     const stop = new AbortController();
     const abort = (): void => stop.abort();
     const both = [signal, this.#stop.signal];
@@ -84,10 +85,10 @@ export function uploadInput(
   uploads: Uploads,
 ): FieldInput {
   const control = element("input", { type: "file", id, class: "file", accept });
-  const words = element("span", { class: "file-words" }, "Choose a file or drop it here");
+  const words = element("span", { class: "file-words" }, STRINGS.uploads.choose);
   const zone = element("label", { class: "drop", for: id }, words);
   const bar = element("progress", { max: 1, value: 0, "aria-label": `${title}: sent` });
-  const cancel = element("button", { type: "button", class: "cancel" }, "Cancel");
+  const cancel = element("button", { type: "button", class: "cancel" }, STRINGS.uploads.cancel);
   const going = element("div", { class: "row going", hidden: true }, bar, cancel);
   const refused = refusalLine();
   const box = element("div", { class: "upload" }, control, zone, going, refused.element);
@@ -98,7 +99,7 @@ export function uploadInput(
 
   function show(now: unknown): void {
     value = now;
-    words.textContent = known.get((now as Partial<UploadRef> | null | undefined)?.upload_id) ?? "Choose a file or drop it here";
+    words.textContent = known.get((now as Partial<UploadRef> | null | undefined)?.upload_id) ?? STRINGS.uploads.choose;
     zone.classList.toggle("filled", Boolean(now));
   }
 
@@ -108,7 +109,7 @@ export function uploadInput(
     refused.hide();
     bar.value = 0;
     going.hidden = false;
-    words.textContent = `Sending ${file.name}`;
+    words.textContent = fillIn(STRINGS.uploads.sending, { name: file.name });
     try {
       const answer = await uploads.send(
         file,
@@ -144,8 +145,8 @@ export function uploadInput(
     element: box,
     busy: () => run !== null,
     read() {
-      if (run) throw new Error("the file is still being sent");
-      if (!value) throw new Error("a file is needed");
+      if (run) throw new Error(STRINGS.uploads.busy);
+      if (!value) throw new Error(STRINGS.uploads.needed);
       return value;
     },
     write: show,

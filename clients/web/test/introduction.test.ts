@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brokenLimit } from "../page/limits.ts";
 import { addressWith, valuesIn } from "../page/settings-link.ts";
-import { text } from "../page/strings.ts";
+import { fillIn } from "../page/strings.ts";
 import type { Field } from "../src/controls.ts";
 
 test("an address carries settings, and nothing secret", () => {
@@ -43,5 +43,5 @@ test("a broken limit is said in few words", () => {
 });
 
 test("a text is filled in", () => {
-  assert.equal(text("{n} of {total}, {unknown}", { n: 1, total: "two" }), "1 of two, {unknown}");
+  assert.equal(fillIn("{n} of {total}, {unknown}", { n: 1, total: "two" }), "1 of two, {unknown}");
 });
