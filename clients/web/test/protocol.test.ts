@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ErrorReport } from "../src/wire/messages.ts";
+import { connect as connectWithoutPackets } from "../src/wire/protocol.ts";
 import type { Closed, Session, SessionEvents, SessionOptions } from "../src/wire.ts";
 import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, pageOf } from "../src/wire.ts";
 
@@ -112,6 +113,19 @@ test("a pushed packet decodes to the same values, while the connection is open",
   socket.end(1006);
   assert.equal(session.push(packet), false);
   assert.equal(sent.length, 1);
+});
+
+test("a session without a decoder leaves packets out, and decodes those after it got one", () => {
+  const session = connectWithoutPackets({ url: "ws://host/ws", WebSocket: FakeSocket as unknown as typeof WebSocket });
+  const socket = FakeSocket.last;
+  const told: string[] = [];
+  for (const type of ["frame", "error"] as const) session.addEventListener(type, () => told.push(type));
+  const packet = encodePacket({ track: 0, seq: 0, ptsUs: 0, payload: bytes("ff") }).buffer;
+  socket.receive(packet);
+  assert.deepEqual(told, []);
+  session.decode = decodePacket;
+  socket.receive(packet);
+  assert.deepEqual(told, ["frame"]);
 });
 
 test("a map key is data, whatever it is called", () => {
