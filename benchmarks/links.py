@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import ROOT, environment, reactor_run
+from benchmarks.peers import environment, reactor_run
+from benchmarks.pictures import clip_model
 from benchmarks.report import Report
 from benchmarks.shaping import ShapedLink, shaped_link
 
@@ -42,31 +43,20 @@ GROWTH, ENCODERS = 4.0, 32.0
 #: bytes on the wire for each of a packet: Ethernet, IP and TCP heads on full segments
 ON_THE_WIRE = 1514 / 1448
 
-MODEL = f'''
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from benchmarks.pictures import clip, stamped
-from reactor_trio import *
-
-class Picture(Output):
-    main_video: Video
+MODEL = clip_model(*SIZE, FPS) + """
+from benchmarks.pictures import stamped
 
 class State(InputState):
     level: int = InputField(default=0, ge=0, le=100)
 
-class Model(ReactorPipeline):
-    output: Picture
+class Model(Model):
     state: State
-    fps = {FPS}
-
-    def load(self, config):
-        self.clip = clip({SIZE[0]}, {SIZE[1]})
 
     def inference(self):
         while True:
             for picture in self.clip:
                 yield Picture(main_video=stamped(picture))
-'''
+"""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import trio
 
-from benchmarks.peers import ROOT, cpu_seconds, reactor_run
+from benchmarks.peers import cpu_seconds, reactor_run
+from benchmarks.pictures import clip_model
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio.client import Client, connect
 
@@ -31,23 +32,10 @@ SHARED = 0.5
 WARM_UP = 2.0
 CODEC = "h264"
 
-MODEL = f'''
-import sys
-sys.path.insert(0, {str(ROOT)!r})
+MODEL = clip_model(*SIZE, FPS) + """
 import trio
-from benchmarks.pictures import clip
-from reactor_trio import *
 
-class Picture(Output):
-    main_video: Video
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = {FPS}
-
-    def load(self, config):
-        self.clip = clip({SIZE[0]}, {SIZE[1]})
-
+class Model(Model):
     async def inference(self):
         moving = MOVING
         while moving is None or moving > 0:
@@ -55,7 +43,7 @@ class Model(ReactorPipeline):
                 yield picture
             moving = moving and moving - 1
         await trio.sleep_forever()
-'''
+"""
 
 
 def run(report: Report, *, quick: bool) -> None:
