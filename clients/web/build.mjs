@@ -36,9 +36,11 @@ const LATER = {
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",
   iterators: "src/client/iterators.ts",
+  "key-legend": "page/key-legend.ts",
   publications: "src/client/inputs.ts",
   recorder: "src/media/recorder.ts",
   sound: "src/sound/audio-player.ts",
+  "touch-pads": "page/touch-pads.ts",
   upload: "src/client/upload.ts",
 };
 const COPIED = ["index.html", "icon.svg"];

@@ -1,18 +1,9 @@
 /** The legend of the commands `gamepad_<button>` and `gamepad_axes`: a button for each, the descriptions, and the gamepad's name. */
-import type { PadButton, PadButtonCommand, PadCommands, SendCommand } from "../src/controls.ts";
+import type { PadButtonCommand, PadCommands, SendCommand } from "../src/controls.ts";
 import { GamepadBinding, padName } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
-
-const LABELS: { readonly [Button in PadButton]?: string } = {
-  up: "↑",
-  down: "↓",
-  left: "←",
-  right: "→",
-  back: "Back",
-  start: "Start",
-  home: "Home",
-};
+import { buttonSign } from "./signs.ts";
 
 export class Gamepads {
   #buttons: readonly (Omit<PadButtonCommand, "name"> & { readonly sign: string; readonly shown: PressButton })[];
@@ -26,7 +17,7 @@ export class Gamepads {
     const followed = this.#refusal.following(send);
     this.#axes = axes;
     this.#buttons = buttons.map(({ name, button, mode, description }) => {
-      const sign = LABELS[button] ?? button.toUpperCase();
+      const sign = buttonSign(button);
       const label = description || `gamepad ${button}`;
       const shown = new PressButton({ name, mode }, followed, sign, { "data-button": button, "aria-label": label });
       return { button, mode, sign, description, shown };

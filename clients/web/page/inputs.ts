@@ -1,6 +1,7 @@
 /** A card for each input track. The card starts and stops the camera or microphone, and shows whether it is live. */
 import type { Client, Publication, TrackInfo } from "../src/index.ts";
 import { element, refusalLine } from "./dom.ts";
+import { HANDS } from "./strings.ts";
 
 const SIZES = ["320×240", "640×480", "1280×720"];
 const RATES = [10, 15, 24, 30];
@@ -20,6 +21,11 @@ export class Inputs {
   /** The cards' elements. */
   get elements(): HTMLElement[] {
     return this.#cards.map((card) => card.element);
+  }
+
+  /** For the picture while the model shows none: a button for each device, its choice, and what the camera sees. */
+  get calls(): HTMLElement[] {
+    return this.#cards.map((card) => card.call);
   }
 
   /** The names of the devices that are not started: "camera", "microphone". */
@@ -44,15 +50,23 @@ interface CardParts {
   readonly size: HTMLSelectElement | null;
   readonly rate: HTMLSelectElement | null;
   readonly source: HTMLSelectElement;
+  readonly call: HTMLButtonElement;
+  /** The choice of the device beside `call`. */
+  readonly callSource: HTMLSelectElement;
+  /** What the camera sees, for the user. */
+  readonly self: HTMLVideoElement | null;
 }
 
 class InputCard {
   readonly element: HTMLElement;
+  /** The same for the picture, while the model shows none. */
+  readonly call: HTMLElement;
   #track: TrackInfo;
   #client: Client;
   #run: AbortController | null = null;
   #parts: CardParts;
   #refusal = refusalLine();
+  #callRefusal = refusalLine();
 
   constructor(track: TrackInfo, client: Client) {
     this.#track = track;
@@ -76,10 +90,21 @@ class InputCard {
           )
         : null,
       source: choice("Source", [], ""),
+      call: element("button", { type: "button", class: "primary" }, video ? HANDS.camera : HANDS.microphone),
+      callSource: choice(`${HANDS.device} ${title.toLowerCase()}`, [], ""),
+      self: video ? element("video", { playsinline: true, autoplay: true, hidden: true, "aria-label": HANDS.self }) : null,
     });
-    parts.source.hidden = true;
-    if (parts.preview) parts.preview.muted = true;
+    parts.source.hidden = parts.callSource.hidden = true;
+    for (const shown of [parts.preview, parts.self]) if (shown) shown.muted = true;
     parts.button.addEventListener("click", () => (this.#run ? this.stop() : this.start()));
+    parts.call.addEventListener("click", () => this.start());
+    parts.callSource.addEventListener("change", () => {
+      parts.source.value = parts.callSource.value;
+      if (this.#run) void this.start();
+    });
+    parts.source.addEventListener("change", () => {
+      parts.callSource.value = parts.source.value;
+    });
     for (const select of [parts.size, parts.rate, parts.source]) {
       select?.addEventListener("change", () => this.#run && this.start());
     }
@@ -93,6 +118,8 @@ class InputCard {
       parts.status,
       this.#refusal.element,
     );
+    this.call = element("div", { class: "call", "data-call": name }, parts.self, parts.call, parts.callSource, this.#callRefusal.element);
+    void this.#offerSources("");
   }
 
   get started(): boolean {
@@ -110,16 +137,18 @@ class InputCard {
   /** Starts the input, or restarts it with the current choices. */
   async start(): Promise<void> {
     this.stop();
-    const { button, source } = this.#parts;
+    const { button, call } = this.#parts;
     const run = (this.#run = new AbortController());
     this.#refusal.hide();
+    this.#callRefusal.hide();
     button.textContent = "Cancel";
+    call.hidden = true;
     try {
       const publication = await this.#publish(run.signal);
       if (run.signal.aborted) return;
       void publication.ended.then((error) => error && this.#fail(run, error));
       this.#showLive(publication, run.signal);
-      await offerSources(source, this.#track.kind, publication.media);
+      await this.#offerSources(publication.media.getTracks()[0].getSettings().deviceId ?? "");
     } catch (error) {
       this.#fail(run, error);
     }
@@ -127,11 +156,13 @@ class InputCard {
   }
 
   stop(): void {
-    const { button, live, preview, level, status } = this.#parts;
+    const { button, live, preview, level, status, call, self } = this.#parts;
     this.#run?.abort();
     this.#run = null;
     this.element.classList.remove("live");
-    for (const part of [live, preview, level]) if (part) part.hidden = true;
+    for (const part of [live, preview, level, self]) if (part) part.hidden = true;
+    if (self) self.srcObject = null;
+    call.hidden = false;
     status.textContent = "";
     button.textContent = `Start ${this.deviceName}`;
   }
@@ -155,12 +186,31 @@ class InputCard {
     if (this.#run !== run) return; // the user has stopped or restarted it meanwhile
     this.stop();
     this.#refusal.show(error);
+    this.#callRefusal.show(error);
+  }
+
+  /** Offers a choice of devices if there are several. Browsers list their names only after the user has allowed one. */
+  async #offerSources(chosen: string): Promise<void> {
+    const { source, callSource } = this.#parts;
+    const all = (await navigator.mediaDevices?.enumerateDevices()) ?? []; // a page of plain http has no devices
+    const devices = all.filter(({ kind, deviceId }) => kind === `${this.#track.kind}input` && deviceId);
+    for (const select of [source, callSource]) {
+      select.replaceChildren(
+        ...devices.map(({ deviceId, label }, i) => element("option", { value: deviceId }, label || `source ${i + 1}`)),
+      );
+      select.value = chosen || (devices[0]?.deviceId ?? "");
+      select.hidden = devices.length < 2;
+    }
   }
 
   #showLive(publication: Publication, signal: AbortSignal): void {
-    const { live, preview, level, status } = this.#parts;
+    const { live, preview, level, status, self } = this.#parts;
     this.element.classList.add("live");
-    for (const part of [live, preview, level]) if (part) part.hidden = false;
+    for (const part of [live, preview, level, self]) if (part) part.hidden = false;
+    // People know themselves from mirrors. A camera that looks away from the user shows what the user sees.
+    const mirrored = publication.media.getTracks()[0].getSettings().facingMode !== "environment";
+    for (const shown of [preview, self]) shown?.classList.toggle("mirrored", mirrored);
+    if (self) self.srcObject = publication.media;
     let [sent, since] = [publication.sent, performance.now()];
     const show = (): void => {
       const now = performance.now();
@@ -186,12 +236,4 @@ function choice(label: string, words: readonly string[], chosen: string): HTMLSe
   const select = element("select", { "aria-label": label }, ...all.map((word) => element("option", { value: word }, word)));
   select.value = chosen;
   return select;
-}
-
-/** Offers a choice of devices if there are several. Browsers list their names only after the user has allowed one. */
-async function offerSources(select: HTMLSelectElement, kind: TrackInfo["kind"], stream: MediaStream): Promise<void> {
-  const devices = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === `${kind}input` && device.deviceId);
-  select.replaceChildren(...devices.map(({ deviceId, label }, i) => element("option", { value: deviceId }, label || `source ${i + 1}`)));
-  select.value = stream.getTracks()[0].getSettings().deviceId ?? "";
-  select.hidden = devices.length < 2;
 }

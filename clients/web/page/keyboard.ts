@@ -2,32 +2,46 @@
 import type { KeyCommand, SendCommand } from "../src/controls.ts";
 import { KeyboardBinding } from "../src/controls.ts";
 import { refusalLine } from "./dom.ts";
+import type { KeyMap } from "./key-map.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
+import { keySign } from "./signs.ts";
 
-const LABELS: { readonly [key: string]: string | undefined } = {
-  up: "↑",
-  down: "↓",
-  left: "←",
-  right: "→",
-  space: "Space",
-  escape: "Esc",
-  enter: "Enter",
-};
+/** A key of the model. */
+export interface ShownKey {
+  readonly command: KeyCommand;
+  readonly button: PressButton;
+}
 
 export class Keyboard {
-  #keys: readonly { readonly command: KeyCommand; readonly sign: string; readonly button: PressButton }[];
+  readonly keys: readonly ShownKey[];
+  /** The keys that the user chose. Call `showMap` after a change. */
+  readonly map: KeyMap;
+  #notes: HTMLElement | null = null;
   #refusal = refusalLine();
   #binding: KeyboardBinding;
 
-  constructor(commands: readonly KeyCommand[], send: SendCommand) {
-    this.#keys = commands.map((command) => {
-      const sign = LABELS[command.key] ?? (command.key.length === 1 ? command.key.toUpperCase() : command.title);
+  constructor(commands: readonly KeyCommand[], send: SendCommand, map: KeyMap) {
+    this.map = map;
+    this.keys = commands.map((command) => {
       const label = command.description || `key ${command.title}`;
       const pressed = { name: command.name, mode: command.held ? "down" : "plain" } as const;
-      const button = new PressButton(pressed, this.#refusal.following(send), sign, { "data-key": command.key, "aria-label": label });
-      return { command, sign, button };
+      const button = new PressButton(pressed, this.#refusal.following(send), this.sign(command), {
+        "data-key": command.key,
+        "aria-label": label,
+      });
+      return { command, button };
     });
-    this.#binding = new KeyboardBinding(new Map(this.#keys.map(({ command, button }) => [command.key, button.press])));
+    this.#binding = new KeyboardBinding(new Map(this.keys.map(({ command, button }) => [command.key, button.press])));
+    this.#binding.layout = map.layout;
+  }
+
+  /** What stands on the key that presses the command. */
+  sign({ key, title }: KeyCommand): string {
+    return this.map.sign(key) ?? keySign(key, title);
+  }
+
+  release(): void {
+    this.#binding.release();
   }
 
   close(): void {
@@ -35,7 +49,20 @@ export class Keyboard {
   }
 
   legend(): (HTMLElement | null)[] {
-    const lines = legendNotes(this.#keys.map(({ command, sign }) => [sign, command.description]));
-    return [legendButtons(this.#keys.map(({ command, button }) => [command.key, button])), lines, this.#refusal.element];
+    this.#notes = this.#lines();
+    return [legendButtons(this.keys.map(({ command, button }) => [command.key, button])), this.#notes, this.#refusal.element];
+  }
+
+  /** Uses and shows the keys that the user has chosen. */
+  showMap(): void {
+    this.#binding.layout = this.map.layout;
+    for (const { command, button } of this.keys) button.button.textContent = this.sign(command);
+    const lines = this.#lines();
+    if (lines) this.#notes?.replaceWith(lines);
+    this.#notes = lines;
+  }
+
+  #lines(): HTMLElement | null {
+    return legendNotes(this.keys.map(({ command }) => [this.sign(command), command.description]));
   }
 }

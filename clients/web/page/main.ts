@@ -13,8 +13,10 @@ import { EndingBanner } from "./ending-banner.ts";
 import { askIntroduction, diagnose, explain, type LoadingProgress } from "./endings.ts";
 import { Figures } from "./figures.ts";
 import { Gamepads } from "./gamepad.ts";
+import { callToAction, fileCall, Hands } from "./hands.ts";
 import { hideWhenIdle } from "./idle-bar.ts";
 import type { Inputs } from "./inputs.ts";
+import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
 import type { OverlayOptions } from "./overlay.ts";
@@ -370,6 +372,7 @@ class RunningSession {
       if (this.#over) return;
       this.#inputs = new Inputs(client, this.#inputTracks);
       fill("inputs", this.#inputs.elements);
+      callToAction(this.#inputs.calls);
     } catch (error) {
       reportProblem(`inputs: ${(error as Error).message}`);
     }
@@ -402,10 +405,16 @@ class RunningSession {
 
   /** Shows the controls of the commands, and returns those that must be closed with the session. */
   #showControls(commands: SessionInfo["schema"]["commands"]): { close(): void }[] {
-    const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
+    const read = readCommands(commands);
+    const { settings, keys, pointer, look, pad, actions } = read;
     const uploads = this.#uploads;
     const send = this.#send;
-    keyboard = keys.length ? new Keyboard(keys, send) : null;
+    const map = new KeyMap(
+      keys.map(({ key }) => key),
+      this.#info.model,
+      preferences,
+    );
+    keyboard = keys.length ? new Keyboard(keys, send, map) : null;
     const canvas = largeCanvas();
     const onPicture = new Pointer(pointer, send, canvas);
     const around = new PointerLock(look, send, canvas);
@@ -423,7 +432,9 @@ class RunningSession {
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
     if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
-    return [...(keyboard ? [keyboard] : []), gamepads, onPicture, around, shown];
+    callToAction(uploads.onlyDropTarget ? [fileCall()] : []);
+    const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });
+    return [hands, ...(keyboard ? [keyboard] : []), gamepads, onPicture, around, shown];
   }
 }
 

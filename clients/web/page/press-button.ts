@@ -1,6 +1,6 @@
 /** Buttons that press commands, and the legends that they lie in. */
 import type { PressMode, SendCommand } from "../src/controls.ts";
-import { Press } from "../src/controls.ts";
+import { Press, wholeCrosses } from "../src/controls.ts";
 import { element } from "./dom.ts";
 
 const presses = new WeakMap<Element, PressButton>(); // by their buttons
@@ -61,18 +61,12 @@ export class PressButton {
   }
 }
 
-const CROSSES = [
-  ["w", "a", "s", "d"],
-  ["up", "left", "down", "right"],
-];
-
 /** A legend's buttons; `presses` are by name, and those of a whole cross lie in their places. */
 export function legendButtons(presses: Iterable<readonly [name: string, press: Pick<PressButton, "button">]>): HTMLElement | null {
   const left = new Map(presses);
   const groups: HTMLElement[] = [];
-  for (const cross of CROSSES) {
+  for (const cross of wholeCrosses(left.keys())) {
     const whole = cross.flatMap((name) => left.get(name) ?? []);
-    if (whole.length < cross.length) continue;
     groups.push(element("div", { class: "cross" }, ...whole.map(({ button }) => button)));
     cross.forEach((name) => left.delete(name));
   }

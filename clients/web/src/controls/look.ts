@@ -63,7 +63,8 @@ export class LookBinding {
   }
 
   #down(event: PointerEvent, canvas: HTMLCanvasElement): void {
-    if (event.pointerType === "mouse" || !event.isPrimary) return;
+    // Another finger may be the browser's primary one, such as one on a touch pad. A primary finger is the only one there is.
+    if (event.pointerType === "mouse" || (this.#drag !== null && !event.isPrimary)) return;
     canvas.setPointerCapture(event.pointerId);
     this.#drag = { id: event.pointerId, x: event.clientX, y: event.clientY };
   }

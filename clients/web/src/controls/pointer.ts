@@ -1,5 +1,6 @@
 /**
- * Binds the commands `pointer_down`, `pointer_move` and `pointer_up` to the picture: mouse, pen, or the first finger.
+ * Binds the commands `pointer_down`, `pointer_move` and `pointer_up` to the picture: mouse, pen, or the first
+ * finger on it; a finger elsewhere, such as on a touch pad, does not count.
  *
  * Positions are relative to the picture as drawn, as the canvas's style `object-fit` has it, from 0 to 1, right and down, without
  * the black bars beside it. A
@@ -92,7 +93,7 @@ export class PointerBinding {
   }
 
   #down(event: PointerEvent, canvas: HTMLCanvasElement): void {
-    if (event.button !== 0 || !event.isPrimary || this.#pressed !== null) return;
+    if (event.button !== 0 || this.#pressed !== null) return;
     const position = this.#position(event, canvas);
     if (!position.inside) return;
     if (!this.#locked) canvas.setPointerCapture(event.pointerId); // a locked pointer belongs to the canvas and cannot be captured
@@ -101,7 +102,7 @@ export class PointerBinding {
   }
 
   #move(event: PointerEvent, canvas: HTMLCanvasElement): void {
-    if (this.#pressed === null ? "down" in this.#commands || !event.isPrimary : event.pointerId !== this.#pressed) return;
+    if (this.#pressed === null ? "down" in this.#commands : event.pointerId !== this.#pressed) return;
     if (this.#locked) return; // a locked pointer has no position; `pointer_look` sends its movement
     const position = this.#position(event, canvas);
     if (this.#pressed === null && !position.inside) return;

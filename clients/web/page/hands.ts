@@ -1,0 +1,120 @@
+/** What lies on the picture for hands: touch pads, the button of the key legend, and calls to give the model what it waits for. */
+import type { Controls } from "../src/controls.ts";
+import { byId, element, within } from "./dom.ts";
+import type { KeyLegend, PadsWhen } from "./key-legend.ts";
+import type { Keyboard } from "./keyboard.ts";
+import type { SafeStorage } from "./storage.ts";
+import { HANDS } from "./strings.ts";
+import type { TouchPads } from "./touch-pads.ts";
+
+const PADS = "pads";
+
+export interface HandsContext {
+  readonly controls: Controls;
+  /** Null if the model has no keys. */
+  readonly keyboard: Keyboard | null;
+  readonly preferences: SafeStorage;
+  readonly failed: (message: string) => void;
+}
+
+/** The hands of one session. */
+export class Hands {
+  #context: HandsContext;
+  #hero = byId("hero");
+  #legend: KeyLegend | null = null;
+  #pads: TouchPads | null = null;
+  #coarse = matchMedia("(pointer: coarse)");
+  #open = element(
+    "button",
+    { type: "button", id: "legend-open", "aria-label": HANDS.open, title: HANDS.open, "aria-haspopup": "dialog", "aria-keyshortcuts": "?" },
+    "?",
+  );
+  #stop = new AbortController();
+
+  constructor(context: HandsContext) {
+    this.#context = context;
+    const { signal } = this.#stop;
+    byId("panel-toggle").before(this.#open);
+    this.#open.addEventListener("click", () => this.#showLegend());
+    window.addEventListener("keydown", (event) => this.#keydown(event), { capture: true, signal });
+    this.#coarse.addEventListener("change", () => this.#showPads(), { signal });
+    void this.#showPads();
+  }
+
+  close(): void {
+    this.#stop.abort();
+    this.#legend?.dialog.close();
+    this.#pads?.close();
+    this.#open.remove();
+  }
+
+  get #when(): PadsWhen {
+    const kept = this.#context.preferences.get(PADS);
+    return kept === "on" || kept === "off" ? kept : "auto";
+  }
+
+  #keydown(event: KeyboardEvent): void {
+    if (event.key !== "?" || event.ctrlKey || event.metaKey || isTyped(event.target) || this.#legend) return;
+    event.preventDefault();
+    event.stopPropagation();
+    void this.#showLegend();
+  }
+
+  async #showLegend(): Promise<void> {
+    const { controls, keyboard, preferences, failed } = this.#context;
+    try {
+      const { KeyLegend } = await import("./key-legend.ts");
+      if (this.#stop.signal.aborted || this.#legend) return;
+      if (document.pointerLockElement) document.exitPointerLock();
+      const setPads = (when: PadsWhen): void => {
+        preferences.set(PADS, when === "auto" ? null : when);
+        void this.#showPads();
+      };
+      this.#legend = new KeyLegend(this.#hero, { controls, keyboard, pads: this.#when, setPads });
+      this.#legend.dialog.addEventListener("close", () => (this.#legend = null));
+    } catch (error) {
+      failed(`keys: ${(error as Error).message}`);
+    }
+  }
+
+  async #showPads(): Promise<void> {
+    const { keyboard, failed } = this.#context;
+    const wanted = (): boolean => keyboard !== null && (this.#when === "on" || (this.#when === "auto" && this.#coarse.matches));
+    if (!wanted()) {
+      this.#pads?.close();
+      this.#pads = null;
+      return;
+    }
+    try {
+      const { TouchPads } = await import("./touch-pads.ts");
+      if (keyboard === null || !wanted() || this.#pads || this.#stop.signal.aborted) return;
+      const keys = keyboard.keys.map(({ command, button: { press } }) => {
+        const { key, description, held } = command;
+        return { key, sign: keyboard.sign(command), description, press, repeats: !held };
+      });
+      this.#pads = new TouchPads(this.#hero, keys);
+    } catch (error) {
+      failed(`keys: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** Whether a `?` is text for this element. */
+const isTyped = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  target.matches("input:not([type=range], [type=checkbox], [type=file]), textarea, select, [contenteditable]");
+
+const calls = element("div", { id: "calls" });
+
+/** Shows what the user can start while the model shows no picture, instead of what was there. */
+export function callToAction(nodes: readonly HTMLElement[]): void {
+  if (!calls.isConnected) byId("overlay").append(calls);
+  calls.replaceChildren(...nodes);
+}
+
+/** A button that asks for the file of the only field for files. */
+export function fileCall(): HTMLElement {
+  const button = element("button", { type: "button", class: "primary" }, HANDS.file);
+  button.addEventListener("click", () => within(byId("controls"), "input.file").click());
+  return button;
+}

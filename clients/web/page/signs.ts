@@ -1,0 +1,14 @@
+/** What stands on keys and on buttons of a gamepad. */
+import { keyNames } from "../src/controls.ts";
+
+const ARROWS = { up: "↑", down: "↓", left: "←", right: "→" };
+const KEYS: { readonly [key: string]: string | undefined } = { ...ARROWS, space: "Space", escape: "Esc", enter: "Enter" };
+const BUTTONS: { readonly [button: string]: string | undefined } = { ...ARROWS, back: "Back", start: "Start", home: "Home" };
+
+/** What stands on the key with this name, such as "w" or "page_up"; `title` is the name as words. */
+export const keySign = (key: string, title = key): string => KEYS[key] ?? (key.length === 1 ? key.toUpperCase() : title);
+
+/** What stands on the key of an event. */
+export const eventSign = (event: Pick<KeyboardEvent, "key" | "code">): string => keySign(keyNames(event)[0] ?? "", event.key);
+
+export const buttonSign = (button: string): string => BUTTONS[button] ?? button.toUpperCase();

@@ -1,0 +1,438 @@
+"""Hands on the viewer page: touch pads, other keys for commands, the key legend, and calls to start an input, against a fake server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, CDPSession, Page, expect
+
+from tests.browser.test_page import state
+from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
+from tests.support.page_scripts import READ_BACK
+
+AXE = Path(__file__).parents[2] / "clients/web/node_modules/axe-core/axe.min.js"
+DOWN = {"type": "boolean"}
+NUMBER = {"type": "number"}
+#: How far a button reaches at least in each direction, in px.
+FINGER = 44
+
+
+def held(name: str, description: str = "") -> dict[str, Any]:
+    """A key that tells its release."""
+    return command(f"key_{name}", description, required=("down",), down=DOWN)
+
+
+WALK = [held("w", "Forward"), held("a", "Left"), held("s", "Back"), held("d", "Right")]
+POINT = command("pointer_down", "Touch it", required=("x", "y"), x=NUMBER, y=NUMBER)
+LOOK = command("pointer_look", "Turn the head", required=("dx", "dy"), dx=NUMBER, dy=NUMBER)
+
+
+@pytest.fixture(params=[(390, 844), (844, 390), (820, 1180)], ids=["phone", "phone on its side", "tablet"])
+def touch_page(request: pytest.FixtureRequest, browser: Browser, troubles: list[str]) -> Iterator[Page]:
+    """A page that is used with fingers, in windows of three shapes."""
+    width, height = request.param
+    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=True, is_mobile=True)
+    context.add_init_script(READ_BACK)
+    page = context.new_page()
+    page.set_default_timeout(90_000)
+    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    yield page
+    context.close()
+    assert troubles == []
+
+
+def begin(page: Page, server: FakeServer, *commands: Any, shown: bool = True, **more: Any) -> Peer:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(*commands, **more)
+    if shown:
+        peer.frame(0, picture(200, 30, 60))
+        expect(page.locator("#snapshot")).to_be_enabled()
+    state(page, "live")
+    return peer
+
+
+def heard(peer: Peer, *said: tuple[str, bool]) -> None:
+    """The peer gets these presses and releases."""
+    for key, down in said:
+        message = peer.next()
+        assert (message["type"], message["data"]) == (f"key_{key}", {"down": down})
+        peer.ack(message)
+
+
+class Fingers:
+    """Fingers on the page, by their numbers."""
+
+    def __init__(self, page: Page) -> None:
+        self._session: CDPSession = page.context.new_cdp_session(page)
+        self._points: dict[int, tuple[float, float]] = {}
+
+    def put(self, finger: int, place: tuple[float, float]) -> None:
+        self._points[finger] = place
+        self._tell("touchStart")
+
+    def move(self, finger: int, place: tuple[float, float]) -> None:
+        self._points[finger] = place
+        self._tell("touchMove")
+
+    def lift(self, finger: int) -> None:
+        del self._points[finger]
+        self._tell("touchEnd")
+
+    def cancel(self) -> None:
+        self._points.clear()
+        self._session.send("Input.dispatchTouchEvent", {"type": "touchCancel", "touchPoints": []})
+
+    def _tell(self, kind: str) -> None:
+        points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in self._points.items()]
+        self._session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def box(page: Page, selector: str) -> dict[str, float]:
+    found = page.locator(selector).bounding_box()
+    assert found is not None, selector
+    return dict(found)
+
+
+def middle(page: Page, selector: str) -> tuple[float, float]:
+    place = box(page, selector)
+    return place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+
+
+def pad(key: str) -> str:
+    return f"[data-pad={key}]"
+
+
+def accessible(page: Page) -> None:
+    """Axe finds nothing."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, nodes.map(({html}) => html)]))")
+    assert found == []
+
+
+# Touch pads
+
+
+def test_pads_lie_in_the_corners_of_the_picture_and_are_large_enough(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    others = [command("key_space", "Jump"), command("key_e", "Open the door"), *(command(f"key_{i}") for i in range(8))]
+    begin(page, server, *WALK, *others, share="s")
+    expect(page.locator("#pads [data-pad]")).to_have_count(4 + 8)  # eight round ones at most
+    expect(page.locator("#pads .round-pad button")).to_have_text(["Jump", "E", "0", "1", "2", "3", "4", "5"])
+    stage, cross, tools = box(page, "#hero"), box(page, ".cross-pad"), box(page, "#tools")
+    assert cross["x"] - stage["x"] <= 16
+    assert tools["y"] - 40 <= cross["y"] + cross["height"] <= tools["y"]
+    for button in page.locator("#pads [data-pad]").all():
+        place = button.bounding_box()
+        assert place is not None
+        assert place["width"] >= FINGER and place["height"] >= FINGER
+        assert place["x"] >= stage["x"] and place["y"] >= stage["y"]
+        assert place["x"] + place["width"] <= stage["x"] + stage["width"]
+        assert place["y"] + place["height"] <= tools["y"]
+    jump = middle(page, pad("space"))
+    assert jump[0] > stage["x"] + stage["width"] - 80
+    left, right = box(page, ".cross-pad"), box(page, ".round-pad")
+    assert left["x"] + left["width"] < right["x"]
+    accessible(page)
+
+
+def test_a_finger_slides_over_the_cross_and_presses_two_keys_between_two(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK)
+    fingers = Fingers(page)
+    up, right = middle(page, pad("w")), middle(page, pad("d"))
+    fingers.put(0, up)
+    heard(peer, ("w", True))
+    expect(page.locator(pad("w"))).to_have_class("held")
+    fingers.move(0, (right[0] - 4, up[1] + 4))
+    heard(peer, ("d", True))
+    fingers.move(0, right)
+    heard(peer, ("w", False))
+    expect(page.locator(pad("w"))).not_to_have_class("held")
+    fingers.move(0, (up[0], right[1]))  # the middle presses nothing
+    heard(peer, ("d", False))
+    fingers.move(0, right)
+    heard(peer, ("d", True))
+    fingers.cancel()
+    heard(peer, ("d", False))
+    assert peer.silent()
+
+
+def test_fingers_on_pads_and_on_the_picture_are_apart(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK, held("space", "Jump"), POINT, LOOK)
+    canvas = box(page, "#hero canvas")
+    fingers = Fingers(page)
+    fingers.put(0, middle(page, pad("a")))  # the browser's primary finger
+    heard(peer, ("a", True))
+    fingers.put(1, middle(page, pad("space")))
+    heard(peer, ("space", True))
+    place = canvas["x"] + canvas["width"] / 2, canvas["y"] + canvas["height"] / 2
+    fingers.put(2, place)
+    message = peer.next()
+    assert (message["type"], round(message["data"]["x"], 2)) == ("pointer_down", 0.5)
+    peer.ack(message)
+    fingers.move(2, (place[0] + 20, place[1]))
+    assert peer.next()["type"] == "pointer_look"
+    fingers.lift(1)
+    heard(peer, ("space", False))
+    fingers.lift(2)
+    fingers.lift(0)
+    heard(peer, ("a", False))
+    assert peer.silent()
+
+
+def test_a_hidden_page_releases_the_pads_until_the_finger_is_lifted(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK)
+    fingers = Fingers(page)
+    fingers.put(0, middle(page, pad("w")))
+    heard(peer, ("w", True))
+    page.evaluate("window.dispatchEvent(new Event('blur'))")
+    heard(peer, ("w", False))
+    fingers.move(0, middle(page, pad("d")))
+    fingers.lift(0)
+    fingers.put(0, middle(page, pad("s")))
+    heard(peer, ("s", True))
+    fingers.lift(0)
+    heard(peer, ("s", False))
+    assert peer.silent()
+
+
+def test_a_held_pad_repeats_a_key_without_release(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    page.clock.install()
+    peer = begin(page, server, command("key_space", "Step"))
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+    fingers = Fingers(page)
+    fingers.put(0, middle(page, pad("space")))
+    peer.ack(peer.next())
+    page.clock.run_for(450)
+    assert peer.silent()
+    page.clock.run_for(100)
+    assert peer.next()["type"] == "key_space"
+    fingers.lift(0)
+
+
+def test_the_pads_are_a_choice_that_is_kept(server: FakeServer, page: Page) -> None:
+    begin(page, server, *WALK)
+    expect(page.locator("#pads")).to_have_count(0)  # a mouse
+    page.keyboard.press("?")
+    page.get_by_label("Buttons on the picture").select_option("Always")
+    expect(page.locator("#pads [data-pad]")).to_have_count(4)
+    page.keyboard.press("Escape")
+    page.reload()
+    peer = server.accept()
+    peer.welcome(*WALK)
+    expect(page.locator("#pads [data-pad]")).to_have_count(4)
+    page.locator(pad("w")).dispatch_event("click", {"detail": 0})  # as a screen reader does it
+    heard(peer, ("w", True), ("w", False))
+    page.locator(pad("w")).hover()
+    page.mouse.down()
+    heard(peer, ("w", True))
+    page.mouse.up()
+    heard(peer, ("w", False))
+
+
+# The key legend
+
+
+def test_the_legend_lists_everything_and_is_a_dialog(server: FakeServer, page: Page) -> None:
+    begin(page, server, *WALK, command("key_up"), POINT, LOOK, command("gamepad_a", "Jump"))
+    page.keyboard.press("?")
+    legend = page.get_by_role("dialog", name="Keys and controls")
+    expect(legend).to_be_visible()
+    rows = legend.get_by_role("listitem")
+    expect(rows).to_have_text([
+        "WForwardChange", "ALeftChange", "SBackChange", "DRightChange", "↑UpChange",
+        "PressTouch it", "LookTurn the head: click the picture to look with the mouse, or drag with a finger or a pen",
+        "AJump", "?show or close this", "Escclose this, give the mouse back, or leave full screen",
+    ])  # fmt: skip
+    expect(legend.get_by_role("heading")).to_have_text(["Keys and controls", "Keys", "On the picture", "Gamepad", "This page"])
+    expect(legend.get_by_role("button", name="Close")).to_be_focused()
+    accessible(page)
+    page.keyboard.press("Escape")
+    expect(legend).to_have_count(0)
+    opener = page.get_by_role("button", name="Keys and controls (?)")
+    opener.focus()
+    page.keyboard.press("Enter")
+    expect(legend).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(legend).to_have_count(0)
+    expect(opener).to_be_focused()
+    opener.click()
+    page.keyboard.press("?")
+    expect(legend).to_have_count(0)
+
+
+def test_a_question_mark_in_a_text_is_text_and_the_model_gets_no_key_of_the_dialog(server: FakeServer, page: Page) -> None:
+    prompt = command("set_prompt", prompt={"type": "string", "title": "Prompt"})
+    peer = begin(page, server, prompt, *WALK, command("key_escape"))
+    page.get_by_label("Prompt").press("?")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_label("Prompt")).to_have_value("?")
+    page.get_by_label("Prompt").fill("")
+    page.locator("#hero canvas").focus()
+    page.keyboard.down("w")
+    heard(peer, ("w", True))
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    heard(peer, ("w", False))
+    page.keyboard.up("w")
+    page.keyboard.press("a")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("d")
+    heard(peer, ("d", True), ("d", False))
+    assert peer.silent()
+
+
+def test_the_legend_closes_with_its_session(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, *WALK)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    peer.say("reactor.bye", {"reason": "done"})
+    state(page, "ended")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator("#legend-open")).to_have_count(0)
+
+
+# Other keys
+
+
+def test_a_user_gives_a_command_another_key_and_takes_it_back(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, *WALK, command("key_space", "Jump"))
+    page.keyboard.press("?")
+    legend = page.get_by_role("dialog")
+    change = legend.get_by_role("button", name="Change the key of Jump")
+    reset = legend.get_by_role("button", name="Reset keys")
+    expect(reset).to_be_disabled()
+    change.click()
+    expect(change).to_have_text("Press a key …")
+    page.keyboard.press("Escape")  # leaves the key as it is, and the dialog open
+    expect(change).to_have_text("Change")
+    expect(legend).to_be_visible()
+    change.press("Enter")
+    page.keyboard.press("f")
+    expect(legend.get_by_role("status")).to_have_text("Jump: F")
+    expect(legend.locator("li kbd").nth(4)).to_have_text("F")
+    expect(page.locator("[data-key=space]")).to_have_text("F")
+    expect(page.locator("#keys .notes li").last).to_have_text("F Jump")
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    peer.ack(peer.next_of("key_space") if hasattr(peer, "next_of") else peer.next())
+    page.keyboard.press(" ")
+    assert peer.silent()
+
+    page.reload()
+    peer = server.accept()
+    peer.welcome(*WALK, command("key_space", "Jump"))
+    expect(page.locator("[data-key=space]")).to_have_text("F")
+    page.keyboard.press("f")
+    assert peer.next()["type"] == "key_space"
+    page.keyboard.press("?")
+    reset.click()
+    expect(legend.get_by_role("status")).to_have_text("All keys are the model's own.")
+    expect(page.locator("[data-key=space]")).to_have_text("Space")
+    assert page.evaluate("localStorage.getItem('keys:fake')") is None
+
+
+def test_two_commands_change_keys(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, *WALK)
+    page.keyboard.press("?")
+    page.get_by_role("button", name="Change the key of Forward").click()
+    page.keyboard.press("s")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-key=w]")).to_have_text("S")
+    expect(page.locator("[data-key=s]")).to_have_text("W")
+    page.keyboard.press("s")
+    heard(peer, ("w", True), ("w", False))
+    page.keyboard.press("w")
+    heard(peer, ("s", True), ("s", False))
+
+
+def test_letters_of_a_cross_go_by_their_place(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, *WALK, held("q"))
+
+    def press(key: str, code: str) -> None:
+        for kind in ("keydown", "keyup"):
+            page.evaluate(f"document.body.dispatchEvent(new KeyboardEvent('{kind}', {{key: '{key}', code: '{code}', bubbles: true}}))")
+
+    for key, code, name in (("z", "KeyW", "w"), ("q", "KeyA", "a"), ("a", "KeyQ", "q")):  # a French keyboard
+        press(key, code)
+        heard(peer, (name, True), (name, False))
+    press("w", "KeyZ")
+    assert peer.silent()
+
+
+# Calls to action
+
+
+def camera(**more: Any) -> dict[str, Any]:
+    return video(1, "camera", direction="in", **more)
+
+
+def test_the_camera_starts_on_the_picture_while_there_is_none(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK, tracks=[video(), camera()], shown=False)
+    call = page.get_by_role("button", name="Turn on the camera")
+    expect(call).to_be_visible()
+    stage, place = box(page, "#hero"), call.bounding_box()
+    assert place is not None and place["height"] >= FINGER
+    assert place["y"] >= stage["y"] and place["y"] + place["height"] <= stage["y"] + stage["height"]
+    expect(page.locator("#pads")).to_be_hidden()  # the call has the picture for itself
+    accessible(page)
+    call.tap()
+    expect(page.locator("[data-input=camera]")).to_have_class("control input live")
+    expect(call).to_be_hidden()
+    mirror = page.locator("#calls video")
+    expect(mirror).to_be_visible()
+    assert mirror.evaluate("(video) => getComputedStyle(video).transform") == "matrix(-1, 0, 0, 1, 0, 0)"
+    preview = page.locator("[data-input=camera] video")
+    assert preview.evaluate("(video) => video.className") == "mirrored"
+    peer.frame(0, picture(200, 30, 60))
+    expect(mirror).to_be_hidden()
+    expect(page.locator("#pads")).to_be_visible()
+
+
+def test_a_refused_camera_says_so_on_the_picture(server: FakeServer, page: Page) -> None:
+    page.add_init_script(
+        "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('not allowed', 'NotAllowedError'))"
+    )
+    begin(page, server, tracks=[video(), camera()], shown=False)
+    call = page.get_by_role("button", name="Turn on the camera")
+    call.click()
+    expect(page.locator("#calls").get_by_role("alert")).to_contain_text("not allowed")
+    expect(call).to_be_visible()
+
+
+def test_the_user_chooses_the_device_on_the_picture(server: FakeServer, page: Page) -> None:
+    page.add_init_script("""
+        navigator.mediaDevices.enumerateDevices = async () => ["front", "back"].map((name) => (
+            { kind: "videoinput", deviceId: name, label: `The ${name} one` }));
+        const given = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+        window.asked = [];
+        navigator.mediaDevices.getUserMedia = (wanted) => {
+            asked.push(JSON.stringify(wanted.video.deviceId));
+            return given({ video: true });
+        };
+    """)
+    begin(page, server, tracks=[video(), camera()], shown=False)
+    page.get_by_label("Use camera").select_option("The back one")
+    expect(page.locator("[data-input=camera]").get_by_label("Source")).to_have_value("back")
+    page.get_by_role("button", name="Turn on the camera").click()
+    expect(page.locator("[data-input=camera]")).to_have_class("control input live")
+    assert "back" in page.evaluate("asked[0]")
+
+
+def test_the_only_file_of_a_model_is_asked_for_on_the_picture(server: FakeServer, page: Page) -> None:
+    start = command("set_start", start={"x-reactor": "upload", "type": "object", "title": "Start"})
+    peer = begin(page, server, start, upload="u", shown=False)
+    with page.expect_file_chooser():
+        page.get_by_role("button", name="Choose a file for the model").click()
+    peer.frame(0, picture(200, 30, 60))
+    expect(page.get_by_role("button", name="Choose a file for the model")).to_be_hidden()
