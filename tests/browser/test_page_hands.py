@@ -48,7 +48,7 @@ def touch_page(request: pytest.FixtureRequest, browser: Browser, troubles: list[
 def begin(page: Page, server: FakeServer, *commands: Any, shown: bool = True, **more: Any) -> Peer:
     page.goto(server.url)
     peer = server.accept()
-    peer.welcome(*commands, **more)
+    peer.welcome(*commands, command("ask"), **more)
     if shown:
         peer.frame(0, picture(200, 30, 60))
         expect(page.locator("#snapshot")).to_be_enabled()
@@ -62,6 +62,12 @@ def heard(peer: Peer, *said: tuple[str, bool]) -> None:
         message = peer.next()
         assert (message["type"], message["data"]) == (f"key_{key}", {"down": down})
         peer.ack(message)
+
+
+def silent(page: Page, peer: Peer) -> bool:
+    """Whether the page has sent nothing more."""
+    page.evaluate("document.querySelector('[data-command=ask] button').click()")
+    return peer.next()["type"] == "ask"
 
 
 class Fingers:
@@ -80,8 +86,8 @@ class Fingers:
         self._tell("touchMove")
 
     def lift(self, finger: int) -> None:
-        del self._points[finger]
-        self._tell("touchEnd")
+        x, y = self._points.pop(finger)
+        self._session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": [{"x": x, "y": y, "id": finger}]})
 
     def cancel(self) -> None:
         self._points.clear()
@@ -159,7 +165,7 @@ def test_a_finger_slides_over_the_cross_and_presses_two_keys_between_two(server:
     heard(peer, ("d", True))
     fingers.cancel()
     heard(peer, ("d", False))
-    assert peer.silent()
+    assert silent(page, peer)
 
 
 def test_fingers_on_pads_and_on_the_picture_are_apart(server: FakeServer, touch_page: Page) -> None:
@@ -183,7 +189,7 @@ def test_fingers_on_pads_and_on_the_picture_are_apart(server: FakeServer, touch_
     fingers.lift(2)
     fingers.lift(0)
     heard(peer, ("a", False))
-    assert peer.silent()
+    assert silent(page, peer)
 
 
 def test_a_hidden_page_releases_the_pads_until_the_finger_is_lifted(server: FakeServer, touch_page: Page) -> None:
@@ -200,7 +206,7 @@ def test_a_hidden_page_releases_the_pads_until_the_finger_is_lifted(server: Fake
     heard(peer, ("s", True))
     fingers.lift(0)
     heard(peer, ("s", False))
-    assert peer.silent()
+    assert silent(page, peer)
 
 
 def test_a_held_pad_repeats_a_key_without_release(server: FakeServer, touch_page: Page) -> None:
@@ -211,8 +217,10 @@ def test_a_held_pad_repeats_a_key_without_release(server: FakeServer, touch_page
     fingers = Fingers(page)
     fingers.put(0, middle(page, pad("space")))
     peer.ack(peer.next())
+    peer.say("told", {})
+    expect(page.locator("#log-count")).to_have_text("1")  # Chromium handles messages late while a finger begins to touch
     page.clock.run_for(450)
-    assert peer.silent()
+    assert silent(page, peer)
     page.clock.run_for(100)
     assert peer.next()["type"] == "key_space"
     fingers.lift(0)
@@ -288,14 +296,14 @@ def test_a_question_mark_in_a_text_is_text_and_the_model_gets_no_key_of_the_dial
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("d")
     heard(peer, ("d", True), ("d", False))
-    assert peer.silent()
+    assert silent(page, peer)
 
 
 def test_the_legend_closes_with_its_session(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *WALK)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    peer.say("reactor.bye", {"reason": "done"})
+    peer.bye("done")
     state(page, "ended")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator("#legend-open")).to_have_count(0)
@@ -324,13 +332,13 @@ def test_a_user_gives_a_command_another_key_and_takes_it_back(server: FakeServer
     expect(page.locator("#keys .notes li").last).to_have_text("F Jump")
     page.keyboard.press("Escape")
     page.keyboard.press("f")
-    peer.ack(peer.next_of("key_space") if hasattr(peer, "next_of") else peer.next())
+    assert peer.next()["type"] == "key_space"
     page.keyboard.press(" ")
-    assert peer.silent()
+    assert silent(page, peer)
 
     page.reload()
     peer = server.accept()
-    peer.welcome(*WALK, command("key_space", "Jump"))
+    peer.welcome(*WALK, command("key_space", "Jump"), command("ask"))
     expect(page.locator("[data-key=space]")).to_have_text("F")
     page.keyboard.press("f")
     assert peer.next()["type"] == "key_space"
@@ -366,7 +374,7 @@ def test_letters_of_a_cross_go_by_their_place(server: FakeServer, page: Page) ->
         press(key, code)
         heard(peer, (name, True), (name, False))
     press("w", "KeyZ")
-    assert peer.silent()
+    assert silent(page, peer)
 
 
 # Calls to action
@@ -406,7 +414,7 @@ def test_a_refused_camera_says_so_on_the_picture(server: FakeServer, page: Page)
     begin(page, server, tracks=[video(), camera()], shown=False)
     call = page.get_by_role("button", name="Turn on the camera")
     call.click()
-    expect(page.locator("#calls").get_by_role("alert")).to_contain_text("not allowed")
+    expect(page.locator("#calls").get_by_role("alert")).to_contain_text("refused the camera")
     expect(call).to_be_visible()
 
 

@@ -3,7 +3,7 @@ import type { PadButtonCommand, PadCommands, SendCommand } from "../src/controls
 import { GamepadBinding, padName } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
-import { buttonSign } from "./signs.ts";
+import { buttonSign, labelOf } from "./signs.ts";
 
 export class Gamepads {
   #buttons: readonly (Omit<PadButtonCommand, "name"> & { readonly sign: string; readonly shown: PressButton })[];
@@ -18,7 +18,7 @@ export class Gamepads {
     this.#axes = axes;
     this.#buttons = buttons.map(({ name, button, mode, description }) => {
       const sign = buttonSign(button);
-      const label = description || `gamepad ${button}`;
+      const label = labelOf(description || `gamepad ${button}`, sign);
       const shown = new PressButton({ name, mode }, followed, sign, { "data-button": button, "aria-label": label });
       return { button, mode, sign, description, shown };
     });

@@ -4,7 +4,7 @@ import { KeyboardBinding } from "../src/controls.ts";
 import { refusalLine } from "./dom.ts";
 import type { KeyMap } from "./key-map.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
-import { keySign } from "./signs.ts";
+import { keySign, labelOf } from "./signs.ts";
 
 /** A key of the model. */
 export interface ShownKey {
@@ -23,11 +23,10 @@ export class Keyboard {
   constructor(commands: readonly KeyCommand[], send: SendCommand, map: KeyMap) {
     this.map = map;
     this.keys = commands.map((command) => {
-      const label = command.description || `key ${command.title}`;
       const pressed = { name: command.name, mode: command.held ? "down" : "plain" } as const;
       const button = new PressButton(pressed, this.#refusal.following(send), this.sign(command), {
         "data-key": command.key,
-        "aria-label": label,
+        "aria-label": this.#label(command),
       });
       return { command, button };
     });
@@ -56,10 +55,17 @@ export class Keyboard {
   /** Uses and shows the keys that the user has chosen. */
   showMap(): void {
     this.#binding.layout = this.map.layout;
-    for (const { command, button } of this.keys) button.button.textContent = this.sign(command);
+    for (const { command, button } of this.keys) {
+      button.button.textContent = this.sign(command);
+      button.button.ariaLabel = this.#label(command);
+    }
     const lines = this.#lines();
     if (lines) this.#notes?.replaceWith(lines);
     this.#notes = lines;
+  }
+
+  #label(command: KeyCommand): string {
+    return labelOf(command.description || `key ${command.title}`, this.sign(command));
   }
 
   #lines(): HTMLElement | null {

@@ -12,3 +12,7 @@ export const keySign = (key: string, title = key): string => KEYS[key] ?? (key.l
 export const eventSign = (event: Pick<KeyboardEvent, "key" | "code">): string => keySign(keyNames(event)[0] ?? "", event.key);
 
 export const buttonSign = (button: string): string => BUTTONS[button] ?? button.toUpperCase();
+
+/** The name of a button with this sign for assistive technology: voice users say what they read on it, so a word on it is in its name. */
+export const labelOf = (name: string, sign: string): string =>
+  sign.length === 1 || name.toLowerCase().includes(sign.toLowerCase()) ? name : `${name} – ${sign}`;

@@ -3,6 +3,7 @@ import type { Press } from "../src/controls.ts";
 import { wholeCrosses } from "../src/controls.ts";
 import { element } from "./dom.ts";
 import { directions, MOST_ROUND, nearest } from "./pad-places.ts";
+import { labelOf } from "./signs.ts";
 import { HANDS } from "./strings.ts";
 
 const REPEAT_AFTER = 500;
@@ -156,7 +157,7 @@ class RoundPad extends Pad {
 
 /** A button for one key. Fingers press it through its pad; a click without a pointer comes from a screen reader. */
 function padButton(key: PadKey, words: string): HTMLButtonElement {
-  const label = key.description || key.sign;
+  const label = labelOf(key.description || key.sign, words);
   const button = element("button", { type: "button", tabindex: -1, "data-pad": key.key, "aria-label": label }, words);
   button.addEventListener("click", ({ detail }) => {
     if (detail !== 0) return;
