@@ -3,7 +3,7 @@ import type { Controls } from "../src/controls.ts";
 import { element } from "./dom.ts";
 import type { Keyboard, ShownKey } from "./keyboard.ts";
 import { buttonSign, eventSign } from "./signs.ts";
-import { HANDS, text } from "./strings.ts";
+import { fillIn, HANDS } from "./strings.ts";
 
 /** Keys that are not for a model: they move the focus, change other keys, or are the browser's. */
 const NOT_GIVEN = /^(Tab|Shift|Control|Alt|AltGraph|Meta|CapsLock|Fn|Dead|Process|Unidentified|ContextMenu|F\d+|\?)$/;
@@ -85,7 +85,7 @@ export class KeyLegend {
     const rows = keyboard.keys.map((key) => {
       const what = describe(key);
       const sign = element("kbd", {}, keyboard.sign(key.command));
-      const label = text(HANDS.changeKey, { what });
+      const label = fillIn(HANDS.changeKey, { what });
       const change = element("button", { type: "button", "aria-label": label, "data-change": key.command.key }, HANDS.change);
       change.addEventListener("click", () => this.#ask(this.#asked === key ? null : key));
       this.#rows.set(key, { sign, change });
@@ -107,14 +107,14 @@ export class KeyLegend {
     this.#asked = key;
     const row = key && this.#rows.get(key);
     if (row) row.change.textContent = HANDS.press;
-    this.#status.textContent = key ? text(HANDS.asked, { what: describe(key) }) : "";
+    this.#status.textContent = key ? fillIn(HANDS.asked, { what: describe(key) }) : "";
   }
 
   #give(key: ShownKey, event: KeyboardEvent): void {
     const { map } = this.#keyboard as Keyboard; // there are rows only if there is one
     const done = map.give(key.command.key, event);
     this.#ask(null);
-    this.#show(text(done ? HANDS.given : HANDS.refused, { what: describe(key), sign: eventSign(event) }));
+    this.#show(fillIn(done ? HANDS.given : HANDS.refused, { what: describe(key), sign: eventSign(event) }));
   }
 
   #show(status: string): void {
@@ -150,7 +150,7 @@ function pointerRows({ pointer, look }: Controls): [string, string][] {
   if (down) rows.push([signs.down, down.description || HANDS.here]);
   if (move) rows.push([down ? signs.move : HANDS.hover, move.description || HANDS.here]);
   if (up) rows.push([signs.up, up.description || HANDS.here]);
-  if (look) rows.push([HANDS.look, text(HANDS.lookHow, { what: look.description || HANDS.around })]);
+  if (look) rows.push([HANDS.look, fillIn(HANDS.lookHow, { what: look.description || HANDS.around })]);
   return rows;
 }
 
