@@ -4,10 +4,18 @@
 export const fillIn = (template: string, values: { readonly [name: string]: string | number }): string =>
   template.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 
+// Texts of both tables. (By name, and not as STRINGS.x, so that a part of the page takes only the table that it uses.)
+const SOUND_OFF = "Sound off";
+const CONNECTING = "Connecting …";
+const CONNECTING_STATUS = "connecting";
+const RECORD = "Record to a file";
+const STATS = "Stats";
+const NO_PICTURES = "No pictures yet";
+
 export const STRINGS = {
   themes: { system: "Colours: as the system says", light: "Colours: light", dark: "Colours: dark" },
   status: {
-    connecting: "connecting",
+    connecting: CONNECTING_STATUS,
     loading: "loading",
     reloading: "reloading",
     waiting: "waiting",
@@ -19,7 +27,7 @@ export const STRINGS = {
     disconnected: "disconnected",
     ended: "ended",
   },
-  connecting: "Connecting …",
+  connecting: CONNECTING,
   reconnecting: "Reconnecting …",
   reconnectingNote: "Your session is kept. It goes on where it was.",
   reloading: "The model is being reloaded.",
@@ -48,9 +56,9 @@ export const STRINGS = {
   seconds: "{n} s",
   minutes: "{n} min",
   minutesSeconds: "{m} min {n} s",
-  figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", none: "Stats", off: "off" },
+  figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", none: STATS, off: "off" },
   quality: {
-    none: "No pictures yet",
+    none: NO_PICTURES,
     good: "Pictures come evenly",
     fair: "Pictures come unevenly",
     poor: "Pictures come late or are missing",
@@ -117,9 +125,9 @@ export const STRINGS = {
     hereOnly: "It works on this computer only.",
     copyYourself: "Copy this link: anyone who has it can watch.",
   },
-  sound: { off: "Sound off", starting: "Starting …", on: "Sound on" },
+  sound: { off: SOUND_OFF, starting: "Starting …", on: "Sound on" },
   tools: {
-    record: "Record to a file",
+    record: RECORD,
     stopRecording: "Stop recording and save",
     failed: { copy: "copy", snapshot: "screenshot", recording: "recording", fullscreen: "full screen" },
   },
@@ -153,8 +161,8 @@ export const STRINGS = {
 /** The texts of index.html, which the build puts there. */
 export const HTML = {
   linkForViewers: "Link for viewers",
-  stats: STRINGS.figures.none,
-  noPicturesYet: STRINGS.quality.none,
+  stats: STATS,
+  noPicturesYet: NO_PICTURES,
   figures: "Figures",
   rateHint: "Pictures drawn per second",
   jitterHint: "Standard deviation of the time between pictures, over the last 120",
@@ -176,7 +184,7 @@ export const HTML = {
   playback: "Playback",
   saveThePicture: "Save the picture",
   copyThePicture: "Copy the picture",
-  recordToAFile: STRINGS.tools.record,
+  recordToAFile: RECORD,
   fullScreen: "Full screen",
   controls: "Controls",
   resizeThePanel: "Resize the panel",
@@ -190,7 +198,7 @@ export const HTML = {
   gamepad: "Gamepad",
   pointer: "Pointer",
   actions: "Actions",
-  connecting: STRINGS.status.connecting,
+  connecting: CONNECTING_STATUS,
   rate: "Rate",
   fps: "fps",
   jitter: "Jitter",
@@ -209,9 +217,9 @@ export const HTML = {
   lost: "lost",
   pictureAfterSound: "Picture after sound",
   stepdowns: "step-downs",
-  soundOff: STRINGS.sound.off,
+  soundOff: SOUND_OFF,
   share: "Share",
-  connectingNow: STRINGS.connecting,
+  connectingNow: CONNECTING,
   connect: "Connect",
   reconnectNow: "Reconnect now",
   watching: "You are watching. Another client is in control.",
