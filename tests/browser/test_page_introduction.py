@@ -75,6 +75,16 @@ def test_markup_in_an_introduction_stays_text(server: FakeServer, page: Page) ->
     assert page.locator("#about img, #about b, #about i, #about a, #hint b").count() == 0
 
 
+def test_the_thumbnail_is_behind_the_words_until_there_is_a_picture(server: FakeServer, page: Page) -> None:
+    server.pictures["hills.png"] = png(picture(9, 200, 30))
+    peer = begin(page, server, thumbnail="pictures/hills.png")
+    backdrop = page.locator("#backdrop")
+    expect(backdrop).to_be_visible()
+    page.wait_for_function("() => document.querySelector('#backdrop').naturalWidth === 64")
+    peer.frame(0, picture(9, 9, 9))
+    expect(backdrop).to_be_hidden()
+
+
 def test_a_model_without_an_introduction_shows_its_name_alone(server: FakeServer, page: Page) -> None:
     page.goto(server.url)
     server.accept().welcome(LIGHT)  # of a server that knows no introductions
