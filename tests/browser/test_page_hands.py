@@ -1,4 +1,4 @@
-"""Hands on the viewer page: touch pads, other keys for commands, the key legend, and calls to start an input, against a fake server."""
+"""Hands on the viewer page: touch pads, other keys for commands, the key legend, and calls to start an input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, CDPSession, Page, expect
+from playwright.sync_api import Browser, CDPSession, FloatRect, Locator, Page, expect
 
 from tests.browser.test_page import state
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
@@ -98,10 +98,14 @@ class Fingers:
         self._session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
-def box(page: Page, selector: str) -> dict[str, float]:
-    found = page.locator(selector).bounding_box()
-    assert found is not None, selector
-    return dict(found)
+def area(part: Locator) -> FloatRect:
+    found = part.bounding_box()
+    assert found is not None
+    return found
+
+
+def box(page: Page, selector: str) -> FloatRect:
+    return area(page.locator(selector))
 
 
 def middle(page: Page, selector: str) -> tuple[float, float]:
@@ -116,8 +120,8 @@ def pad(key: str) -> str:
 def accessible(page: Page) -> None:
     """Axe finds nothing."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, nodes.map(({html}) => html)]))")
-    assert found == []
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
 
 
 # Touch pads
@@ -126,19 +130,21 @@ def accessible(page: Page) -> None:
 def test_pads_lie_in_the_corners_of_the_picture_and_are_large_enough(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
     others = [command("key_space", "Jump"), command("key_e", "Open the door"), *(command(f"key_{i}") for i in range(8))]
-    begin(page, server, *WALK, *others, share="s")
+    begin(page, server, *WALK, *others, about={"hint": "W A S D to walk, and turn the wheel to go faster"})
     expect(page.locator("#pads [data-pad]")).to_have_count(4 + 8)  # eight round ones at most
     expect(page.locator("#pads .round-pad button")).to_have_text(["Jump", "E", "0", "1", "2", "3", "4", "5"])
     stage, cross, tools = box(page, "#hero"), box(page, ".cross-pad"), box(page, "#tools")
     assert cross["x"] - stage["x"] <= 16
-    assert tools["y"] - 40 <= cross["y"] + cross["height"] <= tools["y"]
+    hint = box(page, "#hint")
+    lowest = min(tools["y"], hint["y"] if hint["y"] + hint["height"] <= tools["y"] else tools["y"])
+    assert lowest - 48 <= cross["y"] + cross["height"] <= lowest  # no higher than needed, on nothing that is read
     for button in page.locator("#pads [data-pad]").all():
-        place = button.bounding_box()
-        assert place is not None
-        assert place["width"] >= FINGER and place["height"] >= FINGER
-        assert place["x"] >= stage["x"] and place["y"] >= stage["y"]
+        place = area(button)
+        assert min(place["width"], place["height"]) >= FINGER
+        assert place["x"] >= stage["x"]
+        assert place["y"] >= stage["y"]
         assert place["x"] + place["width"] <= stage["x"] + stage["width"]
-        assert place["y"] + place["height"] <= tools["y"]
+        assert place["y"] + place["height"] <= lowest
     jump = middle(page, pad("space"))
     assert jump[0] > stage["x"] + stage["width"] - 80
     left, right = box(page, ".cross-pad"), box(page, ".round-pad")
@@ -260,7 +266,8 @@ def test_the_legend_lists_everything_and_is_a_dialog(server: FakeServer, page: P
         "PressTouch it", "LookTurn the head: click the picture to look with the mouse, or drag with a finger or a pen",
         "AJump", "?show or close this", "Escclose this, give the mouse back, or leave full screen",
     ])  # fmt: skip
-    expect(legend.get_by_role("heading")).to_have_text(["Keys and controls", "Keys", "On the picture", "Gamepad", "This page"])
+    headings = ["Keys and controls", "Keys", "On the picture", "Gamepad", "This page"]
+    expect(legend.get_by_role("heading")).to_have_text(headings)
     expect(legend.get_by_role("button", name="Close")).to_be_focused()
     accessible(page)
     page.keyboard.press("Escape")
@@ -368,7 +375,7 @@ def test_letters_of_a_cross_go_by_their_place(server: FakeServer, page: Page) ->
 
     def press(key: str, code: str) -> None:
         for kind in ("keydown", "keyup"):
-            page.evaluate(f"document.body.dispatchEvent(new KeyboardEvent('{kind}', {{key: '{key}', code: '{code}', bubbles: true}}))")
+            page.locator("body").dispatch_event(kind, {"key": key, "code": code, "bubbles": True})
 
     for key, code, name in (("z", "KeyW", "w"), ("q", "KeyA", "a"), ("a", "KeyQ", "q")):  # a French keyboard
         press(key, code)
@@ -389,9 +396,9 @@ def test_the_camera_starts_on_the_picture_while_there_is_none(server: FakeServer
     peer = begin(page, server, *WALK, tracks=[video(), camera()], shown=False)
     call = page.get_by_role("button", name="Turn on the camera")
     expect(call).to_be_visible()
-    stage, place = box(page, "#hero"), call.bounding_box()
-    assert place is not None and place["height"] >= FINGER
-    assert place["y"] >= stage["y"] and place["y"] + place["height"] <= stage["y"] + stage["height"]
+    stage, place = box(page, "#hero"), area(call)
+    assert place["height"] >= FINGER
+    assert stage["y"] <= place["y"] <= stage["y"] + stage["height"] - place["height"]
     expect(page.locator("#pads")).to_be_hidden()  # the call has the picture for itself
     accessible(page)
     call.tap()

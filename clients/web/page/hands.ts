@@ -54,7 +54,7 @@ export class Hands {
   }
 
   #keydown(event: KeyboardEvent): void {
-    if (event.key !== "?" || event.ctrlKey || event.metaKey || isTyped(event.target) || this.#legend) return;
+    if (event.key !== "?" || event.ctrlKey || event.metaKey || isTyped(event.target) || this.#legend?.dialog.open) return;
     event.preventDefault();
     event.stopPropagation();
     void this.#showLegend();
@@ -64,14 +64,13 @@ export class Hands {
     const { controls, keyboard, preferences, failed } = this.#context;
     try {
       const { KeyLegend } = await import("./key-legend.ts");
-      if (this.#stop.signal.aborted || this.#legend) return;
+      if (this.#stop.signal.aborted || this.#legend?.dialog.open) return;
       if (document.pointerLockElement) document.exitPointerLock();
       const setPads = (when: PadsWhen): void => {
         preferences.set(PADS, when === "auto" ? null : when);
         void this.#showPads();
       };
       this.#legend = new KeyLegend(this.#hero, { controls, keyboard, pads: this.#when, setPads });
-      this.#legend.dialog.addEventListener("close", () => (this.#legend = null));
     } catch (error) {
       failed(`keys: ${(error as Error).message}`);
     }

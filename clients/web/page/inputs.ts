@@ -1,6 +1,6 @@
 /** A card for each input track. The card starts and stops the camera or microphone, and shows whether it is live. */
 import type { Client, Publication, TrackInfo } from "../src/index.ts";
-import { element, refusalLine } from "./dom.ts";
+import { element, type RefusalLine, refusalLine } from "./dom.ts";
 import { HANDS } from "./strings.ts";
 
 const SIZES = ["320×240", "640×480", "1280×720"];
@@ -97,7 +97,7 @@ class InputCard {
     parts.source.hidden = parts.callSource.hidden = true;
     for (const shown of [parts.preview, parts.self]) if (shown) shown.muted = true;
     parts.button.addEventListener("click", () => (this.#run ? this.stop() : this.start()));
-    parts.call.addEventListener("click", () => this.start());
+    parts.call.addEventListener("click", () => this.start(this.#callRefusal));
     parts.callSource.addEventListener("change", () => {
       parts.source.value = parts.callSource.value;
       if (this.#run) void this.start();
@@ -134,8 +134,8 @@ class InputCard {
     return this.#track.sampleRate ?? DEFAULT_SAMPLE_RATE;
   }
 
-  /** Starts the input, or restarts it with the current choices. */
-  async start(): Promise<void> {
+  /** Starts the input, or restarts it with the current choices. `refusal` shows why that failed: where the user has pressed. */
+  async start(refusal = this.#refusal): Promise<void> {
     this.stop();
     const { button, call } = this.#parts;
     const run = (this.#run = new AbortController());
@@ -146,11 +146,11 @@ class InputCard {
     try {
       const publication = await this.#publish(run.signal);
       if (run.signal.aborted) return;
-      void publication.ended.then((error) => error && this.#fail(run, error));
+      void publication.ended.then((error) => error && this.#fail(run, error, refusal));
       this.#showLive(publication, run.signal);
       await this.#offerSources(publication.media.getTracks()[0].getSettings().deviceId ?? "");
     } catch (error) {
-      this.#fail(run, error);
+      this.#fail(run, error, refusal);
     }
     if (this.#run === run) button.textContent = `Stop ${this.deviceName}`;
   }
@@ -182,11 +182,10 @@ class InputCard {
     return this.#client.publish(name, "microphone", { ...common, onLevel });
   }
 
-  #fail(run: AbortController, error: unknown): void {
+  #fail(run: AbortController, error: unknown, refusal: RefusalLine): void {
     if (this.#run !== run) return; // the user has stopped or restarted it meanwhile
     this.stop();
-    this.#refusal.show(error);
-    this.#callRefusal.show(error);
+    refusal.show(error);
   }
 
   /** Offers a choice of devices if there are several. Browsers list their names only after the user has allowed one. */

@@ -66,6 +66,7 @@ export class KeyLegend {
   }
 
   #keydown(event: KeyboardEvent): void {
+    if (!this.dialog.open) return; // the event `close` comes a moment later
     event.stopPropagation();
     const asked = this.#asked;
     if (asked === null) {
