@@ -1,7 +1,7 @@
 """Films the page in use, for the README: `python -m tests.browser.film FILE.webp`, or `scripts/film`.
 
-`reactor run` serves an example, Chromium shows its page, and a scripted visitor flies, picks an example, opens the stats and changes
-the colours. The pictures become an animated WebP, with the times at which they were taken.
+`reactor run` serves an example, Chromium shows its page, and a scripted visitor flies, picks an example, opens the stats and
+changes the colours. The pictures become an animated WebP, with the times at which they were taken.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def test_the_panel_stays_as_the_user_left_it(server: FakeServer, page: Page) -> 
 def test_the_grip_makes_the_sheet_higher_and_closes_it(server: FakeServer, page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     live(page, server)
-    grip = page.get_by_role("separator", name="Resize the panel")
+    grip = page.get_by_role("separator", name="Divider")
     before = box(page, "#panel")[1]
     grip.press("ArrowUp")
     assert box(page, "#panel")[1] == pytest.approx(before - 64, abs=1)

@@ -187,7 +187,7 @@ export const HTML = {
   recordToAFile: RECORD,
   fullScreen: "Full screen",
   controls: "Controls",
-  resizeThePanel: "Resize the panel",
+  divider: "Divider",
   aboutThisModel: "About this model",
   examples: "Examples",
   inputs: "Inputs",
