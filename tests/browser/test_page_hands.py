@@ -252,6 +252,41 @@ def test_the_pads_are_a_choice_that_is_kept(server: FakeServer, page: Page) -> N
     heard(peer, ("w", False))
 
 
+def test_the_pads_lie_above_the_hint(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    hint = "W A S D to walk, drag to look around, space to jump, and hold the left button of the mouse to throw a stone"
+    begin(page, server, *WALK, command("key_space", "Jump"), about={"hint": hint})
+    # As with the buttons of a model that may be paused, stepped and restarted.
+    page.evaluate("""() => {
+        const transport = document.querySelector('#transport');
+        transport.hidden = false;
+        transport.innerHTML = '<button type="button">x</button>'.repeat(4);
+    }""")
+    expect(page.locator("#transport")).to_be_visible()
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    for selector in (".cross-pad", ".round-pad"):
+        place = box(page, selector)
+        assert place["y"] + place["height"] <= min(box(page, part)["y"] for part in ("#hint", "#tools", "#transport"))
+
+
+def test_the_legend_takes_the_keys_from_a_finger_on_a_pad(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK, command("key_space", "Jump"))
+    fingers = Fingers(page)
+    fingers.put(0, middle(page, pad("w")))
+    fingers.put(1, middle(page, pad("space")))
+    heard(peer, ("w", True))
+    peer.ack(peer.next())
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    while (message := peer.next())["type"] == "key_space":  # it repeated until the dialog opened
+        peer.ack(message)
+    assert (message["type"], message["data"]) == ("key_w", {"down": False})
+    expect(page.locator("#pads .held")).to_have_count(0)
+    page.wait_for_function("new Promise((over) => setTimeout(() => over(true), 700))")  # longer than until a key repeats
+    assert peer.inbox.empty()
+
+
 # The key legend
 
 
@@ -423,6 +458,24 @@ def test_a_refused_camera_says_so_on_the_picture(server: FakeServer, page: Page)
     call.click()
     expect(page.locator("#calls").get_by_role("alert")).to_contain_text("refused the camera")
     expect(call).to_be_visible()
+
+
+def test_a_camera_that_ends_later_says_so_on_its_card(server: FakeServer, page: Page) -> None:
+    page.add_init_script("""
+        const given = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+        navigator.mediaDevices.getUserMedia = async (wanted) => window.camera = await given(wanted);
+    """)
+    peer = begin(page, server, tracks=[video(), camera()], shown=False)
+    page.get_by_role("button", name="Turn on the camera").click()
+    expect(page.locator("[data-input=camera]")).to_have_class("control input live")
+    peer.frame(0, picture(200, 30, 60))
+    expect(page.locator("#calls")).to_be_hidden()
+    page.evaluate("""() => {
+        const [track] = camera.getTracks();
+        track.stop();
+        track.dispatchEvent(new Event("ended"));
+    }""")
+    expect(page.locator("[data-input=camera]").get_by_role("alert")).to_be_visible()
 
 
 def test_the_user_chooses_the_device_on_the_picture(server: FakeServer, page: Page) -> None:

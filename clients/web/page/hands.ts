@@ -66,6 +66,7 @@ export class Hands {
       const { KeyLegend } = await import("./key-legend.ts");
       if (this.#stop.signal.aborted || this.#legend?.dialog.open) return;
       if (document.pointerLockElement) document.exitPointerLock();
+      this.#pads?.release(); // a finger may lie on them; the model gets no key while the dialog is open
       const setPads = (when: PadsWhen): void => {
         preferences.set(PADS, when === "auto" ? null : when);
         void this.#showPads();

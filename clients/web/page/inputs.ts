@@ -146,7 +146,7 @@ class InputCard {
     try {
       const publication = await this.#publish(run.signal);
       if (run.signal.aborted) return;
-      void publication.ended.then((error) => error && this.#fail(run, error, refusal));
+      void publication.ended.then((error) => error && this.#fail(run, error, this.#refusal)); // by then a picture may hide the call
       this.#showLive(publication, run.signal);
       await this.#offerSources(publication.media.getTracks()[0].getSettings().deviceId ?? "");
     } catch (error) {

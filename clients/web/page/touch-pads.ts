@@ -1,7 +1,7 @@
 /** Keys on the picture for fingers: a cross of keys as one pad, other keys as round buttons. Loaded when they are shown. */
 import type { Press } from "../src/controls.ts";
 import { wholeCrosses } from "../src/controls.ts";
-import { element } from "./dom.ts";
+import { byId, element } from "./dom.ts";
 import { directions, MOST_ROUND, nearest } from "./pad-places.ts";
 import { labelOf } from "./signs.ts";
 import { HANDS } from "./strings.ts";
@@ -25,6 +25,8 @@ export class TouchPads {
   #root: HTMLElement;
   #pads: readonly Pad[];
   #stop = new AbortController();
+  /** The bar below has more lines where the window is narrow and the model has a hint. */
+  #bar = new ResizeObserver(([{ target }]) => this.#root.style.setProperty("--bar", `${(target as HTMLElement).offsetHeight}px`));
 
   /** Lies in `hero` until `close`. */
   constructor(hero: HTMLElement, keys: readonly PadKey[]) {
@@ -41,6 +43,7 @@ export class TouchPads {
     const right = element("div", {}, round?.element ?? null, pads[1]?.element ?? null);
     this.#root = element("div", { id: "pads", role: "group", "aria-label": HANDS.padsLabel }, pads[0]?.element ?? element("div"), right);
     hero.append(this.#root);
+    this.#bar.observe(byId("bar"));
     const until = { signal: this.#stop.signal };
     window.addEventListener("blur", () => this.release(), until);
     document.addEventListener("visibilitychange", () => document.hidden && this.release(), until);
@@ -54,6 +57,7 @@ export class TouchPads {
   /** Releases all keys, and takes the pads off the picture. */
   close(): void {
     this.#stop.abort();
+    this.#bar.disconnect();
     this.release();
     this.#root.remove();
   }
