@@ -348,7 +348,7 @@ def test_the_legend_closes_with_its_session(server: FakeServer, page: Page) -> N
     peer.bye("done")
     state(page, "ended")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.locator("#legend-open")).to_have_count(0)
+    expect(page.locator("#legend-toggle")).to_have_count(0)
 
 
 # Other keys

@@ -26,7 +26,14 @@ export class Hands {
   #coarse = matchMedia("(pointer: coarse)");
   #open = element(
     "button",
-    { type: "button", id: "legend-open", "aria-label": HANDS.open, title: HANDS.open, "aria-haspopup": "dialog", "aria-keyshortcuts": "?" },
+    {
+      type: "button",
+      id: "legend-toggle",
+      "aria-label": HANDS.open,
+      title: HANDS.open,
+      "aria-haspopup": "dialog",
+      "aria-keyshortcuts": "?",
+    },
     "?",
   );
   #stop = new AbortController();
