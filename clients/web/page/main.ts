@@ -1,6 +1,6 @@
 /** The page's entry point: shows what a client tells, and gives it what the user does. */
 import { readCommands } from "../src/controls.ts";
-import type { ClientState, ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
+import type { ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
 import { CommandError, connect } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
 import { showIntroduction } from "./about.ts";
@@ -10,7 +10,6 @@ import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
 import { byId, element, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
-import { askIntroduction, diagnose, explain, type LoadingProgress } from "./endings.ts";
 import { Figures } from "./figures.ts";
 import { Gamepads } from "./gamepad.ts";
 import { callToAction, fileCall, Hands } from "./hands.ts";
@@ -19,14 +18,14 @@ import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
-import type { OverlayOptions } from "./overlay.ts";
-import { describeSeconds, describeWait, Overlay } from "./overlay.ts";
+import { describeWait } from "./overlay.ts";
 import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
 import { Playback } from "./playback.ts";
 import { Pointer } from "./pointer.ts";
 import { PointerLock } from "./pointer-lock.ts";
 import { parseCodecs } from "./requested-codecs.ts";
+import { SessionStates } from "./session-states.ts";
 import { Settings } from "./settings.ts";
 import { ShareLink } from "./share-link.ts";
 import { SoundButton } from "./sound-button.ts";
@@ -38,8 +37,6 @@ import { Toolbar } from "./toolbar.ts";
 import { dropOn, Uploads, uploadCard } from "./uploads.ts";
 
 const LOG_LENGTH = 100;
-const LOADING_AGAIN = 500; // until the page asks again how far the model's load is
-const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
 
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
@@ -76,7 +73,7 @@ leadToggle.addEventListener("change", () => {
   pictures.lead = leadToggle.checked;
 });
 
-const overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
+const states = new SessionStates(client, access, { model, role });
 const ending = new EndingBanner(byId("ending"));
 const share = new ShareLink(byId("share"), byId("share-status"), byId("share-link", HTMLInputElement));
 const sound = new SoundButton(client.sound);
@@ -93,17 +90,6 @@ const toolbar = new Toolbar(
   (words) => toasts.show(words, "info"),
 );
 
-/** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
-function show(state: string, status: string, text: string | null = null, how: OverlayOptions = {}): void {
-  document.body.dataset.state = state;
-  byId("status").textContent = status;
-  if (text === null) overlay.hide();
-  else overlay.show(status, text, how);
-  byId("reconnect").hidden = state !== "ended";
-  byId("access").hidden = true;
-  byId("controls", HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming"; // commands wait while the session resumes
-}
-
 const playback = new Playback(client, byId("transport"), reportProblem);
 client.on("transport", () => running?.showPicture());
 
@@ -117,106 +103,14 @@ client.on("state", (state) => {
   }
   ending.hide();
   if (state.status === "resuming") {
-    show("resuming", STRINGS.status.reconnecting, STRINGS.reconnecting, { note: STRINGS.reconnectingNote, art: "lost" });
+    states.showResuming();
     return;
   }
   running?.close();
   running = null;
-  switch (state.status) {
-    case "connecting":
-      show("connecting", STRINGS.status.connecting, STRINGS.connecting);
-      break;
-    case "queued":
-      showQueue(state);
-      break;
-    case "restarting":
-      showReload(state, { fraction: null, text: "" });
-      void followLoading(state);
-      break;
-    default:
-      void showEnd(state);
-  }
+  states.showWithoutSession(state);
 });
 
-function showQueue({ position, total, reason, wait }: ClientState & { status: "queued" }): void {
-  void introduce();
-  const { queue, status } = STRINGS;
-  const before = position > 1 ? fillIn(queue.before, { n: position - 1 }) : queue.next;
-  const place = fillIn(queue.place, { position, total });
-  const about = wait === null ? "" : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
-  const note = `${place}${about}${reason ? `: ${reason}` : `. ${queue.note}`}`;
-  show("queued", status.waiting, before, { art: "queue", note });
-}
-
-function showReload({ reason }: ClientState & { status: "restarting" }, progress: LoadingProgress): void {
-  showLoading(STRINGS.status.reloading, `${STRINGS.reloading}${reason ? ` ${reason}` : ""}`, progress);
-}
-
-function showLoading(status: string, words: string, { fraction, text }: LoadingProgress): void {
-  void introduce();
-  const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
-  const note = [percent, text].filter(Boolean).join(" · ");
-  show("connecting", status, words, { art: "loading", fraction, note });
-}
-
-let introduced = false;
-
-/** Shows what the model says of itself while there is no session yet. */
-async function introduce(): Promise<void> {
-  if (introduced) return;
-  introduced = true;
-  const introduction = await askIntroduction(document.baseURI, access.token);
-  if (introduction && running === null) showIntroduction(introduction.name, introduction.about);
-}
-
-/** Shows how far the model's load is, as long as the client's state is `state`. */
-async function followLoading(state: ClientState): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, LOADING_AGAIN));
-  if (client.state !== state) return;
-  const { loading, text } = await diagnose(document.baseURI, { model, role, token: access.token });
-  if (client.state !== state) return;
-  if (loading && state.status === "restarting") showReload(state, loading);
-  else if (loading) showLoading(STRINGS.status.loading, text, loading);
-  else if (state.status === "waiting") {
-    client.reconnect(); // the model is loaded, or there is another reason now
-    return;
-  }
-  void followLoading(state);
-}
-
-const tokenField = byId("access-token", HTMLInputElement);
-
-/** Shows why there is no session. The page may find a refusal final that the client would try again, and the other way round. */
-async function showEnd(state: ClientState & { status: "waiting" | "ended" }): Promise<void> {
-  const error = state.status === "waiting" ? state.error : state.end;
-  if (error === null) return; // the page has closed the client, and shows why
-  const { final, text, tokenWanted, kind, loading } = await explain(document.baseURI, { model, role, token: access.token }, error);
-  if (client.state !== state) return;
-  if (loading && state.status === "waiting") {
-    showLoading(STRINGS.status.loading, text, loading);
-    void followLoading(state);
-    return;
-  }
-  let wait: number | null = null;
-  if (final) await client.close();
-  else if (state.status === "waiting") wait = state.retryAt - performance.now();
-  else if (error.code !== "ended") {
-    wait = REFUSED_AGAIN;
-    setTimeout(() => client.state === state && client.reconnect(), wait);
-  }
-  show("ended", wait === null ? STRINGS.status.ended : STRINGS.status.disconnected, text, { wait, art: kind ?? "ended" });
-  if (!tokenWanted) return;
-  access.set(null);
-  byId("access").hidden = false;
-  tokenField.focus();
-}
-
-byId("access").addEventListener("submit", (event) => {
-  event.preventDefault();
-  access.set(tokenField.value.trim());
-  tokenField.value = "";
-  client.reconnect();
-});
 // The user has opened another link to this page in this tab. If only the part behind the `#` differs, the browser does not reload.
 addEventListener("hashchange", () => {
   if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
@@ -232,7 +126,6 @@ addEventListener("keydown", ({ key }) => {
 addEventListener("pointerdown", ({ target }) => {
   for (const each of unfolded()) if (target instanceof Node && !each.contains(target)) each.open = false;
 });
-byId("reconnect").addEventListener("click", () => client.reconnect());
 
 client.on("resumed", ({ seconds, missed }) => {
   if (missed > 0) log("error", `${missed} messages were lost while the connection was away for ${seconds.toFixed(1)} s`);
@@ -315,10 +208,10 @@ class RunningSession {
     const { awaitsPicture } = this;
     const { status } = STRINGS;
     playback.show();
-    if (!awaitsPicture) show("live", client.transport.paused ? status.paused : this.#controlling ? status.live : status.watching);
+    if (!awaitsPicture) states.show("live", client.transport.paused ? status.paused : this.#controlling ? status.live : status.watching);
     else {
       const art = !this.#controlling ? "viewing" : this.#unstarted.includes("camera") ? "camera" : "warming";
-      show("live", this.#controlling ? status.starting : status.watching, STRINGS.noPicture, {
+      states.show("live", this.#controlling ? status.starting : status.watching, STRINGS.noPicture, {
         art,
         note: (seconds) => this.#describeWait(seconds),
       });

@@ -1,0 +1,142 @@
+/** What the page shows of the client's state: the status in the header, and words on the stage while there is no picture. */
+import type { Client, ClientState } from "../src/index.ts";
+import { showIntroduction } from "./about.ts";
+import type { AccessToken } from "./access.ts";
+import { byId } from "./dom.ts";
+import { askIntroduction, diagnose, explain, type LoadingProgress, type Wishes } from "./endings.ts";
+import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
+import { fillIn, STRINGS } from "./strings.ts";
+
+const LOADING_AGAIN = 500; // until the page asks again how far the model's load is
+const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
+
+type StateOf<Status extends ClientState["status"]> = ClientState & { status: Status };
+
+export class SessionStates {
+  #client: Client;
+  #access: AccessToken;
+  #wishes: Pick<Wishes, "model" | "role">;
+  #overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
+  #tokenField = byId("access-token", HTMLInputElement);
+  #introduced = false;
+
+  /** `access` has the token, and gets the one that the user is asked for; `wishes` is what the page's address asks for. */
+  constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">) {
+    this.#client = client;
+    this.#access = access;
+    this.#wishes = wishes;
+    byId("reconnect").addEventListener("click", () => client.reconnect());
+    byId("access").addEventListener("submit", (event) => {
+      event.preventDefault();
+      access.set(this.#tokenField.value.trim());
+      this.#tokenField.value = "";
+      client.reconnect();
+    });
+  }
+
+  /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
+  show(state: string, status: string, text: string | null = null, how: OverlayOptions = {}): void {
+    document.body.dataset.state = state;
+    byId("status").textContent = status;
+    if (text === null) this.#overlay.hide();
+    else this.#overlay.show(status, text, how);
+    byId("reconnect").hidden = state !== "ended";
+    byId("access").hidden = true;
+    byId("controls", HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming"; // commands wait while the session resumes
+  }
+
+  /** Shows that the session's link is lost and is coming back. */
+  showResuming(): void {
+    this.show("resuming", STRINGS.status.reconnecting, STRINGS.reconnecting, { note: STRINGS.reconnectingNote, art: "lost" });
+  }
+
+  /** Shows why there is no session. */
+  showWithoutSession(state: Exclude<ClientState, { status: "live" | "resuming" }>): void {
+    switch (state.status) {
+      case "connecting":
+        this.show("connecting", STRINGS.status.connecting, STRINGS.connecting);
+        break;
+      case "queued":
+        this.#showQueue(state);
+        break;
+      case "restarting":
+        this.#showReload(state, { fraction: null, text: "" });
+        void this.#followLoading(state);
+        break;
+      default:
+        void this.#showEnd(state);
+    }
+  }
+
+  #showQueue({ position, total, reason, wait }: StateOf<"queued">): void {
+    void this.#introduce();
+    const { queue, status } = STRINGS;
+    const before = position > 1 ? fillIn(queue.before, { n: position - 1 }) : queue.next;
+    const place = fillIn(queue.place, { position, total });
+    const about = wait === null ? "" : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+    const note = `${place}${about}${reason ? `: ${reason}` : `. ${queue.note}`}`;
+    this.show("queued", status.waiting, before, { art: "queue", note });
+  }
+
+  #showReload({ reason }: StateOf<"restarting">, progress: LoadingProgress): void {
+    this.#showLoading(STRINGS.status.reloading, `${STRINGS.reloading}${reason ? ` ${reason}` : ""}`, progress);
+  }
+
+  #showLoading(status: string, words: string, { fraction, text }: LoadingProgress): void {
+    void this.#introduce();
+    const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
+    const note = [percent, text].filter(Boolean).join(" · ");
+    this.show("connecting", status, words, { art: "loading", fraction, note });
+  }
+
+  /** Shows how far the model's load is, as long as the client's state is `state`. */
+  async #followLoading(state: ClientState): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, LOADING_AGAIN));
+    if (this.#client.state !== state) return;
+    const { loading, text } = await diagnose(document.baseURI, { ...this.#wishes, token: this.#access.token });
+    if (this.#client.state !== state) return;
+    if (loading && state.status === "restarting") this.#showReload(state, loading);
+    else if (loading) this.#showLoading(STRINGS.status.loading, text, loading);
+    else if (state.status === "waiting") {
+      this.#client.reconnect(); // the model is loaded, or there is another reason now
+      return;
+    }
+    void this.#followLoading(state);
+  }
+
+  /** Shows what the model says of itself while there is no session yet. */
+  async #introduce(): Promise<void> {
+    if (this.#introduced) return;
+    this.#introduced = true;
+    const introduction = await askIntroduction(document.baseURI, this.#access.token);
+    if (introduction && this.#client.session === null) showIntroduction(introduction.name, introduction.about);
+  }
+
+  /** The page may find a refusal final that the client would try again, and the other way round. */
+  async #showEnd(state: StateOf<"waiting" | "ended">): Promise<void> {
+    const client = this.#client;
+    const error = state.status === "waiting" ? state.error : state.end;
+    if (error === null) return; // the page has closed the client, and shows why
+    const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
+    const { final, text, tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
+    if (client.state !== state) return;
+    if (loading && state.status === "waiting") {
+      this.#showLoading(STRINGS.status.loading, text, loading);
+      void this.#followLoading(state);
+      return;
+    }
+    let wait: number | null = null;
+    if (final) await client.close();
+    else if (state.status === "waiting") wait = state.retryAt - performance.now();
+    else if (error.code !== "ended") {
+      wait = REFUSED_AGAIN;
+      setTimeout(() => client.state === state && client.reconnect(), wait);
+    }
+    const status = wait === null ? STRINGS.status.ended : STRINGS.status.disconnected;
+    this.show("ended", status, text, { wait, art: kind ?? "ended" });
+    if (!tokenWanted) return;
+    this.#access.set(null);
+    byId("access").hidden = false;
+    this.#tokenField.focus();
+  }
+}
