@@ -48,7 +48,7 @@ def slider(page: Page):
 
 def test_the_picture_moves(url: str, page: Page) -> None:
     live(page, url)
-    expect(page.locator("h1")).to_have_text("demo")
+    expect(page.locator("h1")).to_have_text("Moving light")
     expect(page.locator("#figure-format")).to_have_text("160×120 h264")
     page.wait_for_function(
         """() => {
