@@ -1,6 +1,8 @@
 /** The glow around the picture: the colours of its edges, looked at now and then. */
 
 const INTERVAL = 2000;
+/** What a worker has drawn shows in the canvas a moment later; until then it is black. */
+const BLACK_AGAIN = 250;
 /** The picture is made this small; each of its outer rows and columns becomes one colour. */
 const WIDTH = 8;
 const HEIGHT = 6;
@@ -10,7 +12,8 @@ export class Ambient {
   #hero: HTMLElement;
   #canvas: () => HTMLCanvasElement | null;
   #small: CanvasRenderingContext2D | null;
-  #last = 0;
+  /** When the picture is looked at again. */
+  #next = 0;
 
   constructor(hero: HTMLElement, canvas: () => HTMLCanvasElement | null) {
     this.#hero = hero;
@@ -22,11 +25,11 @@ export class Ambient {
   /** A picture was drawn. */
   refresh(now: number = performance.now()): void {
     const canvas = this.#canvas();
-    if (this.#small === null || canvas === null || now - this.#last < INTERVAL || document.hidden) return;
+    if (this.#small === null || canvas === null || now < this.#next || document.hidden) return;
     this.#small.drawImage(canvas, 0, 0, WIDTH, HEIGHT);
     const { data } = this.#small.getImageData(0, 0, WIDTH, HEIGHT);
-    if (data.every((value, i) => i % 4 === 3 || value === 0)) return; // what a worker has drawn shows here a moment later
-    this.#last = now;
+    const black = data.every((value, i) => i % 4 === 3 || value === 0);
+    this.#next = now + (black ? BLACK_AGAIN : INTERVAL);
     const { style } = this.#hero;
     style.setProperty(
       "--glow-left",

@@ -7,7 +7,7 @@
 
 import type { ActionCommand, SettingCommand } from "../src/controls.ts";
 import type { Applied, Setting } from "../src/index.ts";
-import { element, icon, refusalLine } from "./dom.ts";
+import { BACK_TO_BEGIN, element, icon, refusalLine } from "./dom.ts";
 import { createField } from "./fields.ts";
 import { brokenLimit } from "./limits.ts";
 import { fillIn, STRINGS } from "./strings.ts";
@@ -15,9 +15,6 @@ import type { Uploads } from "./uploads.ts";
 
 /** Sends a command in the running session. */
 export type SendInSession = (name: string, data: Values) => Promise<Applied<unknown>>;
-
-/** An arrow that goes round. */
-const RESET = ["M3.5 8a4.5 4.5 0 1 0 1.6-3.4M5 1.8v3h3"];
 
 type Values = { [argument: string]: unknown };
 
@@ -54,7 +51,7 @@ export function settingControl(
   { told, uploads, unit, onvalue }: SettingContext,
 ): SettingControl {
   const resetTitle = fillIn(STRINGS.settings.reset, { title: field.title, value: describeValue(field.initial) });
-  const reset = element("button", { type: "button", class: "reset", title: resetTitle, disabled: true }, icon(RESET));
+  const reset = element("button", { type: "button", class: "reset", title: resetTitle, disabled: true }, icon(BACK_TO_BEGIN));
   // A default that JSON cannot give, such as a file, cannot be sent again.
   const hasDefault = field.initial !== undefined && field.kind !== "upload";
   const view = createField({ ...field, description: field.description || description }, uploads, {

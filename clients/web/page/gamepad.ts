@@ -4,6 +4,7 @@ import { GamepadBinding, padName } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
 import { buttonSign, labelOf } from "./signs.ts";
+import { HANDS } from "./strings.ts";
 
 export class Gamepads {
   #buttons: readonly (Omit<PadButtonCommand, "name"> & { readonly sign: string; readonly shown: PressButton })[];
@@ -32,7 +33,7 @@ export class Gamepads {
 
   legend(): (HTMLElement | null)[] {
     const lines: [string, string][] = this.#buttons.map(({ sign, description }) => [sign, description]);
-    if (this.#axes) lines.push(["Sticks", this.#axes.description || this.#axes.fields.join(", ")]);
+    if (this.#axes) lines.push([HANDS.sticks, this.#axes.description || this.#axes.fields.join(", ")]);
     return [
       this.#status,
       legendButtons(this.#buttons.map(({ button, shown }) => [button, shown])),

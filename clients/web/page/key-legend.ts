@@ -2,7 +2,7 @@
 import type { Controls } from "../src/controls.ts";
 import { element } from "./dom.ts";
 import type { Keyboard, ShownKey } from "./keyboard.ts";
-import { buttonSign, eventSign } from "./signs.ts";
+import { buttonSign, eventSign, pointerRows } from "./signs.ts";
 import { fillIn, HANDS } from "./strings.ts";
 
 /** Keys that are not for a model: they move the focus, change other keys, or are the browser's. */
@@ -39,7 +39,7 @@ export class KeyLegend {
       head,
       keyboard && this.#keys(keyboard),
       keyboard && padsChoice(pads, setPads),
-      section(HANDS.pointer, pointerRows(controls)),
+      section(HANDS.pointer, pictureRows(controls)),
       section(HANDS.gamepad, gamepadRows(controls)),
       section(HANDS.page, HANDS.shortcuts),
     );
@@ -144,15 +144,9 @@ function section(title: string, rows: readonly (readonly [sign: string, words: s
   return element("section", {}, element("h3", {}, title), element("ul", {}, ...lines));
 }
 
-function pointerRows({ pointer, look }: Controls): [string, string][] {
-  const { down, move, up } = pointer;
-  const signs = HANDS.pointerSigns;
-  const rows: [string, string][] = [];
-  if (down) rows.push([signs.down, down.description || HANDS.here]);
-  if (move) rows.push([down ? signs.move : HANDS.hover, move.description || HANDS.here]);
-  if (up) rows.push([signs.up, up.description || HANDS.here]);
-  if (look) rows.push([HANDS.look, fillIn(HANDS.lookHow, { what: look.description || HANDS.around })]);
-  return rows;
+function pictureRows({ pointer, look }: Controls): [string, string][] {
+  const rows = pointerRows(pointer).map(({ sign, words }): [string, string] => [sign, words]);
+  return look ? [...rows, [HANDS.look, fillIn(HANDS.lookHow, { what: look.description || HANDS.around })]] : rows;
 }
 
 function gamepadRows({ pad: { buttons, axes } }: Controls): [string, string][] {

@@ -1,20 +1,19 @@
 /** The buttons that pause the model, make it step, and begin it again: where it allows that, for the client in control. */
 import type { Client } from "../src/index.ts";
-import { element, icon } from "./dom.ts";
+import { BACK_TO_BEGIN, element, icon } from "./dom.ts";
 import { STRINGS } from "./strings.ts";
 
 const WORDS = STRINGS.playback;
 const PAUSE = ["M5 3v10M11 3v10"];
 const RESUME = ["M4.5 2.8 13 8l-8.5 5.2z"];
 const STEP = ["M3.5 3.2 9.5 8l-6 4.8zM12.5 3v10"];
-const RESTART = ["M3.5 8a4.5 4.5 0 1 0 1.6-3.4M5 1.8v3h3"];
 
 export class Playback {
   #client: Client;
   #place: HTMLElement;
   #failed: (message: string) => void;
-  #pause = iconButton("pause-toggle");
-  #step = iconButton("step", WORDS.step, STEP);
+  #pause = element("button", { type: "button", id: "pause-toggle" });
+  #step = element("button", { type: "button", id: "step" });
   #restart = element("details", { id: "restart" });
 
   /** `place` gets the buttons; `failed(message)` reports what the server refused. */
@@ -26,7 +25,7 @@ export class Playback {
     this.#pause.addEventListener("click", () => this.#do(transport.paused ? transport.resume() : transport.pause()));
     this.#step.addEventListener("click", () => this.#do(transport.step()));
     const summary = element("summary", { title: WORDS.restart, "aria-label": WORDS.restart });
-    summary.append(icon(RESTART));
+    summary.append(icon(BACK_TO_BEGIN));
     const choices = (["kept", "fresh"] as const).map((state) => {
       const choice = element("button", { type: "button", "data-state": state }, WORDS[state]);
       choice.addEventListener("click", () => {
@@ -37,10 +36,10 @@ export class Playback {
     });
     this.#restart.append(summary, element("div", { class: "menu" }, ...choices));
     place.append(this.#pause, this.#step, this.#restart);
-    client.on("transport", () => this.show());
+    name(this.#step, WORDS.step, STEP);
   }
 
-  /** Shows what is allowed now, and whether the model is paused. */
+  /** Shows what is allowed now, and whether the model is paused. Call it when a session begins or ends, or the transport changes. */
   show(): void {
     const { allowed, paused } = this.#client.transport;
     this.#place.hidden = allowed.length === 0;
@@ -55,12 +54,6 @@ export class Playback {
   #do(answer: Promise<void>): void {
     answer.catch((error: Error & { readonly code?: unknown }) => error.code !== "ended" && this.#failed(error.message));
   }
-}
-
-function iconButton(id: string, title?: string, lines?: readonly string[]): HTMLButtonElement {
-  const button = element("button", { type: "button", id });
-  if (title && lines) name(button, title, lines);
-  return button;
 }
 
 function name(button: HTMLElement, title: string, lines: readonly string[]): void {

@@ -1,13 +1,8 @@
 /** The legend of the commands `pointer_down`, `pointer_move` and `pointer_up`, and the picture that they are bound to. */
-import type { PointerCommands, PointerPhase, SendCommand } from "../src/controls.ts";
+import type { PointerCommands, SendCommand } from "../src/controls.ts";
 import { PointerBinding } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
-
-const WORDS: readonly (readonly [PointerPhase, string])[] = [
-  ["down", "Press"],
-  ["move", "Drag"],
-  ["up", "Let go"],
-];
+import { pointerRows } from "./signs.ts";
 
 export class Pointer {
   #commands: PointerCommands;
@@ -28,12 +23,9 @@ export class Pointer {
   }
 
   legend(): HTMLElement[] {
-    const lines = WORDS.flatMap(([phase, words]) => {
-      const command = this.#commands[phase];
-      if (command === undefined) return [];
-      const word = phase === "move" && !("down" in this.#commands) ? "Move" : words;
-      return [element("li", { "data-command": command.name }, element("kbd", {}, word), ` ${command.description || "on the picture"}`)];
-    });
+    const lines = pointerRows(this.#commands).map(({ name, sign, words }) =>
+      element("li", { "data-command": name }, element("kbd", {}, sign), ` ${words}`),
+    );
     return [element("ul", { class: "notes" }, ...lines), this.#refusal.element];
   }
 }

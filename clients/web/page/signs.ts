@@ -1,5 +1,7 @@
-/** What stands on keys and on buttons of a gamepad. */
+/** What stands on keys and on buttons of a gamepad, and the words for gestures of a pointer. */
+import type { PointerCommands } from "../src/controls.ts";
 import { keyNames } from "../src/controls.ts";
+import { HANDS } from "./strings.ts";
 
 const ARROWS = { up: "↑", down: "↓", left: "←", right: "→" };
 const KEYS: { readonly [key: string]: string | undefined } = { ...ARROWS, space: "Space", escape: "Esc", enter: "Enter" };
@@ -16,3 +18,19 @@ export const buttonSign = (button: string): string => BUTTONS[button] ?? button.
 /** The name of a button with this sign for assistive technology: voice users say what they read on it, so a word on it is in its name. */
 export const labelOf = (name: string, sign: string): string =>
   sign.length === 1 || name.toLowerCase().includes(sign.toLowerCase()) ? name : `${name} – ${sign}`;
+
+/** What hands do with a pointer on the picture: for each of these commands its name, the gesture, and what it does. */
+export function pointerRows({
+  down,
+  move,
+  up,
+}: PointerCommands): { readonly name: string; readonly sign: string; readonly words: string }[] {
+  const { pointerSigns: signs, hover, here } = HANDS;
+  return (
+    [
+      [down, signs.down],
+      [move, down ? signs.move : hover],
+      [up, signs.up],
+    ] as const
+  ).flatMap(([command, sign]) => (command ? [{ name: command.name, sign, words: command.description || here }] : []));
+}

@@ -1,13 +1,11 @@
 /** Keys on the picture for fingers: a cross of keys as one pad, other keys as round buttons. Loaded when they are shown. */
 import type { Press } from "../src/controls.ts";
-import { wholeCrosses } from "../src/controls.ts";
+import { REPEAT, wholeCrosses } from "../src/controls.ts";
 import { byId, element } from "./dom.ts";
 import { directions, MOST_ROUND, nearest } from "./pad-places.ts";
 import { labelOf } from "./signs.ts";
 import { HANDS } from "./strings.ts";
 
-const REPEAT_AFTER = 500;
-const REPEAT_EVERY = 33;
 /** The longest description that a round button shows instead of its key. */
 const SHORT = 8;
 
@@ -121,12 +119,12 @@ abstract class Pad {
     for (const { key, button } of this.keys) button.classList.toggle("held", held.has(key));
     clearTimeout(this.#timer);
     const repeated = [...held].filter(({ repeats }) => repeats);
-    if (repeated.length) this.#timer = setTimeout(() => this.#repeat(repeated), REPEAT_AFTER);
+    if (repeated.length) this.#timer = setTimeout(() => this.#repeat(repeated), REPEAT.after);
   }
 
   #repeat(keys: readonly PadKey[]): void {
     for (const { press } of keys) press.repeat();
-    this.#timer = setTimeout(() => this.#repeat(keys), REPEAT_EVERY);
+    this.#timer = setTimeout(() => this.#repeat(keys), REPEAT.every);
   }
 }
 

@@ -3,6 +3,6 @@ export * from "./controls/gamepad.ts";
 export * from "./controls/keyboard.ts";
 export * from "./controls/look.ts";
 export * from "./controls/pointer.ts";
-export { Press, type SendCommand } from "./controls/press.ts";
+export { Press, REPEAT, type SendCommand } from "./controls/press.ts";
 export * from "./controls/schema.ts";
 export { Coalescer, MovementSum } from "./input/coalesce.ts";

@@ -8,14 +8,12 @@
  */
 
 import { Coalescer } from "../input/coalesce.ts";
-import { type Press, type SendCommand, sending } from "./press.ts";
+import { type Press, REPEAT, type SendCommand, sending } from "./press.ts";
 import type { PadAxesCommand, PadAxis, PadButton, PressMode } from "./schema.ts";
 import { PAD_BUTTONS } from "./schema.ts";
 
 export const DEAD_ZONE = 0.12;
 const TRIGGER_REST = 0.04;
-const REPEAT_AFTER = 500;
-const REPEAT_EVERY = 33;
 
 /** What `readPad` looks at in the browser's `Gamepad`. */
 interface RawPad {
@@ -139,10 +137,10 @@ export class GamepadBinding {
     if (mode === "value" ? value === 0 : !isPressed(value, next !== undefined)) {
       if (this.#repeatAt.delete(press)) press.release(this);
     } else if (next === undefined || mode === "value") {
-      this.#repeatAt.set(press, now + REPEAT_AFTER);
+      this.#repeatAt.set(press, now + REPEAT.after);
       press.press(this, value);
     } else if (now >= next) {
-      this.#repeatAt.set(press, now + REPEAT_EVERY);
+      this.#repeatAt.set(press, now + REPEAT.every);
       press.repeat();
     }
   }

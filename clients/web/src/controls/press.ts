@@ -19,6 +19,9 @@ export const sending =
     await send(name, data).catch(() => {});
   };
 
+/** How a held key repeats where nothing else says it: milliseconds until the first time, and between two times. */
+export const REPEAT = { after: 500, every: 33 } as const;
+
 export class Press {
   #mode: PressMode;
   #sender: Coalescer<{ readonly down?: boolean; readonly value?: number }>;
