@@ -148,10 +148,10 @@ def test_a_video_model_allows_nothing():
 @pytest.mark.parametrize(
     ("base", "given", "why"),
     [
-        (ReactorPipeline, ("pause", "rewind"), "'rewind' is none of pause, step, restart"),
+        (ReactorPipeline, ("pause", "rewind"), "'rewind' is not one of pause, step, restart"),
         (ReactorPipeline, "pause", "expected names, such as .*, not 'pause'"),
         (ReactorPipeline, ("step",), "'step' needs 'pause', since only a paused model is stepped"),
-        (ReactorApp, ("restart",), "'restart' is not possible here; an app has no generator that could begin anew"),
+        (ReactorApp, ("restart",), "'restart' is not possible here; an app has no generator to restart"),
         (ReactorModel, ("pause",), r"'pause' is not possible here; .* a run\(\) of its own"),
     ],
 )

@@ -42,5 +42,5 @@ class TransportControl:
         await self._command("reactor.step", steps=steps)
 
     async def restart(self, state: Literal["kept", "fresh"] = "kept") -> None:
-        """Close the model's generator and begin it anew, with the settings as they are or, `fresh`, with their defaults."""
+        """Start a new generator of the model. `fresh` sets the settings to their defaults, `kept` leaves them."""
         await self._command("reactor.restart", state=state)

@@ -100,7 +100,7 @@ class OutputPacer:
             self._follow(seconds + between, chunk.length)
 
     def count_step(self) -> None:
-        """Count a step of those that may be made."""
+        """Use up one of the steps that the client has asked for."""
         self._steps = max(0, self._steps - 1)
 
     def stop(self) -> None:

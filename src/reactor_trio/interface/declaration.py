@@ -289,7 +289,7 @@ def _transport(cls: type, kind: ModelKind, batched: bool) -> tuple[str, ...]:
         raise DeclarationError(f"{where}: expected names, such as {TRANSPORT}, or () for none, not {given!r}")
     for name in given:
         if name not in TRANSPORT:
-            raise DeclarationError(f"{where}: {name!r} is none of {', '.join(TRANSPORT)}")
+            raise DeclarationError(f"{where}: {name!r} is not one of {', '.join(TRANSPORT)}")
         if name not in possible:
             raise DeclarationError(f"{where}: {name!r} is not possible here; {_WHY_NOT[kind]}")
     if "step" in given and "pause" not in given:
@@ -298,8 +298,8 @@ def _transport(cls: type, kind: ModelKind, batched: bool) -> tuple[str, ...]:
 
 
 _WHY_NOT: Final[dict[ModelKind, str]] = {
-    "pipeline": "batch_inference() has no generator that could begin anew",
-    "app": "an app has no generator that could begin anew",
+    "pipeline": "batch_inference() has no generator to restart",
+    "app": "an app has no generator to restart",
     "run_loop": "the runtime does not make the steps of a model with a run() of its own",
     "blocking": "the runtime does not make the steps of a VideoModel",
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from reactor_trio.interface.context import set_during
 
-#: A report whose fraction differs by less from the one before, with the same text, is not passed on: nobody could see it.
+#: A report with the text of the one before is dropped if its fraction differs by less: the bar would look the same.
 SMALLEST = 0.001
 #: Characters of the text; the rest is cut off.
 LONGEST = 200

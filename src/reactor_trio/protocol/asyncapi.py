@@ -79,7 +79,7 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.transport", "server", "The session was paused, or goes on.", _Transport),
     ("reactor.pause", "client", "Begin no further step and hold the picture, or go on.", Pause),
     ("reactor.step", "client", "Make so many steps; only while the session is paused.", Step),
-    ("reactor.restart", "client", "Close the model's generator and begin it anew, with its state kept or fresh.", Restart),
+    ("reactor.restart", "client", "Close the model's generator and start a new one, with the state kept or fresh.", Restart),
     ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
