@@ -315,6 +315,7 @@ def test_the_legend_lists_everything_and_is_a_dialog(server: FakeServer, page: P
     expect(legend).to_have_count(0)
     expect(opener).to_be_focused()
     opener.click()
+    expect(legend).to_be_visible()
     page.keyboard.press("?")
     expect(legend).to_have_count(0)
 

@@ -26,7 +26,12 @@ export class Ambient {
   refresh(now: number = performance.now()): void {
     const canvas = this.#canvas();
     if (this.#small === null || canvas === null || now < this.#next || document.hidden) return;
-    this.#small.drawImage(canvas, 0, 0, WIDTH, HEIGHT);
+    try {
+      this.#small.drawImage(canvas, 0, 0, WIDTH, HEIGHT);
+    } catch {
+      this.#small = null; // a browser that does not let the page read the canvas has no glow; the picture needs none
+      return;
+    }
     const { data } = this.#small.getImageData(0, 0, WIDTH, HEIGHT);
     const black = data.every((value, i) => i % 4 === 3 || value === 0);
     this.#next = now + (black ? BLACK_AGAIN : INTERVAL);
