@@ -326,19 +326,24 @@ function listenText(control: HTMLElement, changed: Changed, sends: (event: Keybo
 
 function select({ choices, nullable }: SelectField, id: string): FieldInput {
   const options = choices.map((choice, i) => element("option", { value: i }, typeof choice === "string" ? choice : JSON.stringify(choice)));
-  const control = element("select", { id }, ...options);
-  const find = (value: unknown): number => choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
+  // Shown while the value is none of the choices, or not known. It comes last, so that the others have the numbers of their choices.
+  const unknown = element("option", { value: "", disabled: true, hidden: true }, STRINGS.fields.choose);
+  const control = element("select", { id }, ...options, unknown);
+  const find = (value: unknown): number => {
+    const found = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
+    return found < 0 ? choices.length : found;
+  };
   return {
     control,
     read() {
-      if (control.selectedIndex < 0) throw new Error(STRINGS.fields.choice);
+      if (control.selectedIndex === choices.length) throw new Error(STRINGS.fields.choice);
       return choices[control.selectedIndex];
     },
     write: (value) => {
       control.selectedIndex = find(value);
     },
     showNull(yes) {
-      if (yes && nullable) control.selectedIndex = -1;
+      if (yes && nullable) control.selectedIndex = choices.length;
     },
     listen: (changed) => control.addEventListener("change", () => changed(true)),
   };

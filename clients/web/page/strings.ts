@@ -150,6 +150,7 @@ export const STRINGS = {
   fields: {
     number: "a number is needed",
     choice: "a choice is needed",
+    choose: "Choose …",
     json: "not JSON: {why}",
     exact: "{title}, exact value",
     asJson: "{title}, as JSON",
