@@ -82,6 +82,8 @@ def test_a_real_server_shows_its_load_and_its_model(tmp_path, isolation):
             assert seen[0] == 503
             assert json.loads(seen[1])["progress"] == {"fraction": 0.25, "text": "reading weights"}
             assert get(f"{here}/schema")[0] == 503
+            early = json.loads(get(f"{here}/schema?format=about")[1])  # so that a visitor sees what it will be
+            assert (early["name"], early["about"]["title"], early["about"]["settings"]) == ("lamp:Lamp", "A lamp", {})
             assert get(f"{here}/pictures/lamp.png") == (200, PNG)  # the page may show it while the model loads
             (tmp_path / "go-on").touch()
             for line in server.stdout:

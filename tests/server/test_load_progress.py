@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from reactor_trio.concurrency import open_model_host
+from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, IntroductionKeys
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import (
@@ -50,9 +51,10 @@ class Slow(ReactorModel):
         await trio.sleep(8)
 
 
-def request(path, token=None):
+def request(path, token=None, query=None):
     headers = () if token is None else (("authorization", f"Bearer {token}"),)
-    return Request(method="GET", path=path, host="127.0.0.1", authority="127.0.0.1", peer="test", headers=headers)
+    host = "127.0.0.1"
+    return Request(method="GET", path=path, host=host, authority=host, peer="test", headers=headers, query=query or {})
 
 
 async def at_once(function, argument):
@@ -60,9 +62,9 @@ async def at_once(function, argument):
     return {}
 
 
-def site_of(host, model=Slow, **settings):
+def site_of(host, model=Slow, introduction=NOT_INTRODUCED, **settings):
     place = partial(place_here, host, "slow", lambda: (model, None))
-    runtime = Runtime(place, name="slow", settings=Settings(**settings), worker=at_once)
+    runtime = Runtime(place, name="slow", settings=Settings(**settings), introduction=introduction, worker=at_once)
     return runtime, ReactorSite(runtime, "127.0.0.1")
 
 
@@ -92,6 +94,25 @@ async def test_who_asks_while_the_model_loads_learns_how_far_it_is(autojump_cloc
         health = site.respond(request("/health"))
         assert health.status == 200
         assert "progress" not in json.loads(health.body)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_introduction_is_there_before_the_model_is(autojump_clock):
+    keys = IntroductionKeys(title="A lamp", links={"Source": "https://example.org"})
+    async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
+        runtime, site = site_of(host, introduction=Introduction(keys))
+        nursery.start_soon(runtime.run, {})
+        await trio.sleep(1.5)
+        assert site.respond(request("/schema")).status == 503
+        early = site.respond(request("/schema", query={"format": "about"}))
+        assert early.status == 200
+        about = json.loads(early.body)
+        assert about.keys() == {"name", "about"}
+        assert (about["name"], about["about"]["title"], about["about"]["description"]) == ("slow", "A lamp", None)
+        await trio.sleep(9)
+        loaded = json.loads(site.respond(request("/schema", query={"format": "about"})).body)
+        assert loaded["about"] == json.loads(site.respond(request("/schema")).body)["about"]
+        assert loaded["about"] == about["about"] | {"description": Slow.__doc__}
         nursery.cancel_scope.cancel()
 
 

@@ -226,10 +226,12 @@ class FakeServer:
         peer.listen()
 
     def respond(self, _socket: ServerConnection, request: Request) -> Response | None:
-        path = request.path.partition("?")[0].removeprefix("/prefix")
+        path, _, query = request.path.removeprefix("/prefix").partition("?")
         self.asked.put(path)
         if path == "/ws":
             return None if self.refuse_with is None else answer(self.refuse_with, "text/plain", b"refused\n")
+        if path == "/schema" and self.health[1].get("phase") == "loading" and "format=about" not in query:
+            return answer(503, "text/plain", b"the model is still loading\n")
         if path == "/schema":
             nothing: dict[str, Any] = {"name": "fake", "protocol": 1, "tracks": [], "commands": [], "messages": []}
             schema = nothing | {"about": introduction(**self.about)}

@@ -93,7 +93,9 @@ export async function askIntroduction(
     // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
     const health: Health = await (await fetch(new URL(`health${query}`, base), asking)).json();
     if (health.model === undefined) return null;
-    const answer = await fetch(new URL(`schema${query}`, base), asking);
+    const address = new URL(`schema${query}`, base);
+    address.searchParams.set("format", "about"); // the server has it while the model still loads, too
+    const answer = await fetch(address, asking);
     return answer.ok ? await answer.json() : null;
   } catch {
     return null; // the page says elsewhere that the server cannot be reached

@@ -103,12 +103,17 @@ class Introduction(msgspec.Struct, frozen=True):
         if size > ABOUT_SIZE:
             raise ManifestError(f"{self.where}: examples: the introduction has {size} bytes as JSON, at most {ABOUT_SIZE}")
 
-    def about(self, declaration: Declaration) -> dict[str, Any]:
-        """Return the value of `about` in `GET /schema`. Without `description` it has the docstring of the model's class."""
+    def about(self, declaration: Declaration | None = None) -> dict[str, Any]:
+        """Return the value of `about` in `GET /schema`. Without `description` it has the docstring of the model's class.
+
+        Args:
+            declaration: None while the model loads; then there is no docstring yet, and `settings` is empty.
+        """
         keys = self.keys
+        docstring, hints = (declaration.docstring, declaration.hints) if declaration else (None, {})
         return {
             "title": keys.title,
-            "description": keys.description or declaration.docstring or None,
+            "description": keys.description or docstring or None,
             "author": keys.author,
             "hint": keys.hint,
             "links": [{"label": label, "url": url} for label, url in keys.links.items()],
@@ -116,7 +121,7 @@ class Introduction(msgspec.Struct, frozen=True):
             "examples": [
                 {"name": one.name, "picture": _address(one.picture), "values": one.values} for one in self.examples
             ],
-            "settings": declaration.hints,
+            "settings": hints,
         }  # fmt: skip
 
 

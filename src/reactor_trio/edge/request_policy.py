@@ -38,7 +38,7 @@ SESSIONS_PATH = "/v1/sessions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: status and headers of a denial; any other reason: 401, since the client may come back with a token or another ticket
 _DENIAL_STATUS: dict[str, tuple[int, dict[str, str]]] = {"not_allowed": (403, {}), "full": (503, {"retry-after": "60"})}
-_SCHEMA_FORMATS = ("json", "asyncapi", "typescript", "python")
+_SCHEMA_FORMATS = ("json", "about", "asyncapi", "typescript", "python")
 _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
@@ -221,11 +221,19 @@ class AccessSite(RequestPolicy):
             raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
         return Response(200, _METRICS_TYPE, self.metrics.exposition())
 
-    def _described(self, request: Request, schema: dict[str, Any] | None, why_not: str) -> Response:
-        """Answer `GET /schema`. Without a schema the response is 503 with `why_not`."""
+    def _described(
+        self, request: Request, schema: dict[str, Any] | None, why_not: str, introduction: dict[str, Any] | None = None
+    ) -> Response:
+        """Answer `GET /schema`. Without a schema the response is 503 with `why_not`.
+
+        Args:
+            introduction: `name` and `about` as far as they are known without a schema, for `format=about`.
+        """
         form = request.query.get("format", "json")
         if form not in _SCHEMA_FORMATS:
             return Response.plain(400, f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}")
+        if form == "about" and (known := schema or introduction):
+            return json_response(200, {key: known.get(key) for key in ("name", "about")})
         if schema is None:
             return busy(why_not)
         if form in ("typescript", "python"):

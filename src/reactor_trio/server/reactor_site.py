@@ -46,7 +46,9 @@ class ReactorSite(AccessSite):
                 return readiness(self._runtime, known=self._known(request) is not None)
             case "/schema":
                 self._look(request, share_links=True)
-                return self._described(request, self._runtime.schema, self._why_not())
+                runtime = self._runtime
+                introduction = {"name": runtime.name, "about": runtime.introduction.about()}
+                return self._described(request, runtime.schema, self._why_not(), introduction)
             case "/metrics":
                 return self._counts(request)
         known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
