@@ -161,3 +161,47 @@ test("a finger on the picture points and looks although another finger, on a pad
   pointing.close();
   looking.close();
 });
+
+test("without `pointer_down`, the first of several fingers has the position until it lifts, and a mouse has it while no finger is down", async (t) => {
+  const picture = canvas(t);
+  const sent: unknown[] = [];
+  const send = async (_: string, { x }: { readonly [argument: string]: unknown }): Promise<void> => void sent.push(x);
+  const pointing = new PointerBinding({ move: { name: "pointer_move", description: "" } }, send, picture);
+  const hover = (clientX: number): Event => Object.assign(finger("pointermove", 1, clientX), { pointerType: "mouse" });
+  const gives = async (...events: Event[]): Promise<unknown[]> => {
+    for (const event of events) {
+      picture.dispatchEvent(event);
+      await new Promise(setImmediate);
+    }
+    return sent.splice(0);
+  };
+  assert.deepEqual(await gives(hover(10)), [0.1]);
+  const both = [finger("pointermove", 7, 30), finger("pointermove", 8, 70), hover(11), finger("pointermove", 7, 40)];
+  assert.deepEqual(
+    await gives(finger("pointerdown", 7, 20), finger("pointerdown", 8, 60), finger("pointerdown", 9, 80), ...both),
+    [0.3, 0.4],
+  );
+  // The next one has it then.
+  const rest = [finger("pointermove", 9, 81), hover(12), finger("pointermove", 8, 71), finger("pointermove", 9, 82)];
+  assert.deepEqual(await gives(finger("pointerup", 7, 40), ...rest), [0.71]);
+  assert.deepEqual(await gives(finger("pointercancel", 8, 71), hover(13), finger("pointermove", 9, 83)), [0.83]);
+  assert.deepEqual(await gives(finger("pointerup", 9, 83), hover(14)), [0.14]);
+  pointing.close();
+});
+
+test("without `pointer_down`, of two fingers that come from beside the picture the first has the position", async (t) => {
+  const picture = canvas(t);
+  const sent: unknown[] = [];
+  const send = async (_: string, { x }: { readonly [argument: string]: unknown }): Promise<void> => void sent.push(x);
+  const pointing = new PointerBinding({ move: { name: "pointer_move", description: "" } }, send, picture);
+  for (const event of [
+    finger("pointerdown", 7, 120),
+    finger("pointerdown", 8, 140),
+    finger("pointermove", 7, 90),
+    finger("pointermove", 8, 95),
+  ])
+    picture.dispatchEvent(event);
+  await new Promise(setImmediate);
+  assert.deepEqual(sent, [0.9]);
+  pointing.close();
+});

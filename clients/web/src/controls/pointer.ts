@@ -5,7 +5,8 @@
  * Positions are relative to the picture as drawn, as the canvas's style `object-fit` has it, from 0 to 1, right and down, without
  * the black bars beside it. A
  * pressed pointer that leaves the picture has its position at the nearest edge. Moves are sent while the pointer is pressed, or
- * always if the model has no `pointer_down`; one is in flight at a time, and the newest follows. `pointer_up` carries
+ * always if the model has no `pointer_down`; one is in flight at a time, and the newest follows. While nothing is pressed, they are
+ * those of the finger that has been down for the longest time, and those of a mouse while no finger is down. `pointer_up` carries
  * the last position itself, so no move follows it. While the pointer is locked to the picture (`look.ts`), its position is
  * the middle.
  */
@@ -59,6 +60,7 @@ export class PointerBinding {
   #send: ReturnType<typeof sending>;
   #canvas: HTMLCanvasElement | null;
   #pressed: number | null = null;
+  #fingers = new Set<number>(); // that are down, in the order in which they came
   #last: Position = { x: 0.5, y: 0.5, inside: true };
   #sender = new Coalescer(({ phase, position }: { phase: PointerPhase; position: Position }) => this.#sendPosition(phase, position));
   #stop = new AbortController();
@@ -93,6 +95,7 @@ export class PointerBinding {
   }
 
   #down(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    if (event.pointerType === "touch") this.#fingers.add(event.pointerId);
     if (event.button !== 0 || this.#pressed !== null) return;
     const position = this.#position(event, canvas);
     if (!position.inside) return;
@@ -102,7 +105,9 @@ export class PointerBinding {
   }
 
   #move(event: PointerEvent, canvas: HTMLCanvasElement): void {
-    if (this.#pressed === null ? "down" in this.#commands : event.pointerId !== this.#pressed) return;
+    if (this.#pressed === null && "down" in this.#commands) return;
+    const [owner = event.pointerId] = this.#pressed === null ? this.#fingers : [this.#pressed];
+    if (event.pointerId !== owner) return;
     if (this.#locked) return; // a locked pointer has no position; `pointer_look` sends its movement
     const position = this.#position(event, canvas);
     if (this.#pressed === null && !position.inside) return;
@@ -110,6 +115,7 @@ export class PointerBinding {
   }
 
   #up(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    this.#fingers.delete(event.pointerId);
     if (event.pointerId === this.#pressed) this.#letGo(this.#position(event, canvas));
   }
 
