@@ -79,6 +79,8 @@ def test_the_picture_has_all_the_room_that_the_panel_leaves(server: FakeServer, 
     page.locator("#panel-toggle").click()
     if width > height and height <= 480:
         expect(page.locator("#panel")).to_be_visible()
+        page.locator("#panel-toggle").click()  # which the panel does not cover
+        expect(page.locator("#panel")).to_be_hidden()
     else:
         expect(page.locator("#panel")).to_be_hidden()
         left, top, right, bottom = box(page, "#hero canvas")
@@ -172,6 +174,79 @@ def test_colours_follow_the_system_until_the_user_chooses(
         page.reload()
         expect(page.get_by_role("button", name="Colours: dark")).to_be_visible()
         assert not is_light()
+
+
+# Full screen
+
+
+def full_screen(page: Page, full: bool) -> None:
+    page.locator("#hero").hover()
+    page.locator("#fullscreen").click()
+    page.wait_for_function("full => document.fullscreenElement === (full ? document.querySelector('main') : null)", arg=full)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    peer = live(page, server, tracks=[video(), video(1, "depth")])
+    peer.frame(0, picture(0, 0, 0), track=1)
+    full_screen(page, True)
+    panel = page.locator("#panel")
+    expect(panel).to_be_hidden()
+    page.locator("#panel-toggle").click()
+    expect(panel).to_be_visible()
+    assert box(page, "#hero canvas") == (0, 0, width, height)
+    left, top, right, bottom = box(page, "#panel")
+    assert (right, bottom) == (width, height)
+    assert (right - left) * (bottom - top) < 0.61 * width * height
+    peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
+    expect(page.locator("#ending")).to_be_visible()
+    page.evaluate("document.querySelector('#toasts').innerHTML = '<p class=toast>Something is wrong</p>'")
+    for part in ("#bar", "#others .enlarge", "#ending", ".toast"):
+        beside = box(page, part)
+        assert beside[2] <= left or beside[3] <= top, part
+    reached = """(selector) => {
+        const { x, y, width, height } = document.querySelector(selector).getBoundingClientRect();
+        return document.elementFromPoint(x + width / 2, y + height / 2)?.closest(selector) !== null;
+    }"""
+    for part in ("#panel-toggle", "#fullscreen", "#snapshot", "#others .enlarge", "#panel-content", "#ending", ".toast"):
+        assert page.evaluate(reached, part), part
+    page.get_by_label("Prompt").fill("dunes")
+    page.get_by_label("Prompt").press("Enter")
+    assert peer.next()["data"] == {"prompt": "dunes"}
+    page.locator("#panel-toggle").click()
+    expect(panel).to_be_hidden()
+
+
+def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(server: FakeServer, page: Page) -> None:
+    live(page, server)
+    panel = page.locator("#panel")
+    before = box(page, "#panel")
+    full_screen(page, True)
+    expect(panel).to_be_hidden()
+    full_screen(page, False)
+    assert box(page, "#panel") == before
+    page.locator("#panel-toggle").click()
+    full_screen(page, True)
+    page.locator("#panel-toggle").click()
+    expect(panel).to_be_visible()
+    full_screen(page, False)
+    expect(panel).to_be_hidden()
+    assert page.evaluate("localStorage.getItem('panel')") == "closed"  # what the user chose outside of full screen
+
+
+@pytest.mark.parametrize(("scheme", "forced"), [("light", "none"), ("dark", "none"), ("light", "active")])
+def test_the_panel_on_the_picture_can_be_read(browser: Browser, server: FakeServer, scheme: Any, forced: Any) -> None:
+    with browser.new_context(color_scheme=scheme, forced_colors=forced, reduced_motion="reduce") as context:
+        context.add_init_script(READ_BACK)
+        page = context.new_page()
+        live(page, server)
+        full_screen(page, True)
+        page.locator("#panel-toggle").click()
+        expect(page.locator("#panel")).to_be_visible()
+        assert page.locator("#panel").evaluate("panel => /^rgb\\(/.test(getComputedStyle(panel).backgroundColor)")  # opaque
+        assert check_with_axe(page) == []
 
 
 # Everyone can use it

@@ -57,7 +57,8 @@ const client = connect(document.baseURI, {
 
 const preferences = new SafeStorage(() => globalThis.localStorage);
 offerThemes(byId("theme"), preferences);
-new Panel(byId("panel-toggle"), byId("grip"), preferences);
+const screen = within(document, "main");
+new Panel(screen, byId("panel-toggle"), byId("grip"), preferences);
 const hero = byId("hero");
 hideWhenIdle(hero, byId("bar"), () => document.body.dataset.state === "live" && document.body.dataset.picture === "shown");
 const ambient = new Ambient(hero, largeCanvas);
@@ -80,6 +81,7 @@ const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
   {
     hero,
+    screen,
     snapshot: byId("snapshot", HTMLButtonElement),
     copy: byId("copy", HTMLButtonElement),
     record: byId("record", HTMLButtonElement),

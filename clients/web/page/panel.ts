@@ -1,4 +1,4 @@
-/** The panel beside the picture, or the sheet below it: folds away, and a sheet is as high as the user makes it. */
+/** The panel beside the picture, or the sheet below it: folds away, and a sheet is as high as the user makes it. In full screen it lies on the picture. */
 import type { SafeStorage } from "./storage.ts";
 
 const KEY = "panel";
@@ -15,14 +15,18 @@ export class Panel {
   #grip: HTMLElement;
   #preferences: SafeStorage;
   #height = START;
+  /** Whether the panel was open before full screen; null: there is no full screen. */
+  #before: boolean | null = null;
 
-  constructor(toggle: HTMLElement, grip: HTMLElement, preferences: SafeStorage) {
+  /** Full screen of `screen`, which contains the panel, begins with a closed panel. What the user chooses there is forgotten with it. */
+  constructor(screen: HTMLElement, toggle: HTMLElement, grip: HTMLElement, preferences: SafeStorage) {
     this.#toggle = toggle;
     this.#grip = grip;
     this.#preferences = preferences;
     const kept = preferences.get(KEY);
     this.#open(kept ? kept === "open" : !matchMedia(LIES_ON_PICTURE).matches);
     toggle.addEventListener("click", () => this.#choose(!this.isOpen));
+    document.addEventListener("fullscreenchange", () => this.#fullscreenChanged(document.fullscreenElement === screen));
     this.#listenToGrip();
   }
 
@@ -32,7 +36,14 @@ export class Panel {
 
   #choose(open: boolean): void {
     this.#open(open);
-    this.#preferences.set(KEY, open ? "open" : "closed");
+    if (this.#before === null) this.#preferences.set(KEY, open ? "open" : "closed");
+  }
+
+  #fullscreenChanged(full: boolean): void {
+    if (full === (this.#before !== null)) return;
+    const open = this.#before ?? false;
+    this.#before = full ? this.isOpen : null;
+    this.#open(open);
   }
 
   #open(open: boolean): void {

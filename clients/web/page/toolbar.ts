@@ -9,6 +9,8 @@ const KEPT_FOR = 60_000; // a download goes on reading the file for a while
 
 export interface ToolbarParts {
   readonly hero: HTMLElement;
+  /** What becomes full screen: the picture and the panel. */
+  readonly screen: HTMLElement;
   readonly snapshot: HTMLButtonElement;
   readonly copy: HTMLButtonElement;
   readonly record: HTMLButtonElement;
@@ -37,7 +39,7 @@ export class Toolbar {
     record.addEventListener("click", () => (this.#recording ? this.#recording.stop() : this.#record()));
     fullscreen.addEventListener("click", () => this.#fullscreen());
     document.addEventListener("fullscreenchange", () => {
-      fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.hero));
+      fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.screen));
     });
   }
 
@@ -123,7 +125,7 @@ export class Toolbar {
   async #fullscreen(): Promise<void> {
     try {
       if (document.fullscreenElement) await document.exitFullscreen();
-      else await this.#parts.hero.requestFullscreen();
+      else await this.#parts.screen.requestFullscreen();
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.fullscreen}: ${(error as Error).message}`);
     }
