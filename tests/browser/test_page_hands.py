@@ -352,6 +352,17 @@ def test_the_legend_closes_with_its_session(server: FakeServer, page: Page) -> N
     expect(page.locator("#legend-toggle")).to_have_count(0)
 
 
+def test_all_of_the_legend_is_large_enough_for_fingers(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    begin(page, server, *WALK, command("key_space", "Jump " * 20), LOOK)
+    page.locator("#legend-toggle").tap()
+    targets = page.get_by_role("dialog").locator("button, select")
+    expect(targets).to_have_count(8)  # to close, five keys, the pads, and the reset
+    for target in targets.all():
+        place = area(target)
+        assert min(place["width"], place["height"]) >= FINGER
+
+
 # Other keys
 
 
