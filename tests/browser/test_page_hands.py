@@ -431,6 +431,46 @@ def test_letters_of_a_cross_go_by_their_place(server: FakeServer, page: Page) ->
     assert silent(page, peer)
 
 
+# As Chromium describes the user's keyboard; here a French one, and later one of Dvorak.
+KEYBOARDS = """
+    const keyboard = new EventTarget();
+    keyboard.getLayoutMap = async () => new Map(Object.entries(keyboard.printed));
+    keyboard.printed = { KeyW: "z", KeyA: "q", KeyS: "s", KeyD: "d", KeyI: "i", KeyJ: "j", KeyK: "k", KeyL: "l" };
+    Object.defineProperty(navigator, "keyboard", { value: keyboard });
+"""
+DVORAK = """
+    navigator.keyboard.printed = { KeyW: ",", KeyA: "a", KeyS: "o", KeyD: "e", KeyI: "c", KeyJ: "h", KeyK: "t", KeyL: "n" };
+    navigator.keyboard.dispatchEvent(new Event("layoutchange"));
+"""
+
+
+def test_keys_that_go_by_their_place_have_the_signs_of_the_users_keyboard(server: FakeServer, page: Page) -> None:
+    page.add_init_script(KEYBOARDS)
+    arrows = [command(f"key_{name}") for name in ("up", "left", "down", "right")]
+    turn = [command(f"key_{name}") for name in "ijkl"]
+    peer = begin(page, server, *WALK, *arrows, *turn, about={"hint": "W A S D to walk"})
+    keys, pads = page.locator("#keys .key"), page.locator(".round-pad button")
+    walk = keys.and_(page.locator(".cross:first-child button"))
+    expect(walk).to_have_text(["Z", "Q", "S", "D"])
+    expect(page.locator("#keys .notes li")).to_have_text(["Z Forward", "Q Left", "S Back", "D Right"])
+    expect(page.locator("#hint")).to_have_text("W A S D to walk")  # as the author wrote it
+    page.keyboard.press("?")
+    signs = page.get_by_role("dialog").locator("li kbd")
+    expect(signs.first).to_have_text("Z")
+    page.get_by_label("Buttons on the picture").select_option("Always")
+    expect(pads).to_have_text(["I", "J", "K", "L"])
+    page.evaluate(DVORAK)
+    expect(signs.first).to_have_text(",")
+    expect(walk).to_have_text([",", "A", "O", "E"])
+    expect(pads).to_have_text(["C", "H", "T", "N"])
+    page.get_by_role("button", name="Change the key of I").click()
+    page.keyboard.press("m")
+    expect(pads).to_have_text(["M", "H", "T", "N"])
+    page.keyboard.press("Escape")
+    page.keyboard.press("m")
+    assert peer.next()["type"] == "key_i"
+
+
 # Calls to action
 
 

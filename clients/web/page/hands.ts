@@ -45,6 +45,7 @@ export class Hands {
     this.#open.addEventListener("click", () => this.#showLegend());
     window.addEventListener("keydown", (event) => this.#keydown(event), { capture: true, signal });
     this.#coarse.addEventListener("change", () => this.#showPads(), { signal });
+    if (context.keyboard) context.keyboard.signsChanged = () => this.#showSigns();
     void this.#showPads();
   }
 
@@ -65,6 +66,13 @@ export class Hands {
     event.preventDefault();
     event.stopPropagation();
     void this.#showLegend();
+  }
+
+  #showSigns(): void {
+    this.#legend?.showSigns();
+    this.#pads?.close();
+    this.#pads = null;
+    void this.#showPads();
   }
 
   async #showLegend(): Promise<void> {

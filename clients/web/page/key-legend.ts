@@ -118,10 +118,14 @@ export class KeyLegend {
     this.#show(fillIn(done ? HANDS.given : HANDS.refused, { what: describe(key), sign: eventSign(event) }));
   }
 
+  /** Shows what stands on the keys now. */
+  showSigns(): void {
+    for (const [{ command }, { sign }] of this.#rows) sign.textContent = this.#keyboard?.sign(command) ?? "";
+  }
+
   #show(status: string): void {
     const keyboard = this.#keyboard as Keyboard;
     keyboard.showMap();
-    for (const [{ command }, { sign }] of this.#rows) sign.textContent = keyboard.sign(command);
     if (!keyboard.map.changed && document.activeElement === this.#reset) this.dialog.querySelector("button")?.focus();
     this.#reset.disabled = !keyboard.map.changed;
     this.#status.textContent = status;

@@ -1,6 +1,6 @@
 /** The keys that the user gave to a model's commands instead of the model's own. The browser keeps them by the model's name. */
-import { KeyLayout } from "../src/controls.ts";
-import { eventSign, keySign } from "./signs.ts";
+import { KeyLayout, wholeCrosses } from "../src/controls.ts";
+import { eventSign, keySign, type PrintedKeys } from "./signs.ts";
 import type { SafeStorage } from "./storage.ts";
 
 /** A key of the keyboard: its place, as events have it in `code`, and what was printed on it when the user chose it. */
@@ -13,13 +13,17 @@ type KeyOfEvent = Pick<KeyboardEvent, "key" | "code">;
 
 export class KeyMap {
   #keys: readonly string[];
+  #placed: ReadonlySet<string>; // the keys that go by their place, as in `KeyLayout`
   #storage: SafeStorage;
   #entry: string;
   #given: Map<string, Given>;
+  /** What is printed on the user's keyboard, as far as it is known. */
+  printed: PrintedKeys = new Map();
 
   /** `keys` are the names of the model's keys. */
   constructor(keys: readonly string[], model: string, storage: SafeStorage) {
     this.#keys = keys;
+    this.#placed = new Set(wholeCrosses(keys).flatMap((cross) => cross.filter((key) => key.length === 1)));
     this.#storage = storage;
     this.#entry = `keys:${model}`;
     this.#given = new Map(read(storage.get(this.#entry)).filter(([key]) => keys.includes(key)));
@@ -34,9 +38,11 @@ export class KeyMap {
     return this.#given.size > 0;
   }
 
-  /** What stands on the key that presses `key` now; undefined: the model's own. */
+  /** What stands on the key that presses `key` now, if that is not the key's name: the user has changed it, or it goes by its place. */
   sign(key: string): string | undefined {
-    return this.#given.get(key)?.sign;
+    const place = this.#given.get(key) ?? (this.#placed.has(key) ? ownPlace(key) : null);
+    const print = place && this.printed.get(place.code);
+    return print ? keySign(print) : place?.sign;
   }
 
   /**

@@ -4,7 +4,7 @@ import { KeyboardBinding } from "../src/controls.ts";
 import { refusalLine } from "./dom.ts";
 import type { KeyMap } from "./key-map.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
-import { keySign, labelOf } from "./signs.ts";
+import { followPrintedKeys, keySign, labelOf } from "./signs.ts";
 
 /** A key of the model. */
 export interface ShownKey {
@@ -16,9 +16,12 @@ export class Keyboard {
   readonly keys: readonly ShownKey[];
   /** The keys that the user chose. Call `showMap` after a change. */
   readonly map: KeyMap;
+  /** Called when what stands on the keys has changed. */
+  signsChanged: () => void = () => {};
   #notes: HTMLElement | null = null;
   #refusal = refusalLine();
   #binding: KeyboardBinding;
+  #stop = new AbortController();
 
   constructor(commands: readonly KeyCommand[], send: SendCommand, map: KeyMap) {
     this.map = map;
@@ -32,6 +35,10 @@ export class Keyboard {
     });
     this.#binding = new KeyboardBinding(new Map(this.keys.map(({ command, button }) => [command.key, button.press])));
     this.#binding.layout = map.layout;
+    void followPrintedKeys((keys) => {
+      map.printed = keys;
+      this.showMap();
+    }, this.#stop.signal);
   }
 
   /** What stands on the key that presses the command. */
@@ -44,6 +51,7 @@ export class Keyboard {
   }
 
   close(): void {
+    this.#stop.abort();
     this.#binding.close();
   }
 
@@ -62,6 +70,7 @@ export class Keyboard {
     const lines = this.#lines();
     if (lines) this.#notes?.replaceWith(lines);
     this.#notes = lines;
+    this.signsChanged();
   }
 
   #label(command: KeyCommand): string {

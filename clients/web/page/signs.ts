@@ -8,7 +8,31 @@ const KEYS: { readonly [key: string]: string | undefined } = { ...ARROWS, space:
 const BUTTONS: { readonly [button: string]: string | undefined } = { ...ARROWS, back: "Back", start: "Start", home: "Home" };
 
 /** What stands on the key with this name, such as "w" or "page_up"; `title` is the name as words. */
-export const keySign = (key: string, title = key): string => KEYS[key] ?? (key.length === 1 ? key.toUpperCase() : title);
+export const keySign = (key: string, title = key): string => KEYS[key] ?? (key.length === 1 ? capital(key) : title);
+
+const capital = (letter: string): string => (letter === "ß" ? letter : letter.toUpperCase());
+
+/** What is printed on the keys of a keyboard, by their places (`code` of events). */
+export type PrintedKeys = ReadonlyMap<string, string>;
+
+/** Chromium's API of the keyboard, on secure pages. */
+interface KeyboardLayouts extends EventTarget {
+  getLayoutMap(): Promise<PrintedKeys>;
+}
+
+/**
+ * Calls `printed` with what is printed on the user's keyboard, and again after a change of its layout, until `until` aborts. Never calls it where
+ * the browser does not say that.
+ */
+export async function followPrintedKeys(printed: (keys: PrintedKeys) => void, until: AbortSignal): Promise<void> {
+  const { keyboard } = navigator as { readonly keyboard?: Partial<KeyboardLayouts> };
+  const read = async (): Promise<void> => {
+    const keys = await keyboard?.getLayoutMap?.().catch(() => undefined); // a frame of another site may not ask
+    if (keys && !until.aborted) printed(keys);
+  };
+  keyboard?.addEventListener?.("layoutchange", read, { signal: until });
+  await read();
+}
 
 /** What stands on the key of an event. */
 export const eventSign = (event: Pick<KeyboardEvent, "key" | "code">): string => keySign(keyNames(event)[0] ?? "", event.key);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KeyMap } from "../page/key-map.ts";
 import { directions, nearest } from "../page/pad-places.ts";
-import { eventSign, keySign } from "../page/signs.ts";
+import { eventSign, followPrintedKeys, keySign } from "../page/signs.ts";
 import { SafeStorage } from "../page/storage.ts";
 import { KeyLayout, wholeCrosses } from "../src/controls/keyboard.ts";
 import { LookBinding } from "../src/controls/look.ts";
@@ -204,4 +204,71 @@ test("without `pointer_down`, of two fingers that come from beside the picture t
   await new Promise(setImmediate);
   assert.deepEqual(sent, [0.9]);
   pointing.close();
+});
+
+/** A keyboard as Chromium describes it. It can be exchanged. */
+class Keyboards extends EventTarget {
+  keys: Map<string, string> | null;
+  constructor(keys: Map<string, string> | null) {
+    super();
+    this.keys = keys;
+  }
+  async getLayoutMap(): Promise<Map<string, string>> {
+    if (this.keys === null) throw new DOMException("not in this frame", "SecurityError");
+    return this.keys;
+  }
+  exchange(keys: Map<string, string>): void {
+    this.keys = keys;
+    this.dispatchEvent(new Event("layoutchange"));
+  }
+}
+
+/** `navigator` with this keyboard during a test. */
+function plug(t: { after(end: () => void): void }, keyboard: unknown): void {
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator") ?? {};
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: { keyboard } });
+  t.after(() => Object.defineProperty(globalThis, "navigator", before));
+}
+
+const FRENCH = new Map([
+  ["KeyW", "z"],
+  ["KeyA", "q"],
+  ["KeyS", "s"],
+  ["KeyD", "d"],
+  ["KeyQ", "a"],
+  ["Minus", ")"],
+]);
+
+test("keys that go by their place have the signs of the user's keyboard, also after a change of its layout", async (t) => {
+  const keyboards = new Keyboards(FRENCH);
+  plug(t, keyboards);
+  const map = new KeyMap([...WASD, "q", "space"], "maze", storage().safe);
+  const signs = (): (string | undefined)[] => [...WASD, "q", "space"].map((key) => map.sign(key));
+  const stop = new AbortController();
+  let calls = 0;
+  const read = followPrintedKeys((keys) => {
+    calls += 1;
+    map.printed = keys;
+  }, stop.signal);
+  assert.deepEqual(signs(), ["W", "A", "S", "D", undefined, undefined]);
+  await read;
+  assert.deepEqual(signs(), ["Z", "Q", "S", "D", undefined, undefined]); // q goes by its print
+  assert.ok(map.give("space", event("ß", "Minus")));
+  assert.equal(map.sign("space"), ")"); // the keyboard of now, not of then
+  assert.ok(map.give("w", event("q", "KeyA"))); // two places change
+  assert.deepEqual([map.sign("w"), map.sign("a")], ["Q", "Z"]);
+  keyboards.exchange(new Map([["KeyA", "ф"]]));
+  await new Promise(setImmediate);
+  assert.deepEqual([map.sign("w"), map.sign("a"), map.sign("s"), map.sign("space"), calls], ["Ф", "W", "S", "ß", 2]);
+  stop.abort();
+  keyboards.exchange(FRENCH);
+  await new Promise(setImmediate);
+  assert.equal(calls, 2);
+});
+
+test("where the browser does not say what is printed, keys have the signs of a US keyboard", async (t) => {
+  for (const keyboard of [undefined, new EventTarget(), new Keyboards(null)]) {
+    plug(t, keyboard);
+    await followPrintedKeys(() => assert.fail("nothing is known"), new AbortController().signal);
+  }
 });
