@@ -53,7 +53,7 @@ export class Figures {
     set("gaps", missing);
     set("skipped", skipped);
     this.#showLine(main?.fps, main?.jitter, commandToPicture?.p50, missing + (main?.freezes ?? 0));
-    byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : `${lead.toFixed(0)} ms`;
+    byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: lead.toFixed(0) });
     set("freezes", main?.freezes ?? 0);
     set("frozen", (main?.frozen ?? 0) / 1000, 1);
     set("steps", stepsDown);

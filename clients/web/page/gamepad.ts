@@ -4,7 +4,7 @@ import { GamepadBinding, padName } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
 import { buttonSign, labelOf } from "./signs.ts";
-import { HANDS } from "./strings.ts";
+import { fillIn, HANDS } from "./strings.ts";
 
 export class Gamepads {
   #buttons: readonly (Omit<PadButtonCommand, "name"> & { readonly sign: string; readonly shown: PressButton })[];
@@ -19,7 +19,7 @@ export class Gamepads {
     this.#axes = axes;
     this.#buttons = buttons.map(({ name, button, mode, description }) => {
       const sign = buttonSign(button);
-      const label = labelOf(description || `gamepad ${button}`, sign);
+      const label = labelOf(description || fillIn(HANDS.gamepadButton, { button }), sign);
       const shown = new PressButton({ name, mode }, followed, sign, { "data-button": button, "aria-label": label });
       return { button, mode, sign, description, shown };
     });
@@ -51,7 +51,8 @@ export class Gamepads {
 }
 
 function statusText(pad: Gamepad | null): string {
-  if (!navigator.getGamepads) return "This browser gives gamepads only to pages of https and of localhost.";
-  if (!pad) return "Press a button of a gamepad to connect it.";
-  return `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is unknown, buttons may be in other places"}`;
+  if (!navigator.getGamepads) return HANDS.noGamepads;
+  if (!pad) return HANDS.pressGamepad;
+  const name = padName(pad.id);
+  return pad.mapping === "standard" ? name : fillIn(HANDS.otherGamepad, { name });
 }

@@ -4,7 +4,7 @@ import { byId, element, within } from "./dom.ts";
 import type { KeyLegend, PadsWhen } from "./key-legend.ts";
 import type { Keyboard } from "./keyboard.ts";
 import type { SafeStorage } from "./storage.ts";
-import { HANDS } from "./strings.ts";
+import { fillIn, HANDS, STRINGS } from "./strings.ts";
 import type { TouchPads } from "./touch-pads.ts";
 
 const PADS = "pads";
@@ -88,7 +88,7 @@ export class Hands {
       };
       this.#legend = new KeyLegend(this.#hero, { controls, keyboard, pads: this.#when, setPads });
     } catch (error) {
-      failed(`keys: ${(error as Error).message}`);
+      failed(fillIn(STRINGS.problems.keys, { why: (error as Error).message }));
     }
   }
 
@@ -109,7 +109,7 @@ export class Hands {
       });
       this.#pads = new TouchPads(this.#hero, keys);
     } catch (error) {
-      failed(`keys: ${(error as Error).message}`);
+      failed(fillIn(STRINGS.problems.keys, { why: (error as Error).message }));
     }
   }
 }

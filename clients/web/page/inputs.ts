@@ -1,7 +1,8 @@
 /** A card for each input track. The card starts and stops the camera or microphone, and shows whether it is live. */
 import type { Client, Publication, TrackInfo } from "../src/index.ts";
 import { element, type RefusalLine, refusalLine } from "./dom.ts";
-import { HANDS } from "./strings.ts";
+import type { Device } from "./overlay.ts";
+import { fillIn, INPUTS } from "./strings.ts";
 
 const SIZES = ["320×240", "640×480", "1280×720"];
 const RATES = [10, 15, 24, 30];
@@ -28,9 +29,9 @@ export class Inputs {
     return this.#cards.map((card) => card.call);
   }
 
-  /** The names of the devices that are not started: "camera", "microphone". */
-  get unstarted(): string[] {
-    return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.deviceName))];
+  /** The devices that are not started. */
+  get unstarted(): Device[] {
+    return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.device))];
   }
 
   /** Stops all inputs. */
@@ -41,7 +42,6 @@ export class Inputs {
 
 /** The elements of a card. Those that may be null belong to one kind of track only. */
 interface CardParts {
-  readonly title: string;
   readonly button: HTMLButtonElement;
   readonly live: HTMLElement;
   readonly status: HTMLElement;
@@ -62,6 +62,7 @@ class InputCard {
   /** The same for the picture, while the model shows none. */
   readonly call: HTMLElement;
   #track: TrackInfo;
+  #words: (typeof INPUTS)[Device];
   #client: Client;
   #run: AbortController | null = null;
   #parts: CardParts;
@@ -73,26 +74,25 @@ class InputCard {
     this.#client = client;
     const { name, kind } = track;
     const video = kind === "video";
-    const title = video ? "Camera" : "Microphone";
+    const words = (this.#words = INPUTS[this.device]);
     const parts: CardParts = (this.#parts = {
-      title,
-      button: element("button", { type: "button", class: "start" }, `Start ${title.toLowerCase()}`),
-      live: element("span", { class: "live-mark", hidden: true }, "live"),
+      button: element("button", { type: "button", class: "start" }, words.start),
+      live: element("span", { class: "live-mark", hidden: true }, INPUTS.live),
       status: element("small", { class: "input-status", "aria-live": "off" }),
-      preview: video ? element("video", { playsinline: true, hidden: true, "aria-label": `${title}, as sent` }) : null,
-      level: video ? null : element("meter", { min: 0, max: 1, high: 0.95, hidden: true, "aria-label": "Loudness" }),
-      size: video ? choice("Size", SIZES, startSize(track)) : null,
+      preview: video ? element("video", { playsinline: true, hidden: true, "aria-label": INPUTS.sent }) : null,
+      level: video ? null : element("meter", { min: 0, max: 1, high: 0.95, hidden: true, "aria-label": INPUTS.loudness }),
+      size: video ? choice(INPUTS.size, SIZES, startSize(track)) : null,
       rate: video
         ? choice(
-            "Rate",
-            RATES.map((rate) => `${rate} fps`),
-            `${DEFAULT_RATE} fps`,
+            INPUTS.rate,
+            RATES.map((fps) => fillIn(INPUTS.fps, { fps })),
+            fillIn(INPUTS.fps, { fps: DEFAULT_RATE }),
           )
         : null,
-      source: choice("Source", [], ""),
-      call: element("button", { type: "button", class: "primary" }, video ? HANDS.camera : HANDS.microphone),
-      callSource: choice(`${HANDS.device} ${title.toLowerCase()}`, [], ""),
-      self: video ? element("video", { playsinline: true, autoplay: true, hidden: true, "aria-label": HANDS.self }) : null,
+      source: choice(INPUTS.source, [], ""),
+      call: element("button", { type: "button", class: "primary" }, words.call),
+      callSource: choice(words.which, [], ""),
+      self: video ? element("video", { playsinline: true, autoplay: true, hidden: true, "aria-label": INPUTS.self }) : null,
     });
     parts.source.hidden = parts.callSource.hidden = true;
     for (const shown of [parts.preview, parts.self]) if (shown) shown.muted = true;
@@ -112,7 +112,12 @@ class InputCard {
     this.element = element(
       "div",
       { class: "control input", "data-input": name },
-      element("div", { class: "head" }, element("span", { class: "input-title" }, title, " ", element("small", {}, name)), parts.live),
+      element(
+        "div",
+        { class: "head" },
+        element("span", { class: "input-title" }, words.title, " ", element("small", {}, name)),
+        parts.live,
+      ),
       parts.level,
       element("div", { class: "input-body" }, parts.preview, row),
       parts.status,
@@ -126,8 +131,8 @@ class InputCard {
     return this.#run !== null;
   }
 
-  get deviceName(): string {
-    return this.#parts.title.toLowerCase();
+  get device(): Device {
+    return this.#track.kind === "video" ? "camera" : "microphone";
   }
 
   get #sampleRate(): number {
@@ -141,7 +146,7 @@ class InputCard {
     const run = (this.#run = new AbortController());
     this.#refusal.hide();
     this.#callRefusal.hide();
-    button.textContent = "Cancel";
+    button.textContent = INPUTS.cancel;
     call.hidden = true;
     try {
       const publication = await this.#publish(run.signal);
@@ -152,7 +157,7 @@ class InputCard {
     } catch (error) {
       this.#fail(run, error, refusal);
     }
-    if (this.#run === run) button.textContent = `Stop ${this.deviceName}`;
+    if (this.#run === run) button.textContent = this.#words.stop;
   }
 
   stop(): void {
@@ -164,7 +169,7 @@ class InputCard {
     if (self) self.srcObject = null;
     call.hidden = false;
     status.textContent = "";
-    button.textContent = `Start ${this.deviceName}`;
+    button.textContent = this.#words.start;
   }
 
   #publish(signal: AbortSignal): Promise<Publication> {
@@ -195,7 +200,7 @@ class InputCard {
     const devices = all.filter(({ kind, deviceId }) => kind === `${this.#track.kind}input` && deviceId);
     for (const select of [source, callSource]) {
       select.replaceChildren(
-        ...devices.map(({ deviceId, label }, i) => element("option", { value: deviceId }, label || `source ${i + 1}`)),
+        ...devices.map(({ deviceId, label }, i) => element("option", { value: deviceId }, label || fillIn(INPUTS.nameless, { n: i + 1 }))),
       );
       select.value = chosen || (devices[0]?.deviceId ?? "");
       select.hidden = devices.length < 2;
@@ -213,11 +218,13 @@ class InputCard {
     let [sent, since] = [publication.sent, performance.now()];
     const show = (): void => {
       const now = performance.now();
-      const skipped = publication.skipped ? `, ${publication.skipped} skipped` : "";
+      const { codec } = publication;
+      const skipped = publication.skipped ? fillIn(INPUTS.skipped, { n: publication.skipped }) : "";
       const pictures = ((publication.sent - sent) * 1000) / (now - since);
-      const codec = publication.codec && publication.codec !== "jpeg" ? ` of ${publication.codec}` : "";
-      const rate = this.#track.kind === "video" ? `${pictures.toFixed(0)} fps${codec}` : `${this.#sampleRate / 1000} kHz`;
-      status.textContent = `sending ${rate}${skipped}`;
+      const fps = pictures.toFixed(0);
+      const coded = codec && codec !== "jpeg" ? fillIn(INPUTS.coded, { fps, codec }) : fillIn(INPUTS.pictures, { fps });
+      const rate = this.#track.kind === "video" ? coded : fillIn(INPUTS.sound, { rate: this.#sampleRate / 1000 });
+      status.textContent = `${rate}${skipped}`;
       [sent, since] = [publication.sent, now];
     };
     const timer = setInterval(show, REFRESH);

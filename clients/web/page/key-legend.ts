@@ -3,13 +3,13 @@ import type { Controls } from "../src/controls.ts";
 import { element } from "./dom.ts";
 import type { Keyboard, ShownKey } from "./keyboard.ts";
 import { buttonSign, eventSign, pointerRows } from "./signs.ts";
-import { fillIn, HANDS } from "./strings.ts";
+import { fillIn, HANDS, LEGEND } from "./strings.ts";
 
 /** Keys that are not for a model: they move the focus, change other keys, or are the browser's. */
 const NOT_GIVEN = /^(Tab|Shift|Control|Alt|AltGraph|Meta|CapsLock|Fn|Dead|Process|Unidentified|ContextMenu|F\d+|\?)$/;
 
 /** When touch pads are shown. */
-export type PadsWhen = keyof typeof HANDS.padsWhen;
+export type PadsWhen = keyof typeof LEGEND.padsWhen;
 
 export interface LegendContext {
   readonly controls: Controls;
@@ -24,24 +24,24 @@ export class KeyLegend {
   #keyboard: Keyboard | null;
   #status = element("p", { role: "status", class: "description" });
   #rows = new Map<ShownKey, { readonly sign: HTMLElement; readonly change: HTMLButtonElement }>();
-  #reset = element("button", { type: "button" }, HANDS.reset);
+  #reset = element("button", { type: "button" }, LEGEND.reset);
   #asked: ShownKey | null = null; // whose key the user is to press
   #stop = new AbortController();
 
   /** Shows the dialog in `stage` until it is closed. */
   constructor(stage: HTMLElement, { controls, keyboard, pads, setPads }: LegendContext) {
     this.#keyboard = keyboard;
-    const close = element("button", { type: "button", class: "icon", "aria-label": HANDS.close, title: HANDS.close }, "✕");
-    const head = element("div", { class: "section-head" }, element("h2", { id: "key-legend-title" }, HANDS.title), close);
+    const close = element("button", { type: "button", class: "icon", "aria-label": LEGEND.close, title: LEGEND.close }, "✕");
+    const head = element("div", { class: "section-head" }, element("h2", { id: "key-legend-title" }, LEGEND.title), close);
     this.dialog = element(
       "dialog",
       { id: "key-legend", "aria-labelledby": "key-legend-title" },
       head,
       keyboard && this.#keys(keyboard),
       keyboard && padsChoice(pads, setPads),
-      section(HANDS.pointer, pictureRows(controls)),
-      section(HANDS.gamepad, gamepadRows(controls)),
-      section(HANDS.page, HANDS.shortcuts),
+      section(LEGEND.pointer, pictureRows(controls)),
+      section(LEGEND.gamepad, gamepadRows(controls)),
+      section(LEGEND.page, LEGEND.shortcuts),
     );
     close.addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("click", (event) => {
@@ -86,8 +86,8 @@ export class KeyLegend {
     const rows = keyboard.keys.map((key) => {
       const what = describe(key);
       const sign = element("kbd", {}, keyboard.sign(key.command));
-      const label = fillIn(HANDS.changeKey, { what });
-      const change = element("button", { type: "button", "aria-label": label, "data-change": key.command.key }, HANDS.change);
+      const label = fillIn(LEGEND.changeKey, { what });
+      const change = element("button", { type: "button", "aria-label": label, "data-change": key.command.key }, LEGEND.change);
       change.addEventListener("click", () => this.#ask(this.#asked === key ? null : key));
       this.#rows.set(key, { sign, change });
       return element("li", {}, sign, element("span", {}, what), change);
@@ -95,27 +95,27 @@ export class KeyLegend {
     this.#reset.disabled = !keyboard.map.changed;
     this.#reset.addEventListener("click", () => {
       keyboard.map.reset();
-      this.#show(HANDS.resetDone);
+      this.#show(LEGEND.resetDone);
     });
     const list = element("ul", {}, ...rows);
-    return element("section", {}, element("h3", {}, HANDS.keys), list, this.#status, this.#reset);
+    return element("section", {}, element("h3", {}, LEGEND.keys), list, this.#status, this.#reset);
   }
 
   /** Waits for the key that is to press this one from now on; null: for none. */
   #ask(key: ShownKey | null): void {
     const before = this.#asked && this.#rows.get(this.#asked);
-    if (before) before.change.textContent = HANDS.change;
+    if (before) before.change.textContent = LEGEND.change;
     this.#asked = key;
     const row = key && this.#rows.get(key);
-    if (row) row.change.textContent = HANDS.press;
-    this.#status.textContent = key ? fillIn(HANDS.asked, { what: describe(key) }) : "";
+    if (row) row.change.textContent = LEGEND.press;
+    this.#status.textContent = key ? fillIn(LEGEND.asked, { what: describe(key) }) : "";
   }
 
   #give(key: ShownKey, event: KeyboardEvent): void {
     const { map } = this.#keyboard as Keyboard; // there are rows only if there is one
     const done = map.give(key.command.key, event);
     this.#ask(null);
-    this.#show(fillIn(done ? HANDS.given : HANDS.refused, { what: describe(key), sign: eventSign(event) }));
+    this.#show(fillIn(done ? LEGEND.given : LEGEND.refused, { what: describe(key), sign: eventSign(event) }));
   }
 
   /** Shows what stands on the keys now. */
@@ -135,11 +135,11 @@ export class KeyLegend {
 const describe = ({ command: { description, title } }: ShownKey): string => description || title;
 
 function padsChoice(now: PadsWhen, choose: (when: PadsWhen) => void): HTMLElement {
-  const options = Object.entries(HANDS.padsWhen).map(([value, words]) => element("option", { value }, words));
+  const options = Object.entries(LEGEND.padsWhen).map(([value, words]) => element("option", { value }, words));
   const select = element("select", { id: "pads-when" }, ...options);
   select.value = now;
   select.addEventListener("change", () => choose(select.value as PadsWhen));
-  return element("section", { class: "pads-when" }, element("label", { for: "pads-when" }, HANDS.pads), select);
+  return element("section", { class: "pads-when" }, element("label", { for: "pads-when" }, LEGEND.pads), select);
 }
 
 function section(title: string, rows: readonly (readonly [sign: string, words: string])[]): HTMLElement | null {
@@ -150,7 +150,7 @@ function section(title: string, rows: readonly (readonly [sign: string, words: s
 
 function pictureRows({ pointer, look }: Controls): [string, string][] {
   const rows = pointerRows(pointer).map(({ sign, words }): [string, string] => [sign, words]);
-  return look ? [...rows, [HANDS.look, fillIn(HANDS.lookHow, { what: look.description || HANDS.around })]] : rows;
+  return look ? [...rows, [HANDS.look, fillIn(LEGEND.lookHow, { what: look.description || HANDS.around })]] : rows;
 }
 
 function gamepadRows({ pad: { buttons, axes } }: Controls): [string, string][] {

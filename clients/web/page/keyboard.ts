@@ -5,6 +5,7 @@ import { refusalLine } from "./dom.ts";
 import type { KeyMap } from "./key-map.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
 import { followPrintedKeys, keySign, labelOf } from "./signs.ts";
+import { fillIn, HANDS } from "./strings.ts";
 
 /** A key of the model. */
 export interface ShownKey {
@@ -74,7 +75,7 @@ export class Keyboard {
   }
 
   #label(command: KeyCommand): string {
-    return labelOf(command.description || `key ${command.title}`, this.sign(command));
+    return labelOf(command.description || fillIn(HANDS.key, { key: command.title }), this.sign(command));
   }
 
   #lines(): HTMLElement | null {

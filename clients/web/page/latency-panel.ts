@@ -2,13 +2,15 @@
 
 import type { Statistics } from "../src/index.ts";
 import { element, within } from "./dom.ts";
-import { STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 const PARTS = ["wait", "step", "queue", "encode", "network", "decode"] as const;
 
 type Row = (typeof PARTS)[number] | "total";
 
-const DESCRIPTIONS: { readonly [Name in Row]?: string } = STRINGS.latency;
+const WORDS = STRINGS.latency;
+const NAMES: { readonly [Name in Row]: string } = { ...WORDS.parts, total: WORDS.total };
+const MEANINGS: { readonly [Name in Row]?: string } = WORDS.meanings;
 
 /** `show` writes the client's statistics into the panel `details`, and hides the panel for null. */
 export class LatencyPanel {
@@ -28,7 +30,7 @@ export class LatencyPanel {
       const [p50, p95] = [element("td", { id: `latency-${part}-p50` }), element("td", { id: `latency-${part}-p95` })];
       const slice = part === "total" ? null : this.#bar.appendChild(element("span", { "data-part": part }));
       const mark = part === "total" ? null : element("span", { class: "mark", "data-part": part, "aria-hidden": "true" });
-      body.append(element("tr", { title: DESCRIPTIONS[part] }, element("th", { scope: "row" }, mark, part), p50, p95));
+      body.append(element("tr", { title: MEANINGS[part] }, element("th", { scope: "row" }, mark, NAMES[part]), p50, p95));
       this.#cells.set(part, { p50, p95, slice });
     }
   }
@@ -36,14 +38,14 @@ export class LatencyPanel {
   show(latency: Statistics["latency"]): void {
     this.#details.hidden = latency === null;
     if (latency === null) return;
-    this.#summary.textContent = `p50 ${milliseconds(latency.total.p50)} ms, p95 ${milliseconds(latency.total.p95)} ms`;
+    this.#summary.textContent = fillIn(WORDS.summary, { p50: milliseconds(latency.total.p50), p95: milliseconds(latency.total.p95) });
     for (const [part, { p50, p95, slice }] of this.#cells) {
       p50.textContent = milliseconds(latency[part].p50);
       p95.textContent = milliseconds(latency[part].p95);
       if (slice) slice.style.flexGrow = String(latency[part].p50);
     }
-    const words = PARTS.map((part) => `${part} ${milliseconds(latency[part].p50)} ms`).join(", ");
-    this.#bar.setAttribute("aria-label", `Median: ${words}`);
+    const parts = PARTS.map((part) => fillIn(WORDS.part, { part: WORDS.parts[part], ms: milliseconds(latency[part].p50) })).join(", ");
+    this.#bar.setAttribute("aria-label", fillIn(WORDS.median, { parts }));
   }
 }
 

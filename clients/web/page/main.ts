@@ -18,7 +18,7 @@ import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
-import { describeWait } from "./overlay.ts";
+import { type Device, describeWait } from "./overlay.ts";
 import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
 import { Playback } from "./playback.ts";
@@ -130,7 +130,7 @@ addEventListener("pointerdown", ({ target }) => {
 });
 
 client.on("resumed", ({ seconds, missed }) => {
-  if (missed > 0) log("error", `${missed} messages were lost while the connection was away for ${seconds.toFixed(1)} s`);
+  if (missed > 0) log("error", fillIn(STRINGS.missed, { n: missed, seconds: seconds.toFixed(1) }));
 });
 client.on("ending", (announced) => ending.show(announced));
 client.on("message", ({ type, data }) => log(type, JSON.stringify(data)));
@@ -142,7 +142,7 @@ client.on("diagnostic", (diagnostic) => {
 /** Errors that answer no command: those of this page's own parts, and those that the server reports. */
 function showError({ code, message }: ReactorError): void {
   if (code === "sound") reportProblem(message);
-  else if (code === "pictures") reportProblem(`pictures: ${message}`);
+  else if (code === "pictures") reportProblem(fillIn(STRINGS.problems.pictures, { why: message }));
   else log("error", code === "picture" ? message : `${code}: ${message}`);
 }
 
@@ -269,7 +269,7 @@ class RunningSession {
       fill("inputs", this.#inputs.elements);
       callToAction(this.#inputs.calls);
     } catch (error) {
-      reportProblem(`inputs: ${(error as Error).message}`);
+      reportProblem(fillIn(STRINGS.problems.inputs, { why: (error as Error).message }));
     }
   }
 
@@ -282,14 +282,14 @@ class RunningSession {
     });
   }
 
-  /** The names of the input devices that are not started. */
-  get #unstarted(): readonly string[] {
+  /** The input devices that are not started. */
+  get #unstarted(): readonly Device[] {
     return this.#inputs?.unstarted ?? deviceNames(this.#inputTracks);
   }
 
   /** Sends a command in this session. What follows it, such as the newest position of a pointer, is not for the session after it. */
   #send: SendInSession = async (name, data) => {
-    if (this.#over) throw new CommandError("ended", "the session is over", name);
+    if (this.#over) throw new CommandError("ended", STRINGS.over, name);
     try {
       return await client.command(name, data);
     } catch (error) {
@@ -333,8 +333,8 @@ class RunningSession {
   }
 }
 
-/** "camera", "microphone": what these inputs are sent from. */
-const deviceNames = (inputs: readonly TrackInfo[]): string[] => [
+/** What these inputs are sent from. */
+const deviceNames = (inputs: readonly TrackInfo[]): Device[] => [
   ...new Set(inputs.map(({ kind }) => (kind === "video" ? "camera" : "microphone"))),
 ];
 

@@ -5,10 +5,13 @@ import { fillIn, STRINGS } from "./strings.ts";
 
 const LONG = 10;
 
+/** What an input is sent from. */
+export type Device = "camera" | "microphone";
+
 /** What a session without a picture may wait for: see `describeWait`. */
 export interface WaitSubject {
   readonly viewing?: boolean;
-  readonly unstarted?: readonly string[];
+  readonly unstarted?: readonly Device[];
   readonly commands?: boolean;
 }
 
@@ -23,13 +26,13 @@ export interface OverlayOptions {
 
 /**
  * Describes what a session without a picture waits for. `seconds` is its age; `viewing`: another client controls it; `unstarted`:
- * the names of input devices that are not started; `commands`: the model has commands.
+ * the input devices that are not started; `commands`: the model has commands.
  */
 export function describeWait(seconds: number, { viewing = false, unstarted = [], commands = false }: WaitSubject = {}): string {
   const { wait } = STRINGS;
   if (viewing) return wait.viewing;
   const still = seconds < LONG ? "" : wait.still;
-  if (unstarted.length) return fillIn(wait.devices, { still, devices: unstarted.join(wait.and) });
+  if (unstarted.length) return fillIn(wait.devices, { still, devices: unstarted.map((device) => wait[device]).join(wait.and) });
   if (seconds < LONG) return wait.short;
   return commands ? wait.command : wait.long;
 }

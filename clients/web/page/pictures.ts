@@ -1,7 +1,7 @@
 /** The model's pictures: a canvas for each video track, the first one large. Canvases keep their picture and place between sessions. */
 import type { Client, Presented, SessionInfo, View } from "../src/index.ts";
 import { byId, element, within } from "./dom.ts";
-import { STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 /** A track's canvas in the page. */
 interface Place {
@@ -66,10 +66,10 @@ export class Pictures {
     const options = { lead: this.#lead, onPresented: (picture: Presented) => this.#shown(canvas, picture) };
     if (name === undefined) return { figure, view: this.#client.attach(canvas, options) };
     canvas.dataset.track = name;
-    canvas.setAttribute("aria-label", `Video ${name}`);
+    canvas.setAttribute("aria-label", fillIn(STRINGS.videoOf, { name }));
     within(figure, "figcaption").textContent = name;
     const enlarge = within(figure, ".enlarge");
-    enlarge.title = `Enlarge ${name}`;
+    enlarge.title = fillIn(STRINGS.enlarge, { name });
     enlarge.setAttribute("aria-label", enlarge.title);
     return { figure, view: this.#client.attach(canvas, { ...options, track: name }) };
   }
@@ -82,7 +82,7 @@ export class Pictures {
 export const largeCanvas = (): HTMLCanvasElement | null => byId("hero").querySelector("canvas");
 
 function pictureFigure(): HTMLElement {
-  const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": "Video", tabindex: -1 });
+  const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": STRINGS.video, tabindex: -1 });
   const enlarge = element("button", { type: "button", class: "enlarge" });
   enlarge.append(within(byId("fullscreen"), "svg", SVGSVGElement).cloneNode(true));
   const figure = element("figure", {}, canvas, element("figcaption"), enlarge);

@@ -2,6 +2,7 @@
 import type { LookCommand, SendCommand } from "../src/controls.ts";
 import { LookBinding } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
+import { fillIn, HANDS } from "./strings.ts";
 
 export class PointerLock {
   #command: LookCommand | null;
@@ -17,7 +18,7 @@ export class PointerLock {
       locked: (yes) => this.#showState(yes),
       refused: (message) => {
         if (message === null) this.#refusal.hide();
-        else this.#refusal.show({ message: `The browser kept the pointer: ${message}` });
+        else this.#refusal.show({ message: fillIn(HANDS.notLooking, { why: message }) });
       },
     });
     if (command !== null) canvas?.classList.add("looked");
@@ -31,12 +32,12 @@ export class PointerLock {
   legend(): HTMLElement[] {
     if (this.#command === null) return [];
     const { name, description } = this.#command;
-    const line = element("li", { "data-command": name }, element("kbd", {}, "Look"), ` ${description || "around"}. `, this.#state);
+    const line = element("li", { "data-command": name }, element("kbd", {}, HANDS.look), ` ${description || HANDS.around}. `, this.#state);
     return [element("ul", { class: "notes" }, line), this.#refusal.element];
   }
 
   #showState(locked: boolean): void {
-    const how = matchMedia("(pointer: coarse)").matches ? "Drag on the picture." : "Click the picture to look with the mouse.";
-    this.#state.textContent = locked ? "Escape gives the mouse back." : how;
+    const how = matchMedia("(pointer: coarse)").matches ? HANDS.dragToLook : HANDS.clickToLook;
+    this.#state.textContent = locked ? HANDS.looking : how;
   }
 }

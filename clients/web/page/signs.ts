@@ -4,8 +4,8 @@ import { keyNames } from "../src/controls.ts";
 import { HANDS } from "./strings.ts";
 
 const ARROWS = { up: "↑", down: "↓", left: "←", right: "→" };
-const KEYS: { readonly [key: string]: string | undefined } = { ...ARROWS, space: "Space", escape: "Esc", enter: "Enter" };
-const BUTTONS: { readonly [button: string]: string | undefined } = { ...ARROWS, back: "Back", start: "Start", home: "Home" };
+const KEYS: { readonly [key: string]: string | undefined } = { ...ARROWS, ...HANDS.keySigns };
+const BUTTONS: { readonly [button: string]: string | undefined } = { ...ARROWS, ...HANDS.buttonSigns };
 
 /** What stands on the key with this name, such as "w" or "page_up"; `title` is the name as words. */
 export const keySign = (key: string, title = key): string => KEYS[key] ?? (key.length === 1 ? capital(key) : title);

@@ -1,4 +1,7 @@
-/** Every text that the page shows, in one table, so that a translation replaces one file. */
+/**
+ * Every text that the page shows, so that a translation replaces one file. Each table belongs to the parts of the page that load it:
+ * STRINGS and HANDS to the first load, the others to what is loaded later.
+ */
 
 /** `fillIn("{n} of {total}", { n: 1, total: 2 })` is "1 of 2". */
 export const fillIn = (template: string, values: { readonly [name: string]: string | number }): string =>
@@ -46,6 +49,8 @@ export const STRINGS = {
   wait: {
     viewing: "The session that you watch has shown no picture yet.",
     devices: "The model is {still}warming up, or waits for the {devices}, not started yet.",
+    camera: "camera",
+    microphone: "microphone",
     and: " and the ",
     still: "still ",
     short: "The model is warming up.",
@@ -56,7 +61,7 @@ export const STRINGS = {
   seconds: "{n} s",
   minutes: "{n} min",
   minutesSeconds: "{m} min {n} s",
-  figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", none: STATS, off: "off" },
+  figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", ms: "{ms} ms", none: STATS, off: "off" },
   quality: {
     none: NO_PICTURES,
     good: "Pictures come evenly",
@@ -132,14 +137,25 @@ export const STRINGS = {
     failed: { copy: "copy", snapshot: "screenshot", recording: "recording", fullscreen: "full screen" },
   },
   latency: {
-    wait: "until the step that saw the command began",
-    step: "the model's step",
-    queue: "from the step's end until encoding began",
-    encode: "encoding",
-    network: "the network in both directions, and everything that is not measured",
-    decode: "from arriving here until it was drawn",
+    total: "total",
+    parts: { wait: "wait", step: "step", queue: "queue", encode: "encode", network: "network", decode: "decode" },
+    meanings: {
+      wait: "until the step that saw the command began",
+      step: "the model's step",
+      queue: "from the step's end until encoding began",
+      encode: "encoding",
+      network: "the network in both directions, and everything that is not measured",
+      decode: "from arriving here until it was drawn",
+    },
+    summary: "p50 {p50} ms, p95 {p95} ms",
+    part: "{part} {ms} ms",
+    median: "Median: {parts}",
   },
   uploads: {
+    file: "File",
+    sent: "{title}: sent",
+    size: "{n} {unit}",
+    units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
     choose: "Choose a file or drop it here",
     sending: "Sending {name}",
     refused: "This server takes no uploads.",
@@ -156,6 +172,12 @@ export const STRINGS = {
     asJson: "{title}, as JSON",
   },
   hide: "Click to hide",
+  video: "Video",
+  videoOf: "Video {name}",
+  enlarge: "Enlarge {name}",
+  problems: { keys: "keys: {why}", inputs: "inputs: {why}", pictures: "pictures: {why}" },
+  missed: "{n} messages were lost while the connection was away for {seconds} s",
+  over: "the session is over",
   stepDown: { software: "It is decoded in software now.", asks: "The page asks for {codecs} now.", or: " or " },
 };
 
@@ -231,9 +253,31 @@ export const HTML = {
   noScript: "This page needs JavaScript.",
 };
 
-/** The texts of touch pads, of the key legend, and of the calls to start an input. */
+/** The texts of keys, gamepad and pointer. */
 export const HANDS = {
   open: "Keys and controls (?)",
+  keySigns: { space: "Space", escape: "Esc", enter: "Enter" },
+  buttonSigns: { back: "Back", start: "Start", home: "Home" },
+  key: "key {key}",
+  gamepadButton: "gamepad {button}",
+  sticks: "Sticks",
+  noGamepads: "This browser gives gamepads only to pages of https and of localhost.",
+  pressGamepad: "Press a button of a gamepad to connect it.",
+  otherGamepad: "{name}: its layout is unknown, buttons may be in other places",
+  pointerSigns: { down: "Press", move: "Drag", up: "Let go" },
+  hover: "Move",
+  here: "on the picture",
+  look: "Look",
+  around: "around",
+  dragToLook: "Drag on the picture.",
+  clickToLook: "Click the picture to look with the mouse.",
+  looking: "Escape gives the mouse back.",
+  notLooking: "The browser kept the pointer: {why}",
+  file: "Choose a file for the model",
+} as const;
+
+/** The texts of the key legend, which is loaded when it is opened. */
+export const LEGEND = {
   title: "Keys and controls",
   close: "Close",
   keys: "Keys",
@@ -248,25 +292,40 @@ export const HANDS = {
   refused: "{sign} is the key of another command, and {what} cannot give it one.",
   reset: "Reset keys",
   resetDone: "All keys are the model's own.",
-  here: "on the picture",
-  around: "around",
-  pointerSigns: { down: "Press", move: "Drag", up: "Let go" },
-  hover: "Move",
-  look: "Look",
   lookHow: "{what}: click the picture to look with the mouse, or drag with a finger or a pen",
-  sticks: "Sticks",
   shortcuts: [
     ["?", "show or close this"],
     ["Esc", "close this, give the mouse back, or leave full screen"],
   ],
   pads: "Buttons on the picture",
   padsWhen: { auto: "On touch screens", on: "Always", off: "Never" },
-  padsLabel: "Keys on the picture",
-  cross: "Directions",
-  others: "More keys",
-  camera: "Turn on the camera",
-  microphone: "Turn on the microphone",
-  device: "Use",
-  self: "You, mirrored",
-  file: "Choose a file for the model",
 } as const;
+
+/** The texts of the touch pads, which are loaded when they are shown. */
+export const PADS = { label: "Keys on the picture", cross: "Directions", others: "More keys" };
+
+/** The texts of camera and microphone, which are loaded for a model that takes them. */
+export const INPUTS = {
+  camera: { title: "Camera", start: "Start camera", stop: "Stop camera", call: "Turn on the camera", which: "Use camera" },
+  microphone: {
+    title: "Microphone",
+    start: "Start microphone",
+    stop: "Stop microphone",
+    call: "Turn on the microphone",
+    which: "Use microphone",
+  },
+  cancel: "Cancel",
+  live: "live",
+  sent: "Camera, as sent",
+  self: "You, mirrored",
+  loudness: "Loudness",
+  size: "Size",
+  rate: "Rate",
+  fps: "{fps} fps",
+  source: "Source",
+  nameless: "source {n}",
+  pictures: "sending {fps} fps",
+  coded: "sending {fps} fps of {codec}",
+  sound: "sending {rate} kHz",
+  skipped: ", {n} skipped",
+};

@@ -4,7 +4,7 @@ import { REPEAT, wholeCrosses } from "../src/controls.ts";
 import { byId, element } from "./dom.ts";
 import { directions, MOST_ROUND, nearest } from "./pad-places.ts";
 import { labelOf } from "./signs.ts";
-import { HANDS } from "./strings.ts";
+import { PADS } from "./strings.ts";
 
 /** The longest description that a round button shows instead of its key. */
 const SHORT = 8;
@@ -39,7 +39,7 @@ export class TouchPads {
     const round = others.length ? new RoundPad(others) : null;
     this.#pads = [...pads, ...(round ? [round] : [])];
     const right = element("div", {}, round?.element ?? null, pads[1]?.element ?? null);
-    this.#root = element("div", { id: "pads", role: "group", "aria-label": HANDS.padsLabel }, pads[0]?.element ?? element("div"), right);
+    this.#root = element("div", { id: "pads", role: "group", "aria-label": PADS.label }, pads[0]?.element ?? element("div"), right);
     hero.append(this.#root);
     this.#bar.observe(byId("bar"));
     const until = { signal: this.#stop.signal };
@@ -132,7 +132,7 @@ abstract class Pad {
 class CrossPad extends Pad {
   constructor(keys: readonly PadKey[]) {
     const arrows = ["↑", "←", "↓", "→"];
-    super("cross-pad", HANDS.cross, keys, (key) => arrows[keys.indexOf(key)] ?? "");
+    super("cross-pad", PADS.cross, keys, (key) => arrows[keys.indexOf(key)] ?? "");
   }
 
   protected at(x: number, y: number): readonly PadKey[] {
@@ -144,7 +144,7 @@ class CrossPad extends Pad {
 
 class RoundPad extends Pad {
   constructor(keys: readonly PadKey[]) {
-    super("round-pad", HANDS.others, keys, ({ sign, description }) => (description && description.length <= SHORT ? description : sign));
+    super("round-pad", PADS.others, keys, ({ sign, description }) => (description && description.length <= SHORT ? description : sign));
   }
 
   protected at(x: number, y: number): readonly PadKey[] {

@@ -66,13 +66,14 @@ export class Uploads {
 
 /** "1.2 MB" */
 export function describeSize(bytes: number): string {
-  for (const [unit, size] of [
-    ["GB", 1e9],
-    ["MB", 1e6],
-    ["kB", 1e3],
+  const { size, units } = STRINGS.uploads;
+  for (const [unit, each] of [
+    [units.GB, 1e9],
+    [units.MB, 1e6],
+    [units.kB, 1e3],
   ] as const)
-    if (bytes >= size) return `${(bytes / size).toFixed(1)} ${unit}`;
-  return `${bytes} bytes`;
+    if (bytes >= each) return fillIn(size, { n: (bytes / each).toFixed(1), unit });
+  return fillIn(size, { n: bytes, unit: units.bytes });
 }
 
 /**
@@ -87,7 +88,7 @@ export function uploadInput(
   const control = element("input", { type: "file", id, class: "file", accept });
   const words = element("span", { class: "file-words" }, STRINGS.uploads.choose);
   const zone = element("label", { class: "drop", for: id }, words);
-  const bar = element("progress", { max: 1, value: 0, "aria-label": `${title}: sent` });
+  const bar = element("progress", { max: 1, value: 0, "aria-label": fillIn(STRINGS.uploads.sent, { title }) });
   const cancel = element("button", { type: "button", class: "cancel" }, STRINGS.uploads.cancel);
   const going = element("div", { class: "row going", hidden: true }, bar, cancel);
   const refused = refusalLine();
@@ -161,7 +162,7 @@ export function uploadInput(
 
 /** A card for files of a model that accepts files outside commands. */
 export function uploadCard(uploads: Uploads): HTMLElement {
-  const { element: body } = uploadInput({ title: "File" }, "file-for-model", uploads);
+  const { element: body } = uploadInput({ title: STRINGS.uploads.file }, "file-for-model", uploads);
   return element("div", { class: "control card", "data-upload": true }, body ?? null);
 }
 
