@@ -128,6 +128,16 @@ def test_the_grip_makes_the_sheet_higher_and_closes_it(server: FakeServer, page:
     assert box(page, "#panel")[1] == pytest.approx(before, abs=1)
 
 
+def test_in_a_low_window_the_name_of_the_picture_lies_below_the_header(server: FakeServer, page: Page) -> None:
+    page.set_viewport_size({"width": 667, "height": 375})
+    live(page, server, tracks=[video(), video(1, "depth")]).frame(0, picture(0, 0, 0), track=1)
+    name = box(page, "#hero figcaption")
+    assert box(page, "#status")[3] <= name[1]
+    assert name[3] <= box(page, "#others figure")[1]
+    page.locator("#panel-toggle").click()
+    assert box(page, "#panel") == (667 - 360, 0, 667, 375)  # no sheet, as in a high window of this width
+
+
 def test_figures_are_one_line_until_somebody_asks(server: FakeServer, page: Page) -> None:
     peer = live(page, server)
     expect(page.locator("#figures")).to_be_hidden()

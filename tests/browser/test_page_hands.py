@@ -269,6 +269,22 @@ def test_the_pads_lie_above_the_hint(server: FakeServer, touch_page: Page) -> No
         assert place["y"] + place["height"] <= min(box(page, part)["y"] for part in ("#hint", "#tools", "#transport"))
 
 
+@pytest.mark.parametrize("tracks", [1, 2])
+def test_a_message_lies_neither_on_the_pads_nor_on_other_pictures(server: FakeServer, touch_page: Page, tracks: int) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK, command("key_space", "Jump"), tracks=[video(i, f"track {i}") for i in range(tracks)])
+    for track in range(1, tracks):
+        peer.frame(0, picture(0, 0, 0), track=track)
+    peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
+    expect(page.locator("#ending")).to_be_visible()
+    page.evaluate("document.querySelector('#toasts').innerHTML = '<p class=toast>Wrong</p>'")
+    toast = box(page, ".toast")
+    for part in page.locator("#pads .pad, #others figure, #bar button:visible, #ending").all():
+        place = area(part)
+        beside = toast["x"] + toast["width"] <= place["x"] or place["x"] + place["width"] <= toast["x"]
+        assert beside or toast["y"] + toast["height"] <= place["y"] or place["y"] + place["height"] <= toast["y"], part
+
+
 def test_the_legend_takes_the_keys_from_a_finger_on_a_pad(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
     peer = begin(page, server, *WALK, command("key_space", "Jump"))
