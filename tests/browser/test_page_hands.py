@@ -277,7 +277,7 @@ def test_a_message_lies_neither_on_the_pads_nor_on_other_pictures(server: FakeSe
         peer.frame(0, picture(0, 0, 0), track=track)
     peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
     expect(page.locator("#ending")).to_be_visible()
-    page.evaluate("document.querySelector('#toasts').innerHTML = '<p class=toast>Wrong</p>'")
+    page.evaluate("document.querySelector('#toasts').innerHTML = `<p class=toast>${'Wrong '.repeat(12)}</p>`")
     toast = box(page, ".toast")
     for part in page.locator("#pads .pad, #others figure, #bar button:visible, #ending").all():
         place = area(part)
