@@ -32,6 +32,7 @@ const ENTRIES = {
 };
 /** Parts that `main`, or one of these, loads when they are used, by `import()`. What they share, each has again: first loads are to be small. */
 const LATER = {
+  clip: "page/clip.ts",
   "on-page": "src/media/on-page.ts",
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",
@@ -100,14 +101,17 @@ async function bundle(entries, plugins = []) {
     minify: true,
     // Functions keep their names, for 2 kB: the stack trace that a user sends can be read.
     keepNames: true,
-    legalComments: "none",
+    legalComments: "eof", // of a library: who made it, its licence, and where that is
     charset: "utf8",
     metafile: true,
     write: false,
     logLevel: "warning",
   });
   const files = outputFiles.map(({ path, contents }) => [relative(OUT, path), contents]);
-  const inputs = Object.keys(metafile.inputs).map(slashes);
+  // A library's version is in package-lock.json; without Node its files are not there.
+  const inputs = Object.keys(metafile.inputs)
+    .map(slashes)
+    .filter((name) => !name.includes("node_modules/"));
   const modules = Object.entries(metafile.outputs).map(([path, { inputs }]) => [
     relative(OUT, join(HERE, path)),
     sorted(Object.entries(inputs).map(([name, { bytesInOutput }]) => [slashes(name), bytesInOutput])),

@@ -12,8 +12,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def test_a_wheel_and_an_npm_package_of_one_commit_have_one_name_and_version():
-    shared = ("name", "version", "license")
-    assert {key: PACKAGE[key] for key in shared} == {key: PROJECT[key] for key in shared}
+    assert [PACKAGE[key] for key in ("name", "version")] == [PROJECT[key] for key in ("name", "version")]
+
+
+def test_the_wheel_has_a_library_of_another_licence_and_the_npm_package_has_none():
+    assert (PACKAGE["license"], PROJECT["license"]) == ("Apache-2.0", "Apache-2.0 AND MPL-2.0")
+    clip = (ROOT / "src" / "reactor_trio" / "page" / "clip.js").read_text(encoding="utf-8")
+    assert "Mozilla Public" in clip
+    assert "https://mozilla.org/MPL/2.0/" in clip
 
 
 def test_the_lock_file_is_of_the_same_version():

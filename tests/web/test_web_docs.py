@@ -20,6 +20,7 @@ BLOCK = re.compile(r"^```(tsx?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Names that the pages use without declaring them. A block that declares one has its own.
 AMBIENT = """
 declare const connect: typeof import("reactor-trio").connect;
+declare const Replay: typeof import("reactor-trio").Replay;
 declare const client: import("reactor-trio").Client<import("./painter").Painter>;
 declare const canvas: HTMLCanvasElement;
 declare const video: HTMLVideoElement;

@@ -84,6 +84,7 @@ const toolbar = new Toolbar(
     screen,
     snapshot: byId("snapshot", HTMLButtonElement),
     copy: byId("copy", HTMLButtonElement),
+    clip: byId("clip", HTMLButtonElement),
     record: byId("record", HTMLButtonElement),
     time: byId("record-time"),
     fullscreen: byId("fullscreen", HTMLButtonElement),

@@ -1,12 +1,16 @@
 /** The model's pictures: a canvas for each video track, the first one large. Canvases keep their picture and place between sessions. */
-import type { Client, Presented, SessionInfo, View } from "../src/index.ts";
+import { type Client, type Presented, Replay, type SessionInfo, type View } from "../src/index.ts";
 import { byId, element, within } from "./dom.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
+/** Seconds that can be saved afterwards. */
+const KEPT_SECONDS = 10;
+
 /** A track's canvas in the page. */
-interface Place {
+export interface Place {
   readonly figure: HTMLElement;
   readonly view: View;
+  readonly replay: Replay;
 }
 
 export class Pictures {
@@ -26,10 +30,10 @@ export class Pictures {
     byId("hero").prepend(this.#first.figure);
   }
 
-  /** The view of the large canvas, or null. */
-  get large(): View | null {
+  /** What is at the large canvas, or null. */
+  get large(): Place | null {
     const canvas = largeCanvas();
-    return canvas === null ? null : (this.#places.get(canvas.dataset.track ?? "")?.view ?? null);
+    return canvas === null ? null : (this.#places.get(canvas.dataset.track ?? "") ?? null);
   }
 
   get lead(): boolean {
@@ -63,15 +67,16 @@ export class Pictures {
   #open(name?: string, used: Place | null = null): Place {
     const figure = used !== null && !this.#isUsed(used) ? used.figure : pictureFigure();
     const canvas = within(figure, "canvas", HTMLCanvasElement);
-    const options = { lead: this.#lead, onPresented: (picture: Presented) => this.#shown(canvas, picture) };
-    if (name === undefined) return { figure, view: this.#client.attach(canvas, options) };
+    const replay = new Replay(KEPT_SECONDS);
+    const options = { lead: this.#lead, replay, onPresented: (picture: Presented) => this.#shown(canvas, picture) };
+    if (name === undefined) return { figure, replay, view: this.#client.attach(canvas, options) };
     canvas.dataset.track = name;
     canvas.setAttribute("aria-label", fillIn(STRINGS.videoOf, { name }));
     within(figure, "figcaption").textContent = name;
     const enlarge = within(figure, ".enlarge");
     enlarge.title = fillIn(STRINGS.enlarge, { name });
     enlarge.setAttribute("aria-label", enlarge.title);
-    return { figure, view: this.#client.attach(canvas, { ...options, track: name }) };
+    return { figure, replay, view: this.#client.attach(canvas, { ...options, track: name }) };
   }
 
   #isUsed({ figure }: Place): boolean {

@@ -134,7 +134,8 @@ export const STRINGS = {
   tools: {
     record: RECORD,
     stopRecording: "Stop recording and save",
-    failed: { copy: "copy", snapshot: "screenshot", recording: "recording", fullscreen: "full screen" },
+    failed: { copy: "copy", snapshot: "screenshot", clip: "last ten seconds", recording: "recording", fullscreen: "full screen" },
+    preparing: "The last ten seconds are being saved …",
   },
   latency: {
     total: "total",
@@ -207,6 +208,7 @@ export const HTML = {
   playback: "Playback",
   saveThePicture: "Save the picture",
   copyThePicture: "Copy the picture",
+  saveTheLastSeconds: "Save the last ten seconds",
   recordToAFile: RECORD,
   fullScreen: "Full screen",
   controls: "Controls",
@@ -329,3 +331,9 @@ export const INPUTS = {
   sound: "sending {rate} kHz",
   skipped: ", {n} skipped",
 };
+
+/** The texts of `clip.ts`. */
+export const CLIP = {
+  empty: "there is no picture yet",
+  noMp4: "this browser cannot make an MP4",
+} as const;

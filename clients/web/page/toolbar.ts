@@ -1,7 +1,7 @@
-/** The buttons on the picture: screenshot, copy, record, full screen. */
-import type { Recording, View } from "../src/index.ts";
+/** The buttons on the picture: screenshot, copy, the last seconds, record, full screen. */
+import type { Recording } from "../src/index.ts";
 import { describeTime, extension, fileName } from "./file-names.ts";
-import { largeCanvas } from "./pictures.ts";
+import { largeCanvas, type Place } from "./pictures.ts";
 import { STRINGS } from "./strings.ts";
 
 const REFRESH = 250;
@@ -13,6 +13,7 @@ export interface ToolbarParts {
   readonly screen: HTMLElement;
   readonly snapshot: HTMLButtonElement;
   readonly copy: HTMLButtonElement;
+  readonly clip: HTMLButtonElement;
   readonly record: HTMLButtonElement;
   readonly time: HTMLElement;
   readonly fullscreen: HTMLButtonElement;
@@ -23,7 +24,7 @@ export class Toolbar {
   #failed: (message: string) => void;
   #done: (message: string) => void;
   #name = "";
-  #pictures: { readonly large: View | null } = { large: null };
+  #pictures: { readonly large: Place | null } = { large: null };
   #recording: Recording | null = null;
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -32,7 +33,8 @@ export class Toolbar {
     this.#parts = parts;
     this.#failed = failed;
     this.#done = done;
-    const { snapshot, copy, record, fullscreen } = parts;
+    const { snapshot, copy, clip, record, fullscreen } = parts;
+    clip.addEventListener("click", () => this.#clip());
     copy.addEventListener("click", () => this.#copy());
     fullscreen.hidden = !document.fullscreenEnabled;
     snapshot.addEventListener("click", () => this.#snapshot());
@@ -43,8 +45,8 @@ export class Toolbar {
     });
   }
 
-  /** Begins a session of the model `name`; `pictures.large` is the view of the large picture, or null. */
-  beginSession(name: string, pictures: { readonly large: View | null }): void {
+  /** Begins a session of the model `name`; `pictures.large` is the large picture, or null. */
+  beginSession(name: string, pictures: { readonly large: Place | null }): void {
     this.#name = name;
     this.#pictures = pictures;
     this.#enable(false);
@@ -62,10 +64,11 @@ export class Toolbar {
   }
 
   #enable(shown: boolean): void {
-    const { snapshot, copy, record } = this.#parts;
+    const { snapshot, copy, clip, record } = this.#parts;
     snapshot.hidden = record.hidden = this.#pictures.large === null;
     copy.hidden = snapshot.hidden || !canCopy(); // a page of plain http may not
-    snapshot.disabled = copy.disabled = record.disabled = !shown;
+    clip.hidden = snapshot.hidden || !canEncode();
+    snapshot.disabled = copy.disabled = clip.disabled = record.disabled = !shown;
   }
 
   async #copy(): Promise<void> {
@@ -73,7 +76,7 @@ export class Toolbar {
     if (large === null) return; // the button is hidden
     try {
       // Safari takes the picture only as a promise, because it looks at the click that asked for it.
-      await navigator.clipboard.write([new ClipboardItem({ "image/png": large.snapshot() })]);
+      await navigator.clipboard.write([new ClipboardItem({ "image/png": large.view.snapshot() })]);
       this.#done(STRINGS.copied);
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.copy}: ${(error as Error).message}`);
@@ -84,10 +87,27 @@ export class Toolbar {
     const { large } = this.#pictures;
     if (large === null) return; // the button is hidden
     try {
-      save(await large.snapshot(), fileName(this.#name, "png"));
+      save(await large.view.snapshot(), fileName(this.#name, "png"));
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.snapshot}: ${(error as Error).message}`);
     }
+  }
+
+  /** Saves what the large picture showed before the click. */
+  async #clip(): Promise<void> {
+    const { large } = this.#pictures;
+    if (large === null) return; // the button is hidden
+    const { clip } = this.#parts;
+    const pictures = large.replay.frames();
+    clip.disabled = true;
+    this.#done(STRINGS.tools.preparing);
+    try {
+      const { makeClip } = await import("./clip.ts");
+      save(await makeClip(pictures), fileName(this.#name, "mp4"));
+    } catch (error) {
+      this.#failed(`${STRINGS.tools.failed.clip}: ${(error as Error).message}`);
+    }
+    clip.disabled = false;
   }
 
   /** Records the large picture until the user or the session ends it, and saves the file. */
@@ -97,7 +117,7 @@ export class Toolbar {
     const troubles: string[] = [];
     const name = this.#name;
     try {
-      const recording = large.record({ onTrouble: (message) => troubles.push(message) });
+      const recording = large.view.record({ onTrouble: (message) => troubles.push(message) });
       this.#recording = recording;
       this.#timer = setInterval(() => this.#showRecording(), REFRESH);
       this.#showRecording();
@@ -131,6 +151,8 @@ export class Toolbar {
     }
   }
 }
+
+const canEncode = (): boolean => typeof VideoEncoder === "function" && typeof OffscreenCanvas === "function";
 
 const canCopy = (): boolean => typeof ClipboardItem === "function" && Boolean(navigator.clipboard);
 

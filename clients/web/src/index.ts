@@ -2,6 +2,7 @@
 export { connect } from "./client/client.ts";
 export { tabMemory } from "./client/memory.ts";
 export type * from "./client/model.ts";
+export { Replay } from "./client/replay.ts";
 export type * from "./client/types.ts";
 export { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded, UploadRefused } from "./wire/errors.ts";
 export type { ModelIntroduction, ModelSchema, SettingPresentation, TrackKind, TransportAction } from "./wire/messages.ts";

@@ -4,6 +4,7 @@ import type { Recorder } from "../media/recorder.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session } from "../wire/protocol.ts";
 import type { Taker } from "./outputs.ts";
+import type { Replay } from "./replay.ts";
 import type { AttachOptions, Presented, Recording, RecordOptions } from "./types.ts";
 
 /** What a `CanvasTaker` needs of its client. */
@@ -33,15 +34,18 @@ export class CanvasTaker implements Taker {
   #failing = false;
   #recorders = new Set<Recorder>();
   #detached = new AbortController();
+  #replay: Replay | undefined;
+  #askKeyframe = (): void => {};
   width = 0;
   height = 0;
 
-  constructor(host: CanvasHost, canvas: HTMLCanvasElement, { track, lead = true, onPresented }: AttachOptions<string>) {
+  constructor(host: CanvasHost, canvas: HTMLCanvasElement, { track, lead = true, onPresented, replay }: AttachOptions<string>) {
     this.#host = host;
     this.canvas = canvas;
     this.wanted = track;
     this.#lead = lead;
     this.#onPresented = onPresented;
+    this.#replay = replay;
   }
 
   /** The track's name; "" while it is the first one of a model that is not known yet. */
@@ -58,7 +62,8 @@ export class CanvasTaker implements Taker {
   begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): void {
     this.end();
     this.#description = track;
-    this.#picture = this.#last = this.#open(track, dealt, session);
+    this.#askKeyframe = () => session.keyframe(track.index);
+    this.#picture = this.#last = this.#open(track, dealt);
   }
 
   describe(track: TrackDescription): void {
@@ -67,6 +72,9 @@ export class CanvasTaker implements Taker {
   }
 
   take(packet: Packet): void {
+    const { software } = this.#host;
+    // Before the worker gets its bytes.
+    this.#replay?.keep(packet, this.#description as TrackDescription, { software, askKeyframe: this.#askKeyframe });
     this.#picture?.show(packet);
   }
 
@@ -108,7 +116,7 @@ export class CanvasTaker implements Taker {
     this.#last = null;
   }
 
-  #open(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): Picture {
+  #open(track: TrackDescription, dealt: (seq: number, heldUs: number) => void): Picture {
     return new Picture(
       this.canvas,
       track,
@@ -128,7 +136,7 @@ export class CanvasTaker implements Taker {
           this.#failing = true;
         },
         dealt,
-        keyframe: () => session.keyframe(track.index),
+        keyframe: this.#askKeyframe,
         trouble: (codec, software, message) => this.#host.steppedDown(codec, software, message),
       },
       { audioTime: (now) => this.#host.audioTime(now), lead: this.#lead, software: this.#host.software },

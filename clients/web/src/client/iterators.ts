@@ -1,5 +1,5 @@
-/** Frames and packets of a track for `for await` loops, through all sessions of a client. */
-import type { openDecoder } from "../media/decoders.ts";
+/** Frames and packets of a track for `for await` loops: as they come, through all sessions of a client, and what a view has kept. */
+import type { DecodedImage, Decoder, DecoderListener, openDecoder } from "../media/decoders.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Session, Packet as WirePacket } from "../wire/protocol.ts";
 import type { ItemQueue } from "./item-queue.ts";
@@ -56,6 +56,11 @@ interface Entry {
   readonly arrived: number;
 }
 
+function entryOf(packet: WirePacket, track: TrackDescription): Entry {
+  const { seq, ptsUs, payload, flags } = packet;
+  return { packet, track, seq, ptsUs, payload, key: (flags & 1) === 1, arrived: performance.now() };
+}
+
 type PictureDecoder = ReturnType<typeof openDecoder<Entry>>;
 
 /** The packets decoded. Each frame is its taker's to close; one that is dropped is closed here. */
@@ -99,9 +104,7 @@ export class FrameTaker implements Taker {
   }
 
   take(packet: WirePacket): void {
-    const { seq, ptsUs, payload, flags } = packet;
-    const track = this.#track as TrackDescription;
-    this.#waiting.push({ packet, track, seq, ptsUs, payload, key: (flags & 1) === 1, arrived: performance.now() });
+    this.#waiting.push(entryOf(packet, this.#track as TrackDescription));
     this.#feed();
   }
 
@@ -178,5 +181,59 @@ export class FrameTaker implements Taker {
     this.#decoder = null;
     this.#decoding = null;
     this.#needsKey = true;
+  }
+}
+
+/**
+ * Decodes kept packets of `track` again, no faster than the loop takes their frames. Frames before `fromUs` are decoded only for those
+ * after them. Throws if the decoder fails.
+ */
+export async function* replay(
+  track: TrackDescription,
+  packets: readonly WirePacket[],
+  fromUs: number,
+  open: (listener: DecoderListener<Entry>) => Decoder<Entry>,
+): AsyncGenerator<Frame> {
+  const ready: Frame[] = [];
+  let fed = 0;
+  let answered = 0;
+  let trouble: string | null = null;
+  let wake = (): void => {};
+  let inOrder: Promise<void> = Promise.resolve();
+  async function give(entry: Entry, image: DecodedImage): Promise<void> {
+    const shown = image instanceof ImageData ? await createImageBitmap(image) : image;
+    answered++;
+    if (entry.ptsUs < fromUs) shown.close();
+    else ready.push({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
+    wake();
+  }
+  const fail = (message: string): void => {
+    trouble = message;
+    wake();
+  };
+  const decoder = open({
+    decoded: (entry, image) => {
+      inOrder = inOrder.then(() => give(entry, image));
+    },
+    lost: () => {
+      answered++;
+      wake();
+    },
+    failed: fail,
+    stalled: fail,
+  });
+  try {
+    while (true) {
+      while (fed < packets.length && ready.length === 0 && decoder.hasRoom) decoder.feed(entryOf(packets[fed++] as WirePacket, track));
+      const frame = ready.shift();
+      if (frame !== undefined) yield frame;
+      else if (answered === packets.length) return;
+      else if (trouble !== null) throw new TypeError(trouble);
+      else await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    decoder.close();
+    await inOrder;
+    for (const { image } of ready) image.close();
   }
 }

@@ -20,6 +20,7 @@ import type {
   TrackName,
 } from "./model.ts";
 import type { StepDown } from "./outputs.ts";
+import type { Replay } from "./replay.ts";
 
 export type { LatencySnapshot, Quantiles, Recent, SoundStatistics, StepDown };
 
@@ -200,6 +201,8 @@ export interface AttachOptions<T extends string> {
   track?: T;
   lead?: boolean;
   onPresented?: (picture: Presented) => void;
+  /** Keeps the track's last seconds; of one view only. */
+  replay?: Replay;
 }
 
 /**

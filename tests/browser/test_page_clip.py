@@ -1,0 +1,157 @@
+"""The button that saves the last ten seconds, against scripted servers and a real one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.fake_page_server import FakeServer, Peer, picture, video
+from tests.support.real_server import real_server
+
+av = pytest.importorskip("av", reason="what the page saved is read with PyAV: reactor-trio[video]")
+
+#: 1 red level for each picture
+MODEL = """
+import numpy as np
+from reactor_trio.interface import Output, ReactorPipeline, Video
+
+class Picture(Output):
+    main_video: Video
+
+class Fading(ReactorPipeline):
+    output: Picture
+    fps = 30
+
+    def inference(self):
+        for level in range(256):
+            yield Picture(main_video=np.full((96, 128, 3), (level, 0, 128), np.uint8))
+        while True:
+            yield Picture(main_video=np.full((96, 128, 3), (255, 0, 128), np.uint8))
+"""
+RED_IS_OVER = """(level) => {
+    const copy = new OffscreenCanvas(8, 8).getContext("2d");
+    copy.drawImage(document.querySelector("#hero canvas"), 0, 0, 8, 8);
+    return copy.getImageData(4, 4, 1, 1).data[0] > level;
+}"""
+
+
+class Clip(NamedTuple):
+    """Of each picture the time in seconds and the mean colour."""
+
+    times: list[float]
+    colours: np.ndarray
+    size: tuple[int, int]
+
+
+def save_clip(page: Page, folder: Path) -> Clip:
+    page.locator("#hero").hover()
+    with page.expect_download() as download:
+        page.locator("#clip").click()
+    assert re.fullmatch(r"[\w.-]+-\d{8}-\d{6}\.mp4", download.value.suggested_filename)
+    path = folder / "clip.mp4"
+    download.value.save_as(path)
+    expect(page.locator("#clip")).to_be_enabled()
+    with av.open(path) as file:
+        frames = list(file.decode(video=0))
+    colours = np.array([frame.to_ndarray(format="rgb24").mean((0, 1)) for frame in frames])
+    return Clip([frame.time for frame in frames], colours, (frames[0].width, frames[0].height))
+
+
+def begin(page: Page, server: FakeServer, *tracks: dict[str, object]) -> Peer:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(tracks=list(tracks) or [video()])
+    return peer
+
+
+def play(page: Page, peer: Peer, count: int, size: tuple[int, int] = (64, 48)) -> None:
+    """Show `count` pictures, a thirtieth of a second each; red tells the second, blue is in the last one only."""
+    for seq in range(count):
+        peer.frame(seq, picture(seq // 30 * 15, 0, 250 if seq == count - 1 else 0, *size))
+    page.wait_for_function("() => document.querySelector('#hero canvas').width > 0")
+    page.wait_for_function(
+        """() => {
+            const copy = new OffscreenCanvas(8, 8).getContext("2d");
+            copy.drawImage(document.querySelector("#hero canvas"), 0, 0, 8, 8);
+            return copy.getImageData(4, 4, 1, 1).data[2] > 200;
+        }"""
+    )
+
+
+def test_it_has_the_last_ten_seconds_and_nothing_before(server: FakeServer, page: Page, tmp_path: Path) -> None:
+    peer = begin(page, server)
+    expect(page.locator("#clip")).to_be_disabled()
+    play(page, peer, 450)
+    clip = save_clip(page, tmp_path)
+    assert (len(clip.times), clip.times[0]) == (301, 0)  # ten seconds have both ends
+    np.testing.assert_allclose(np.diff(clip.times), 1 / 30, atol=0.001)
+    expected = [seq // 30 * 15 for seq in range(149, 450)]
+    np.testing.assert_allclose(clip.colours[:-1, 0], expected[:-1], atol=16)
+    assert clip.colours[-1, 2] > 200
+
+
+def test_a_short_session_is_saved_whole_and_an_odd_size_made_even(server: FakeServer, page: Page, tmp_path: Path) -> None:
+    play(page, begin(page, server), 20, (65, 47))
+    clip = save_clip(page, tmp_path)
+    assert (len(clip.times), clip.size) == (20, (64, 46))
+    expect(page.locator("#hero .toast")).to_have_text("The last ten seconds are being saved …")
+
+
+def test_it_is_there_after_the_session(server: FakeServer, page: Page, tmp_path: Path) -> None:
+    peer = begin(page, server)
+    play(page, peer, 30)
+    peer.bye("done")
+    expect(page.locator('body[data-state="ended"]')).to_be_attached()
+    assert len(save_clip(page, tmp_path).times) == 30
+
+
+def test_it_is_of_the_large_picture(server: FakeServer, page: Page, tmp_path: Path) -> None:
+    peer = begin(page, server, video(), video(1, "depth"))
+    for seq in range(10):
+        peer.frame(seq, picture(250, 0, 0))
+        peer.frame(seq, picture(0, 0, 250), track=1)
+    page.locator("#others .enlarge").click()
+    expect(page.locator('#hero canvas[data-track="depth"]')).to_be_visible()
+    expect(page.locator("#clip")).to_be_enabled()
+    assert save_clip(page, tmp_path).colours[0, 2] > 200
+
+
+def test_a_browser_that_cannot_encode_says_so(server: FakeServer, page: Page) -> None:
+    page.add_init_script("VideoEncoder.isConfigSupported = async (config) => ({ supported: false, config })")
+    play(page, begin(page, server), 3)
+    page.locator("#hero").hover()
+    page.locator("#clip").click()
+    expect(page.locator("#hero .toast").last).to_have_text("last ten seconds: this browser cannot make an MP4")
+    expect(page.locator("#clip")).to_be_enabled()
+
+
+def test_a_browser_without_webcodecs_and_a_model_without_pictures_have_no_button(server: FakeServer, page: Page) -> None:
+    begin(page, server, video(1, "main_audio", "pcm_s16le", kind="audio", sample_rate=48_000))
+    expect(page.locator("#notes")).to_be_visible()
+    expect(page.locator("#clip")).to_be_hidden()
+    page.add_init_script("delete globalThis.VideoEncoder")
+    play(page, begin(page, server), 3)
+    expect(page.locator("#snapshot")).to_be_enabled()
+    expect(page.locator("#clip")).to_be_hidden()
+
+
+@pytest.mark.parametrize("codec", ["h264", "vp8", "raw"])
+def test_of_a_real_stream(page: Page, tmp_path: Path, codec: str) -> None:
+    """The server sends a stream's keyframe once, so the pictures are decoded from the session's beginning."""
+    (tmp_path / "fading.py").write_text(MODEL)
+    (tmp_path / "reactor.yaml").write_text("model: fading:Fading\n")
+    with real_server(tmp_path) as url:
+        page.goto(f"{url}?video={codec}")
+        page.wait_for_function(RED_IS_OVER, arg=60)
+        clip = save_clip(page, tmp_path)
+        red = clip.colours[:, 0]
+        assert red[0] < 20
+        assert red[-1] > 55
+        assert np.all(np.diff(red) > -10)
+        assert np.all(np.diff(clip.times) > 0)
+        page.goto("about:blank")
