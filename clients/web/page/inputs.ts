@@ -115,7 +115,7 @@ class InputCard {
       element(
         "div",
         { class: "head" },
-        element("span", { class: "input-title" }, words.title, " ", element("small", {}, name)),
+        element("span", { class: "input-title" }, words.title, " ", name === this.device ? null : element("small", {}, name)),
         parts.live,
       ),
       parts.level,
