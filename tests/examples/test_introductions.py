@@ -11,8 +11,9 @@ from reactor_trio.configuration.manifest import load_manifest
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = Path(reactor_trio.__file__).parent / "cli" / "templates"
+EXAMPLES = ROOT / "examples"
 PROJECTS = [
-    folder for parent in (ROOT / "examples", ROOT / "examples" / "web" / "studio", TEMPLATES) for folder in sorted(parent.iterdir())
+    folder for parent in (EXAMPLES, EXAMPLES / "web" / "studio", TEMPLATES) for folder in sorted(parent.iterdir())
     if (folder / "reactor.yaml").is_file()
 ]  # fmt: skip
 
