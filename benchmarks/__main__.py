@@ -13,6 +13,7 @@ from benchmarks import (
     convert,
     cycles,
     day,
+    gap,
     growth,
     isolation,
     links,
@@ -37,7 +38,7 @@ BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
     "isolation": isolation, "ranks": ranks, "startup": startup, "steps": steps, "storm": storm, "traces": traces,
-    "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
+    "gap": gap, "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def run(report: Report, *, quick: bool) -> None:
 def sessions(report: Report, seconds: float) -> None:
     """More and more sessions of a small model on one server; the last ones ask for more than the thread has."""
     rows, least, most = [], 1.0, 1.0
-    with _server(SMALL.replace("STEPS", "12"), max_sessions=max(COUNTS)) as server:
+    with sessions_server(SMALL.replace("STEPS", "12"), max_sessions=max(COUNTS)) as server:
         for count in COUNTS:
             figures = _measure(server, ["control"] * count, "raw", seconds)
             mean = sum(figures.frames) / count
@@ -150,7 +151,7 @@ def batches(report: Report, seconds: float) -> None:
     for count in BATCHES:
         rates = []
         for source in (ONE_BY_ONE, TOGETHER):
-            with _server(source, max_sessions=count) as server:
+            with sessions_server(source, max_sessions=count) as server:
                 rates.append(sum(_measure(server, ["control"] * count, "raw", seconds).frames) / seconds)
         rows.append([str(count), *rates, rates[1] / rates[0]])
     report.table(
@@ -162,7 +163,7 @@ def batches(report: Report, seconds: float) -> None:
 def viewers(report: Report, seconds: float) -> None:
     """More and more viewers of one session."""
     rows = []
-    with _server(WATCHED) as server:
+    with sessions_server(WATCHED) as server:
         for count in VIEWERS:
             roles = ["control"] + ["viewer"] * (count - 1)
             figures = _measure(server, roles, "h264", seconds)
@@ -186,7 +187,8 @@ def viewers(report: Report, seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def _server(source: str, **runtime: Any) -> Any:
+def sessions_server(source: str, **runtime: Any) -> Any:
+    """A server of the model with room for many clients."""
     with tempfile.TemporaryDirectory() as folder:
         with reactor_run(Path(folder), source, limits=LIMITS, queue=0, **runtime) as server:
             yield server
@@ -208,28 +210,41 @@ class Figures:
 
 
 def _measure(server: Any, roles: list[str], video: str, seconds: float) -> Figures:
-    arguments = json.dumps([server.port, roles, video])
+    read: list[dict[str, float]] = []
+    counted, cpu, main_cpu = count_frames(
+        server.process.pid, server.port, roles, video, seconds, WARM_UP, lambda: read.append(_metrics(server.port))
+    )
+    metrics, after = read
+    gained = {name: after[name] - metrics.get(name, 0.0) for name in after}
+    shown = gained.get("reactor_emission_lateness_seconds_count", 0.0)
+    late = 1000 * gained.get("reactor_emission_lateness_seconds_sum", 0.0) / max(shown, 1)
+    return Figures(counted, cpu, main_cpu, late)
+
+
+def count_frames(
+    pid: int, port: int, roles: list[str], video: str, seconds: float, warm_up: float, around: Callable[[], object] = int
+) -> tuple[dict[str, Any], float, float]:
+    """Let a client of each role read for `seconds`, after `warm_up`; `around` is called before and after.
+
+    Returns what the clients have counted, and the processor seconds of the server's process and of its main thread.
+    """
     with subprocess.Popen(
-        [sys.executable, "-c", "from benchmarks.sessions import drain; drain()", arguments],
+        [sys.executable, "-c", "from benchmarks.sessions import drain; drain()", json.dumps([port, roles, video])],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(),
     ) as clients:  # fmt: skip
         assert clients.stdin is not None
         assert clients.stdout is not None
         assert clients.stdout.readline() == "connected\n"
-        time.sleep(WARM_UP)
-        pid = server.process.pid
-        metrics = _metrics(server.port)
+        time.sleep(warm_up)
+        around()
         before, main = cpu_seconds(pid), thread_seconds(pid)[pid][0]
         clients.stdin.write(f"{seconds}\n")
         clients.stdin.flush()
         counted = json.loads(clients.stdout.readline())
         cpu, main_cpu = cpu_seconds(pid) - before, thread_seconds(pid)[pid][0] - main
-        after = _metrics(server.port)
-    gained = {name: after[name] - metrics.get(name, 0.0) for name in after}
-    shown = gained.get("reactor_emission_lateness_seconds_count", 0.0)
-    late = 1000 * gained.get("reactor_emission_lateness_seconds_sum", 0.0) / max(shown, 1)
+        around()
     time.sleep(1.0)  # the sessions unwind
-    return Figures(counted, cpu, main_cpu, late)
+    return counted, cpu, main_cpu
 
 
 def _metrics(port: int) -> dict[str, float]:
