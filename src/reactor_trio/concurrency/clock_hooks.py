@@ -47,6 +47,8 @@ class ClockHooks:
     threaded = True
     #: whether `spend` takes time
     charges = False
+    #: whether `spend` does anything; if not, a step need not call it
+    spends = False
 
     def model_clock(self, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """Return the clock for the model loop, which runs on a thread of its own."""

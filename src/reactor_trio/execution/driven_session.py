@@ -241,6 +241,8 @@ class DrivenSession:
 
         Returns the seconds that this took, and the cost of the step that a test or a rendering states, None without one.
         """
+        if not self.host.time.spends and not chunk.pending_fences:
+            return 0.0, None
         return await self.turn.compute(self._until_computed, chunk, step)
 
     async def _until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:

@@ -96,9 +96,11 @@ class Chunk(msgspec.Struct, frozen=True):
     @property
     def pending_fences(self) -> list[Made]:
         """The fences that must pass before the whole chunk is computed; empty for data in the host's memory."""
-        handles = [*self.videos.values(), *(samples for samples, _ in self.audios.values())]
+        handles = list(self.videos.values())
+        if self.audios:
+            handles += [samples for samples, _ in self.audios.values()]
         moments = [handle.made for handle in handles if isinstance(handle, DeviceFrames)]
-        return [made for made in moments if made is not None and not made.query()]
+        return [made for made in moments if made is not None and not made.query()] if moments else []
 
     def split(self) -> Iterator[tuple[dict[str, FrameHandle], float | None]]:
         """The instants in order: the frames of each, and its duration in seconds if audio sets one."""
@@ -137,7 +139,7 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
                 batches[spec.name] = checked.shape[0]
         elif checked.shape[1]:
             audios[spec.name] = checked, spec.sample_rate or 48_000
-    if len(set(batches.values())) > 1:
+    if len(batches) > 1 and len(set(batches.values())) > 1:
         given = " and ".join(f"{name} has {count}" for name, count in batches.items())
         raise OutputError(f"the tracks of one yield must have the same number of frames: {given}")
     length = next(iter(batches.values()), 1 if videos or audios else 0)
@@ -145,12 +147,14 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
         if (count := samples.shape[1]) < length:
             wrong = f"{count} samples for {length} frames: each frame lasts as long as its samples, so it needs at least one"
             raise OutputError(f"track {name}: {wrong}")
-    return Chunk(
-        {name: _owned(frames) for name, frames in videos.items()},
-        {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()},
-        length,
-        {name: _metadata(name, given, videos, length) for name, given in given_metadata.items()},
-    )
+    owned: dict[str, FrameHandle] = {}
+    for name, frames in videos.items():
+        owned[name] = _owned(frames)
+    sound = {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()} if audios else {}
+    if not given_metadata:
+        return Chunk(owned, sound, length)
+    metadata = {name: _metadata(name, given, videos, length) for name, given in given_metadata.items()}
+    return Chunk(owned, sound, length, metadata)
 
 
 def keep_frames_in(empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]) -> None:
@@ -218,18 +222,31 @@ def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> list[tuple[T
 
 def _checked(spec: TrackSpec, data: object) -> _Yielded:
     """`data`, if its type and shape are those of the track's kind. Raises OutputError."""
-    video = spec.kind == "video"
-    wanted = f"track {spec.name}: expected {'uint8 (H, W, 3) or (N, H, W, 3)' if video else 'int16 (1, M)'}"
-    if not isinstance(data, np.ndarray) and not is_tensor(data):
-        raise OutputError(f"{wanted}, got {type(data).__name__}{_stack_hint(data) if video else ''}")
-    shape, dtype = tuple(data.shape), str(data.dtype).removeprefix("torch.")
-    if video:
+    dtype: object
+    if isinstance(data, np.ndarray):
+        dtype = data.dtype  # compared as it is: to make its name takes numpy longer than all that follows
+    elif is_tensor(data):
+        dtype = str(data.dtype).removeprefix("torch.")
+    else:
+        raise _mistake(spec, data)
+    shape = data.shape
+    if spec.kind == "video":
         fits = dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]
     else:
         fits = dtype == "int16" and len(shape) == 2 and shape[0] == 1
     if not fits:
-        raise OutputError(f"{wanted}, got {dtype} {shape}{_picture_hint(data, shape, dtype) if video else ''}")
+        raise _mistake(spec, data)
     return data
+
+
+def _mistake(spec: TrackSpec, data: object) -> OutputError:
+    """What is wrong with `data`."""
+    video = spec.kind == "video"
+    wanted = f"track {spec.name}: expected {'uint8 (H, W, 3) or (N, H, W, 3)' if video else 'int16 (1, M)'}"
+    if not isinstance(data, np.ndarray) and not is_tensor(data):
+        return OutputError(f"{wanted}, got {type(data).__name__}{_stack_hint(data) if video else ''}")
+    shape, dtype = tuple(data.shape), str(data.dtype).removeprefix("torch.")
+    return OutputError(f"{wanted}, got {dtype} {shape}{_picture_hint(data, shape, dtype) if video else ''}")
 
 
 def _picture_hint(data: _Yielded, shape: tuple[int, ...], dtype: str) -> str:

@@ -46,6 +46,8 @@ class UnpacedTime(ClockHooks):
         threaded: whether the model loop runs on a thread; if not, it is a task of the I/O loop.
     """
 
+    spends = True
+
     def __init__(self, *, threaded: bool) -> None:
         self.threaded = threaded
         self.runner: UnpacedSessionRunner | None = None

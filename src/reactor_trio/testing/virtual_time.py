@@ -34,7 +34,7 @@ class VirtualTime(ClockHooks):
 
     def __init__(self, step_cost: StepCost | None) -> None:
         self._step_cost = step_cost
-        self.charges = step_cost is not None
+        self.charges = self.spends = step_cost is not None
 
     async def spend(self, step: int) -> float | None:
         """Sleep for the step's cost; shielded, since a forward pass cannot be interrupted either."""

@@ -90,6 +90,10 @@ class StepDriver(Driver):
     #: whether the generator has made a frame
     _produced = False
 
+    def __init__(self, session: DrivenSession) -> None:
+        super().__init__(session)
+        self._names_place = NamesPlace(self._place)
+
     async def drive(self) -> None:
         """Make one step after the other."""
         session = self._session
@@ -98,8 +102,11 @@ class StepDriver(Driver):
             self._between_since = None
             command, waited = session.newest_command, session.command_waited()
             session.turn.steps()
-            with session.calls.running(f"step {session.step} has run"):
+            call = session.calls.begins(f"step {session.step} has run")
+            try:
                 chunk, seconds = await self._step()
+            finally:
+                session.calls.ends(call)
             session.tell_values()
             if chunk is not None:
                 session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between)
@@ -172,7 +179,7 @@ class StepDriver(Driver):
         value = await self.resume(session.model)
         if value is None or value is Idle or value is DONE:
             return None, 0.0
-        with NamesPlace(self._place):
+        with self._names_place:
             chunk = chunk_from_output(value, session.outputs)
         if chunk.length == 0:
             return None, 0.0
