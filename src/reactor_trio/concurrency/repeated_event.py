@@ -22,6 +22,8 @@ class RepeatedEvent:
 
     def set(self) -> None:
         """Wake every task that waits now."""
+        if not self._waiting:
+            return
         waiting, self._waiting = self._waiting, set()
         for task in waiting:
             trio.lowlevel.reschedule(task)

@@ -59,6 +59,8 @@ class OutputPacer:
         self._seqs: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._frames_per_step = 1
+        #: seconds that the next step is predicted to take, and its margin; None: to be computed, since something has changed
+        self._lead: tuple[float, float] | None = None
         # A blocking model computes its next block while one is shown: there is room for both.
         self._blocks = 2 if isinstance(cadence, BlockCadence) else 1
         #: capture time of the input frame that the model read last, in microseconds of the client's clock
@@ -80,10 +82,12 @@ class OutputPacer:
         self._replies.deliver()
         if self._paused_at is not None or not self._steps:
             return math.inf
-        step_margin = self._step_margin.seconds(self._cadence.interval)
-        if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # the model never rests
-            step_margin = max(step_margin, self._smoother.ahead)
-        return self._forecast.step_at(now, self._predicted, step_margin)
+        if self._lead is None:
+            step_margin = self._step_margin.seconds(self._cadence.interval)
+            if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # the model never rests
+                step_margin = max(step_margin, self._smoother.ahead)
+            self._lead = self._predicted, step_margin
+        return self._forecast.step_at(now, *self._lead)
 
     def stepped(self, chunk: Chunk, late: float, seconds: float, between: float) -> None:
         """Learn from a pipeline's step, before its chunk is queued.
@@ -98,6 +102,7 @@ class OutputPacer:
         self.accept(chunk, seconds)
         if chunk.length and not chunk.audios:
             self._follow(seconds + between, chunk.length)
+        self._lead = None
 
     def count_step(self) -> None:
         """Use up one of the steps that the client has asked for."""
@@ -122,6 +127,7 @@ class OutputPacer:
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length
+        self._lead = None
         self._forecast.make_room_for(chunk.length * self._blocks)
         for name, frames in chunk.videos.items():
             height, width = frames.shape[-3:-1]
@@ -136,9 +142,10 @@ class OutputPacer:
         """
         room_at = self._forecast.queue_at if by == "step" else self._forecast.emit_at
         epoch, made = self._epoch, trio.current_time()
-        origin = replace(origin, input_pts_us=self.input_pts_us)
+        if self.input_pts_us is not None:
+            origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room(room_at)) > (now := trio.current_time()) and not self._stale(epoch):
+            while (at := self._room(room_at, now := trio.current_time())) > now and not self._stale(epoch):
                 if drop and self._paused_at is None:
                     break
                 if by == "step":
@@ -152,7 +159,7 @@ class OutputPacer:
                 return
             if chunk.metadata:
                 origin = replace(origin, metadata={name: each[index] for name, each in chunk.metadata.items()})
-            self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made))
+            self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made, now))
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
@@ -186,6 +193,7 @@ class OutputPacer:
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate now, also for what is queued. Raises ValueError."""
         self._cadence.set_fps(fps)
+        self._lead = None
         self._interval = None
         self._retime(self._cadence.interval)
 
@@ -193,11 +201,11 @@ class OutputPacer:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if `black`."""
         self._epoch += 1
         self._replies.deliver()
-        self._forecast.flushed(trio.current_time())
+        self._forecast.flushed(now := trio.current_time())
         self._mailbox.post(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
-                bundle = self._bundle(tracks, duration, Origin(step), trio.current_time())
+                bundle = self._bundle(tracks, duration, Origin(step), now, now)
                 self._mailbox.post_lazily(self._playout.put, bundle)
         self._wakeup.set()
 
@@ -211,6 +219,7 @@ class OutputPacer:
     def limit(self, fps: float) -> None:
         """Cap the rate at `fps`, which is what the viewers' encoders can take; from the next step on."""
         self._cadence.limit(fps)
+        self._lead = None
 
     def pause(self, paused: bool) -> None:
         """Stop for a session without viewers, or go on."""
@@ -239,12 +248,12 @@ class OutputPacer:
     def _predicted(self) -> float:
         return self._cadence.seconds_per_frame * self._frames_per_step
 
-    def _room(self, at: Callable[[float], float]) -> float:
+    def _room(self, at: Callable[[float], float], now: float) -> float:
         self._replies.deliver()
         if self._paused_at is not None:
             return math.inf
         # Of a paused session nothing is shown that would make room; and its commands are applied only when this returns.
-        return at(trio.current_time()) if self._steps else -math.inf
+        return at(now) if self._steps else -math.inf
 
     def _retime(self, interval: float) -> None:
         self._forecast.retimed(interval)
@@ -264,14 +273,16 @@ class OutputPacer:
     def _stale(self, epoch: int) -> bool:
         return self.closed or epoch != self._epoch
 
-    def _bundle(self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float) -> Bundle:
+    def _bundle(
+        self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float, now: float
+    ) -> Bundle:
         """Make the next bundle and count it as queued."""
         interval = self._interval or self._cadence.interval
         bundle = Bundle(
             tracks=tracks,
             seqs={name: self._next_seq(name) for name in tracks},
             duration=interval if duration is None else duration, paced=duration is None, origin=origin, made=made,
-            epoch=self._epoch, ready=trio.current_time(),
+            epoch=self._epoch, ready=now,
         )  # fmt: skip
         self._forecast.put(bundle.ready, bundle.duration, bundle.paced)
         return bundle

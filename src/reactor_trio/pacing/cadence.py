@@ -26,6 +26,7 @@ class Cadence:
         self.max_fps = max_fps
         self._declared = fps
         self._taken = math.inf
+        self._ceiling = self._highest()
         self._seconds_per_frame: float | None = None
         self._observed = 0
 
@@ -56,10 +57,10 @@ class Cadence:
 
     def clamped(self, interval: float) -> float:
         """Clamp `interval`, in seconds, to the allowed range."""
-        return min(max(interval, self.shortest), max(1 / MIN_FPS, self.shortest))
+        shortest = 1 / self._ceiling
+        return min(max(interval, shortest), max(1 / MIN_FPS, shortest))
 
-    @property
-    def _ceiling(self) -> float:
+    def _highest(self) -> float:
         return min(self._declared if self._declared is not None else self._taken, self.max_fps)
 
     def observe(self, seconds: float, frames: int) -> None:
@@ -76,10 +77,12 @@ class Cadence:
     def limit(self, fps: float) -> None:
         """Limit an undeclared rate to `fps`. A declared rate is not affected."""
         self._taken = fps
+        self._ceiling = self._highest()
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate. Raises ValueError unless `fps` is a finite number above 0."""
         self._declared = checked_fps(fps)
+        self._ceiling = self._highest()
 
 
 def checked_fps(fps: float) -> float:

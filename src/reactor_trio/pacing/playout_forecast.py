@@ -109,6 +109,8 @@ class PlayoutForecast:
                 if due > now + EPSILON:
                     break
                 until, shown = due + duration, shown + 1
+        if shown == len(self._queued):
+            return [], until
         return [duration for _, duration, _ in itertools.islice(self._queued, shown, None)], until
 
     def _next_shown(self, until: float) -> float:
