@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import gap
 from benchmarks.peers import RawClient, bare_server
+
+from benchmarks import gap
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 3), (3, 8, 8, 3)])
