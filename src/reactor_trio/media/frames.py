@@ -1,13 +1,16 @@
 """From what a model yields to bundles: checked once against the declared tracks, copied once, split into instants.
 
 A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The runtime copies each frame, so
-that an author may reuse a buffer. A read-only array cannot change and is not copied. A torch tensor in the host's memory
-becomes an array. A tensor on a device stays there (`device_frames`); the encoder fetches it on another thread (`to_host`).
+that an author may reuse a buffer. Two kinds of arrays are not copied: a read-only one, which cannot change, and one that
+the step gives away (`_is_given_away`), which nobody else can change. A torch tensor in the host's memory becomes an array.
+A tensor on a device stays there (`device_frames`); the encoder fetches it on another thread (`to_host`).
 """
 
 from __future__ import annotations
 
 import math
+import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,6 +36,20 @@ _Yielded: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 #: Allocates the arrays for accepted frames, by shape and dtype.
 _empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]] = np.empty
+
+#: Whether `sys.getrefcount` counts every reference, those of local variables included.
+_COUNTS_ALL = (
+    sys.implementation.name == "cpython"
+    and sys.version_info < (3, 14)
+    and "t" not in getattr(sys, "abiflags", "")  # a build without the interpreter's lock
+    and getattr(sys, "_is_gil_enabled", lambda: True)()
+)
+#: What it returns in `chunk_from_output` for a yielded object that only the driver's step holds: its variable there, the
+#: parameter, and the argument of the call.
+_VALUE_REFERENCES = 3
+#: What it returns in `_is_given_away` for an array that is a field of such an object: the field, the pair of `_tracks_of`,
+#: two variables, the parameter, and the argument of the call.
+_FIELD_REFERENCES = 6
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -116,8 +133,11 @@ class Chunk(msgspec.Struct, frozen=True):
             yield tracks, duration
 
 
-def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk:
+def chunk_from_output(value: object, outputs: tuple[type[Output], ...], *, of_step: bool = False) -> Chunk:
     """Check and copy what a model yielded or emitted.
+
+    Args:
+        of_step: whether the caller is the step of a driver, whose one variable is all that the runtime holds of `value`.
 
     Raises OutputError, which names the track, what was expected and what was given. Nothing of a refused value is kept.
     """
@@ -125,6 +145,7 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
     audios: dict[str, tuple[_Yielded, int]] = {}
     batches: dict[str, int] = {}
     given_metadata: dict[str, Any] = {}
+    sole = of_step and _COUNTS_ALL and sys.getrefcount(value) <= _VALUE_REFERENCES and not weakref.getweakrefcount(value)
     for spec, data in _tracks_of(value, outputs):
         if isinstance(data, TrackPayload):
             if data.metadata is not None:
@@ -133,6 +154,8 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
         if data is None and spec.optional:
             continue
         checked = _checked(spec, data)
+        if sole and isinstance(checked, np.ndarray) and _is_given_away(checked, value, spec.name):
+            checked.flags.writeable = False
         if spec.kind == "video":
             videos[spec.name] = checked
             if checked.ndim == 4:
@@ -151,8 +174,6 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
     for name, frames in videos.items():
         owned[name] = _owned(frames)
     sound = {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()} if audios else {}
-    if not given_metadata:
-        return Chunk(owned, sound, length)
     metadata = {name: _metadata(name, given, videos, length) for name, given in given_metadata.items()}
     return Chunk(owned, sound, length, metadata)
 
@@ -237,6 +258,26 @@ def _checked(spec: TrackSpec, data: object) -> _Yielded:
     if not fits:
         raise _mistake(spec, data)
     return data
+
+
+def _is_given_away(array: npt.NDArray[Any], value: object, track: str) -> bool:
+    """Whether the yielded `value`, which nobody else holds, is all that holds `array`, so that nobody can write into it.
+
+    A view, a memoryview, a tensor or a foreign pointer that shares an array's memory holds the array. An array that does not
+    own its memory may share it with something that holds no array.
+    """
+    if array is not value:  # else its references are counted already
+        if not isinstance(value, Output) or vars(value).get(track) is not array:
+            return False
+        if sys.getrefcount(array) > _FIELD_REFERENCES:
+            return False
+    return (
+        type(array) is np.ndarray
+        and array.flags.owndata
+        and array.flags.c_contiguous
+        and not weakref.getweakrefcount(array)
+        and _empty is np.empty
+    )
 
 
 def _mistake(spec: TrackSpec, data: object) -> OutputError:

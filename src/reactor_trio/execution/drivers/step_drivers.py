@@ -180,7 +180,7 @@ class StepDriver(Driver):
         if value is None or value is Idle or value is DONE:
             return None, 0.0
         with self._names_place:
-            chunk = chunk_from_output(value, session.outputs)
+            chunk = chunk_from_output(value, session.outputs, of_step=True)
         if chunk.length == 0:
             return None, 0.0
         seconds = await self._until_computed(chunk, began)
