@@ -26,7 +26,7 @@ async def test_another_format_is_refused_with_those_that_there_are(autojump_cloc
     async with open_server(Golden) as server:
         answer = server.http("/schema?format=rust")
     assert answer.status == 400
-    assert answer.body == b"format=rust: expected json or asyncapi or typescript or python\n"
+    assert answer.body == b"format=rust: expected json or about or asyncapi or typescript or python\n"
 
 
 async def test_choices_that_are_no_json_by_themselves(autojump_clock):
