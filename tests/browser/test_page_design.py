@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,23 @@ def test_the_picture_has_all_the_room_that_the_panel_leaves(server: FakeServer, 
         assert (right - left) * (bottom - top) / (width * height) > 0.89
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.documentElement.scrollHeight") <= height
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_all_buttons_of_the_bar_lie_in_one_row_within_the_picture(
+    server: FakeServer, page: Page, size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    live(page, server, transport=("pause", "step", "restart"))
+    expect(page.get_by_role("button", name="Keys and controls (?)")).to_be_visible()
+    boxes = [button.bounding_box() for button in page.locator("#bar button:visible, #bar summary").all()]
+    assert len(boxes) == (9 if size[0] < 420 else 10)  # a narrow bar leaves out the one that copies
+    rows = {round(box["y"] + box["height"] / 2) for box in boxes if box is not None}
+    assert len(rows) == 1, rows
+    picture = box(page, "#hero")
+    assert all(picture[0] <= each["x"] and each["x"] + each["width"] <= picture[2] for each in boxes if each is not None)
+    ends = sorted((each["x"], each["x"] + each["width"]) for each in boxes if each is not None)
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))
 
 
 @pytest.mark.parametrize("size", SIZES)
