@@ -108,6 +108,30 @@ def test_all_buttons_of_the_bar_lie_in_one_row_within_the_picture(
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_what_does_not_fit_into_the_panel_is_below(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(server.url)
+    peer = server.accept()
+    many = [command(f"set_level_{i}", **{f"level_{i}": {"type": "number", "minimum": 0, "maximum": 1}}) for i in range(12)]
+    peer.welcome(*COMMANDS, *many, about=ABOUT, state={}, tracks=[video(), video(1, "camera", direction="in")])
+    panel = page.locator("#panel-content")
+    if not panel.is_visible():
+        page.locator("#panel-toggle").click()
+    expect(page.locator("#inputs .start")).to_be_visible()
+    assert panel.evaluate("(panel) => panel.scrollWidth - panel.clientWidth") == 0
+    sections = panel.locator("section:visible").all()
+    assert len(sections) >= 4
+    left, top, right, bottom = box(page, "#panel-content")
+    for section in sections:
+        section.scroll_into_view_if_needed()
+        found = section.bounding_box()
+        assert found is not None
+        assert left <= found["x"] < found["x"] + found["width"] <= right
+        assert found["y"] < bottom
+        assert found["y"] + found["height"] > top
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_nothing_jumps_while_the_page_loads(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.add_init_script(SHIFTS)
