@@ -248,19 +248,19 @@ def test_a_locked_pointer_presses_in_the_middle_and_is_released_at_the_end(serve
     page.wait_for_function("() => document.pointerLockElement === null")
 
 
-def test_a_finger_looks_by_dragging(server: FakeServer, page: Page) -> None:
+@pytest.mark.parametrize("hand", ["touch", "pen"])
+def test_a_finger_or_a_pen_looks_by_dragging(server: FakeServer, page: Page, hand: str) -> None:
     peer = begin(page, server, LOOK)
     width = page.locator("#hero canvas").evaluate("c => Math.min(c.clientWidth, c.clientHeight * 64 / 48)")
-    touch = """(steps) => {
+    drag = """([pointerType, steps]) => {
         const canvas = document.querySelector("#hero canvas");
         canvas.setPointerCapture = () => {}; // a made-up finger cannot be held
         for (const [type, clientX, clientY] of steps) {
-            const finger = { pointerType: "touch", pointerId: 7, isPrimary: true };
-            canvas.dispatchEvent(new PointerEvent(type, { ...finger, clientX, clientY }));
+            canvas.dispatchEvent(new PointerEvent(type, { pointerType, pointerId: 7, isPrimary: true, clientX, clientY }));
         }
     }"""
     steps = [("pointerdown", 100, 100), ("pointermove", 130, 90), ("pointerup", 130, 90), ("pointermove", 300, 300)]
-    page.evaluate(touch, steps)
+    page.evaluate(drag, [hand, steps])
     message = peer.next()
     assert message["data"] == {"dx": pytest.approx(30 / width), "dy": pytest.approx(-10 / width)}
     peer.ack(message)
