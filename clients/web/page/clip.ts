@@ -76,12 +76,12 @@ class Clip {
 
   /** Drawn again: the picture may have an odd size, which H.264 does not take. */
   async add(image: VideoFrame | ImageBitmap, pts: number): Promise<void> {
+    if (this.#trouble !== null) throw this.#trouble;
     this.#context.drawImage(image, 0, 0);
     const timestamp = pts - this.#from;
     const frame = new VideoFrame(this.#canvas, { timestamp });
     const keyFrame = timestamp - this.#lastKey >= KEYFRAME_EACH;
     if (keyFrame) this.#lastKey = timestamp;
-    if (this.#trouble !== null) throw this.#trouble;
     this.#encoder.encode(frame, { keyFrame });
     frame.close();
     while (this.#encoder.encodeQueueSize > MOST_WAITING)

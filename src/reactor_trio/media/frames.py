@@ -2,8 +2,8 @@
 
 A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The runtime copies each frame, so
 that an author may reuse a buffer. Two kinds of arrays are not copied: a read-only one, which cannot change, and one that
-the step gives away (`_is_given_away`), which nobody else can change. A torch tensor in the host's memory becomes an array.
-A tensor on a device stays there (`device_frames`); the encoder fetches it on another thread (`to_host`).
+the step gives away (`_is_given_away`): its author cannot change it any more. A torch tensor in the host's memory becomes
+an array. A tensor on a device stays there (`device_frames`); the encoder fetches it on another thread (`to_host`).
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _checked(spec: TrackSpec, data: object) -> _Yielded:
 
 
 def _is_given_away(array: npt.NDArray[Any], value: object, track: str) -> bool:
-    """Whether the yielded `value`, which nobody else holds, is all that holds `array`, so that nobody can write into it.
+    """Whether the author cannot write into `array` any more: only the yielded `value` refers to it, and only we to `value`.
 
     A view, a memoryview, a tensor or a foreign pointer that shares an array's memory holds the array. An array that does not
     own its memory may share it with something that holds no array.
