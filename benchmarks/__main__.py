@@ -13,6 +13,7 @@ from benchmarks import (
     convert,
     cycles,
     day,
+    fanout,
     gap,
     growth,
     isolation,
@@ -38,7 +39,7 @@ BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
     "isolation": isolation, "ranks": ranks, "startup": startup, "steps": steps, "storm": storm, "traces": traces,
-    "gap": gap, "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
+    "gap": gap, "fanout": fanout, "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

@@ -9,8 +9,14 @@ import trio
 from tests.support.rendition_stage import VIDEO, Stage, context
 
 from reactor_trio.connection import ConnectRequest
-from reactor_trio.connection.down_track import _NEXT, ChainEvent, DownTrack
+from reactor_trio.connection.down_track import _NEXT, ChainEvent, DownTrack, DownTrackOwner
 from reactor_trio.media.codec_pool import CodecPool
+
+
+class _Owner(DownTrackOwner):
+    """One whose task is always busy."""
+
+    idle = False
 
 
 def down_track() -> DownTrack:
@@ -18,7 +24,7 @@ def down_track() -> DownTrack:
         raise AssertionError("nothing is encoded here")
 
     request, server = ConnectRequest("viewer", ("h264",)), context((VIDEO,), CodecPool(nowhere, 10))
-    return DownTrack(0, VIDEO, request, server, lambda: None, lambda: None)
+    return DownTrack(0, VIDEO, request, server, _Owner())
 
 
 def test_every_event_has_its_transitions() -> None:

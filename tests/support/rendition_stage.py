@@ -36,7 +36,7 @@ from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
 from reactor_trio.telemetry import Telemetry
-from reactor_trio.transport import MessageChannel
+from reactor_trio.transport import MessageChannel, SentNow
 
 VIDEO = TrackSpec("main_video", "video")
 INTERVAL = 0.125
@@ -133,7 +133,10 @@ class FakeLink:
 
 
 class Viewer(MessageChannel):
-    """A client sender and the stream that it writes to, which takes a message at once, unless it is stalled."""
+    """A client sender and the stream that it writes to, which takes a message at once, unless it is stalled.
+
+    A stalled one takes the first part of a packet that is written without waiting, if `begins` is set.
+    """
 
     peer = "test"
 
@@ -148,8 +151,10 @@ class Viewer(MessageChannel):
         down_track.link = self.link  # type: ignore[assignment]
         self.down_track = down_track
         self.scope = trio.CancelScope()
+        self.begins = False
         self._reading = trio.Event()
         self._reading.set()
+        self._begun: tuple[bytes, memoryview] | None = None
 
     async def receive(self) -> str | bytes:
         raise NotImplementedError
@@ -160,6 +165,25 @@ class Viewer(MessageChannel):
 
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
         await self._reading.wait()
+        self._take(head, payload)
+
+    def send_packet_now(self, head: bytes, payload: memoryview) -> SentNow:
+        assert self._begun is None, "the rest of the one before must be written first"
+        if self._reading.is_set():
+            self._take(head, payload)
+            return "sent"
+        if not self.begins:
+            return "refused"
+        self._begun = head, payload
+        return "begun"
+
+    async def finish(self) -> None:
+        assert self._begun is not None
+        await self._reading.wait()
+        self._take(*self._begun)
+        self._begun = None
+
+    def _take(self, head: bytes, payload: memoryview) -> None:
         packet = decode_packet(head + bytes(payload))
         said = json.loads(bytes(packet.payload))
         self.packets.append((trio.current_time() - self.stage.began, packet.keyframe, said["encoder"], said["value"]))
@@ -178,7 +202,7 @@ class Viewer(MessageChannel):
 
     def open_window(self, is_open: bool) -> None:
         self.link.is_open = is_open
-        self.down_track.wake()
+        self.sender.wake()
 
     @property
     def rendition(self) -> rendition.Rendition | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 
 import pytest
 import trio
@@ -278,3 +279,67 @@ async def test_a_reset_over_tcp_is_broken_not_oserror():
                 await wire.send_all(bytes(PIECE))
         assert wire.torn is not None
         assert not wire.stalled
+
+
+async def test_what_the_socket_takes_is_written_at_once():
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire, theirs:
+        assert wire.send_now(b"head", b"", memoryview(bytes(range(24))).cast("B", (2, 4, 3))) == "sent"
+        assert await theirs.receive_some() == b"head" + bytes(range(24))
+
+
+async def test_the_rest_of_what_was_begun_goes_first():
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire, trio.open_nursery() as nursery:
+        large = bytes(range(256)) * 100_000
+        assert wire.send_now(b"head", memoryview(large)) == "begun"
+        assert wire.send_now(b"too early") == "refused"
+        nursery.start_soon(wire.send_parts, b"tail")
+        received = b""
+        while len(received) < len(large) + 8:
+            received += await theirs.receive_some()
+        assert received == b"head" + large + b"tail"
+        await trio.testing.wait_all_tasks_blocked()
+        assert wire.send_now(b"more") == "sent"
+        assert await theirs.receive_some() == b"more"
+        await theirs.aclose()
+
+
+async def test_a_rest_that_nobody_takes_is_a_stall(slow_clock):
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours, stall=15) as wire, theirs:
+        assert wire.send_now(bytes(50_000_000)) == "begun"
+        began = trio.current_time()
+        with pytest.raises(StreamStalled):
+            await wire.send_parts()
+        assert trio.current_time() - began == pytest.approx(15)
+        assert wire.send_now(b"x") == "refused"
+
+
+async def test_nothing_is_written_at_once_while_another_write_runs(slow_clock):
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire, theirs, trio.open_nursery() as nursery:
+        nursery.start_soon(wire.send_all, bytes(50_000_000))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(BlockingIOError):
+            while socket.socket.recv(theirs.socket._sock, PIECE):  # there is room, and the writer does not know yet
+                pass
+        assert wire.send_now(b"x") == "refused"
+        nursery.cancel_scope.cancel()
+    assert wire.send_now(b"x") == "refused", "it is torn"
+
+
+async def test_nothing_is_written_at_once_where_that_may_wait(autojump_clock):
+    ours, _ = trio.testing.memory_stream_pair()
+    assert WireStream(ours).send_now(b"x") == "refused"
+
+
+async def test_a_reset_is_met_by_the_next_write_that_waits():
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await theirs.aclose()
+        await wire.wait_send_all_might_not_block()
+        assert wire.send_now(b"x") == "refused"
+        with pytest.raises(trio.BrokenResourceError):
+            await wire.send_parts(b"x")

@@ -1,9 +1,10 @@
 """What the server sends to one client: messages in order and none dropped, and the newest frame of each video track.
 
 One task sends. Before each frame it sends every message that waits, so a message said before a frame arrives before it. When
-it can send a frame of a video track, it encodes the frame, or takes the packet that another viewer's task has encoded
-(`rendition`). Frames that were replaced until that moment are dropped unencoded, and counted. Sound waits in a short queue
-of its own (`sound_queue`) and is not dropped with a picture.
+it can send a frame of a video track, it encodes the frame, unless another viewer's task does (`rendition`). That task writes
+the packet to this client's socket, too, while this one sleeps (`send_now`). If something goes before the packet, it waits in
+the down track's queue for this task. Frames that were replaced until they could be encoded are dropped, and counted. Sound
+waits in a short queue of its own (`sound_queue`) and is not dropped with a picture.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ class ClientSender:
         self._texts: deque[str | tuple[str, Callable[[], object]]] = deque()
         self._most_texts = context.message_limit
         self._wakeup = RepeatedEvent()
+        #: whether the task waits for `_wakeup`; and the packet that `send_now` began and the task is to finish
+        self._waits = False
+        self._begun: CodedFrame | None = None
+        self._stream: MessageChannel | None = None
         self._free = RepeatedEvent()
         #: when `reactor.beat` is due, if nothing else is sent before; never for a client that does not want it
         self._beat_at = math.inf
@@ -80,11 +85,11 @@ class ClientSender:
             elif request.control_only:
                 continue
             elif spec.kind == "video":
-                self._down_tracks[spec.name] = DownTrack(index, spec, request, context, self._wakeup.set, self._forsaken)
+                self._down_tracks[spec.name] = DownTrack(index, spec, request, context, self)
                 self._turns.append(self._down_tracks[spec.name])
             elif request.audio:
                 self._sound.tracks[spec.name] = SoundTrack(
-                    index, spec, request.audio, context, partial(self.say, "reactor.track"), self._forsaken
+                    index, spec, request.audio, context, partial(self.say, "reactor.track"), self.forsaken
                 )
 
     def join(self, renditions: RenditionSet) -> None:
@@ -112,12 +117,12 @@ class ClientSender:
             due = DueFrame(frame, bundle.seqs[name], pts, now, bundle.duration, origin, bundle.made)
             if (down_track := self._down_tracks.get(name)) is None:
                 self._sound.put(name, due)
+                self._wakeup.set()
                 continue
             self._shown[name] = due
             assert self._renditions is not None
             rendition = self._renditions.review(down_track, due)
             outpaced.add(None if rendition is None else rendition.offer(down_track, due, now))
-        self._wakeup.set()
         return True if True in outpaced else False if False in outpaced else None
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
@@ -174,6 +179,10 @@ class ClientSender:
 
     def close(self) -> None:
         """Drop and count the frames that still wait, and let go of the encoders: the connection is over."""
+        self._stream = None
+        if self._begun is not None:
+            self._begun = None
+            self.context.telemetry.dropped("lane", "client_left", 1)
         for down_track in self._down_tracks.values():
             down_track.drop_queue("client_left")
             if (rendition := self._placed.get(down_track)) is not None and (lost := rendition.frames):
@@ -210,6 +219,8 @@ class ClientSender:
         for down_track in self._turns:
             if down_track.index == index:
                 down_track.acknowledged(seq, held, trio.current_time())
+                if (rendition := self._placed.get(down_track)) is not None:
+                    rendition.acknowledged(down_track)
 
     def choose_video(self, wanted: Sequence[str], tracks: Mapping[str, Sequence[str]] = {}) -> None:
         """Send video in one of the codecs `wanted`, best first; `["none"]` is no video. `tracks` has other lists by track.
@@ -253,8 +264,38 @@ class ClientSender:
             raise ProtocolError(f"this server encodes none of {', '.join(wanted)}{where}")
         return codecs
 
-    def _forsaken(self) -> None:
+    def forsaken(self) -> None:
+        """See `DownTrackOwner.forsaken`."""
         self.end("replica_failed", "the server can encode none of the codecs that this client decodes")
+
+    # ---- DownTrackOwner -----------------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """See `DownTrackOwner.idle`."""
+        return self._waits and not self._texts and not self._sound
+
+    def wake(self) -> None:
+        """See `DownTrackOwner.wake`."""
+        self._wakeup.set()
+
+    def send_now(self, down_track: DownTrack, coded: CodedFrame) -> bool:
+        """See `DownTrackOwner.send_now`."""
+        if self._stream is None or self._begun is not None or coded.info != down_track.info:
+            return False
+        how = self._stream.send_packet_now(coded.head, coded.payload)
+        if how == "refused":
+            return False
+        self._take_turn(down_track)
+        now = trio.current_time()
+        down_track.sent(coded, now)
+        if how == "sent":
+            self._has_sent_video(coded)
+        else:
+            self._begun, down_track.sending = coded, True
+        if how == "begun" or not down_track.link.open(now):  # the link opens at some time even without an acknowledgement
+            self._wakeup.set()
+        return True
 
     # ---- the sending task ---------------------------------------------------------------------------------------------
 
@@ -264,27 +305,41 @@ class ClientSender:
         Cancelled in the middle of a message, the transport closes the socket: nothing follows half a message.
         """
         open_ = True
+        self._stream = stream
         self._has_sent()
         while open_:
             now = trio.current_time()
-            if self._texts:
+            if self._begun is not None:
+                self._decline()
+                await self._finish(stream, self._begun)
+            elif self._texts:
+                self._decline()
                 open_ = await self._send_texts(stream)
             elif self._sound:
+                self._decline()
                 open_ = await self._send_sound(stream)
             elif (down_track := self._track_with_packet(now)) is not None:
+                self._decline()
                 open_ = await self._send_video(stream, down_track, down_track.take())
             else:
                 ready, turn = self._next_to_encode(now)
-                if ready is None and now >= self._beat_at:
+                if ready is not None:
+                    self._decline(but=ready)
+                    open_ = await self._encode(stream, ready)
+                elif now >= self._beat_at:
+                    self._decline()
                     await stream.send_text(BEAT)
                     self._has_sent()
-                elif ready is None:
+                else:
+                    self._waits = True
                     await self._wakeup.wait(min(turn, self._beat_at))
-                elif (coded := await self._placed[ready].encode(ready)) is not None:
-                    if self._texts or self._sound or not ready.link.open(trio.current_time()):  # these go first
-                        ready.put(coded, trio.current_time())
-                    else:
-                        open_ = await self._send_video(stream, ready, coded)
+                    self._waits = False
+
+    def _decline(self, but: DownTrack | None = None) -> None:
+        """Let other viewers' tasks encode what waits, except for `but`: this one does something else first."""
+        for down_track, rendition in self._served():
+            if down_track is not but:
+                rendition.decline(down_track)
 
     def _has_sent(self) -> None:
         self._beat_at = trio.current_time() + self._pause
@@ -304,11 +359,22 @@ class ClientSender:
         for down_track in self._turns:
             if not down_track.link.open(now):
                 turn = min(turn, down_track.link.reopens_at())
+                if (rendition := self._placed.get(down_track)) is not None:
+                    rendition.decline(down_track)
             elif down_track.ready(now) and (rendition := self._placed.get(down_track)) is not None:
                 turn = min(turn, rendition.may_encode_at(down_track, now))
                 if turn <= now:
                     return down_track, now
         return None, turn
+
+    async def _encode(self, stream: MessageChannel, down_track: DownTrack) -> bool:
+        coded = await self._placed[down_track].encode(down_track)
+        if coded is None:
+            return True
+        if self._texts or self._sound or not down_track.link.open(trio.current_time()):  # these go first
+            down_track.put(coded, trio.current_time())
+            return True
+        return await self._send_video(stream, down_track, coded)
 
     async def _send_texts(self, stream: MessageChannel) -> bool:
         while self._texts:
@@ -325,9 +391,7 @@ class ClientSender:
 
     async def _send_video(self, stream: MessageChannel, down_track: DownTrack, coded: CodedFrame) -> bool:
         down_track.sending = True
-        self._turns.remove(down_track)
-        self._turns.append(down_track)
-        self._free.set()
+        self._take_turn(down_track)
         sent = False
         try:
             if coded.info != down_track.info:
@@ -337,15 +401,32 @@ class ClientSender:
                 return False
             down_track.sent(coded, trio.current_time())
             await stream.send_packet(coded.head, coded.payload)
-            self._has_sent()
-            self.context.telemetry.sent(1, coded.size)
             sent = True
-            self.context.telemetry.pictured(self.number, coded)
+            self._has_sent_video(coded)
         finally:
             down_track.sending = False
             if not sent:
                 self.context.telemetry.dropped("lane", "client_left", 1)
         return True
+
+    async def _finish(self, stream: MessageChannel, coded: CodedFrame) -> None:
+        """Write the rest of the packet that `send_now` has begun."""
+        await stream.finish()
+        self._begun = None
+        for down_track in self._turns:
+            down_track.sending = False
+        self._has_sent_video(coded)
+
+    def _take_turn(self, down_track: DownTrack) -> None:
+        if len(self._turns) > 1:
+            self._turns.remove(down_track)
+            self._turns.append(down_track)
+        self._free.set()
+
+    def _has_sent_video(self, coded: CodedFrame) -> None:
+        self._has_sent()
+        self.context.telemetry.sent(1, coded.size)
+        self.context.telemetry.pictured(self.number, coded)
 
     async def _send_sound(self, stream: MessageChannel) -> bool:
         sent, reason = False, "client_left"

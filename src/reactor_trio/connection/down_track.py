@@ -4,20 +4,19 @@ A packet that the system has taken can no longer be replaced by a newer one. Wit
 server and a slow viewer fills with old pictures. `pacing.CongestionWindow` bounds what is under way. While the window is
 closed, the frame waits unencoded in the rendition, where a newer frame takes its place.
 
-Packets wait here only if viewers share an encoder and another viewer could take the frame earlier, or if sound or messages
-go first. A packet that refers to an earlier one is useless without it. So if a packet misses its deadline, all that waits
-with it is dropped, and the down track takes nothing more until the next keyframe. Deadlines also count when a new packet
-comes, so the queue stays short while the socket is stuck in the middle of a message. The down track asks for a keyframe only
-when its socket takes messages again, because a keyframe costs every viewer of the rendition.
+Packets wait here only if sound or messages go first, if the socket takes nothing, or if another viewer that shares the
+encoder could take the frame earlier. A packet that refers to an earlier one is useless without it. So if a packet misses its
+deadline, all that waits with it is dropped, and the down track takes nothing more until the next keyframe. Deadlines also
+count when a new packet comes, so the queue stays short while the socket is stuck in the middle of a message. The down track
+asks for a keyframe only when its socket takes messages again, because a keyframe costs every viewer of the rendition.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.connection.outgoing_frames import CodedFrame
@@ -49,22 +48,36 @@ _NEXT: dict[ChainEvent, dict[_Chain, _Chain]] = {
 }
 
 
+class DownTrackOwner(Protocol):
+    """The `ClientSender` that a down track belongs to."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether its task waits for something to do."""
+
+    def wake(self) -> None:
+        """There is something to send, or room for it."""
+
+    def send_now(self, down_track: DownTrack, coded: CodedFrame) -> bool:
+        """Send a packet in place of the task, if nothing goes before it and the socket takes bytes; whether that was so."""
+
+    def forsaken(self) -> None:
+        """No encoder is left for any codec that the viewer decodes."""
+
+
 @dataclass(eq=False)
 class DownTrack:
     """One viewer's copy of the video track `spec`, with `index` on the wire.
 
     Args:
         request: says which codecs the viewer decodes, and whether it will acknowledge frames.
-        wake: called when there is something to send, or room for it.
-        forsaken: called when no encoder is left for any codec that the viewer decodes.
     """
 
     index: int
     spec: TrackSpec
     request: ConnectRequest
     context: SenderContext
-    wake: Callable[[], None]
-    forsaken: Callable[[], None]
+    owner: DownTrackOwner
 
     def __post_init__(self) -> None:
         #: what the viewer decodes, best first, nothing if it wants no video; and what it gets, empty before the first
@@ -130,11 +143,17 @@ class DownTrack:
             return False
         return True
 
+    def idle(self, now: float) -> bool:
+        """Whether it could send the next frame, and its task waits for something to do."""
+        return self.owner.idle and self.ready(now)
+
     def put(self, coded: CodedFrame, now: float) -> None:
-        """Queue a packet that it accepts."""
+        """Send a packet that it accepts, or queue it if it cannot be sent at once."""
+        if self.idle(now) and self.owner.send_now(self, coded):
+            return
         self._queue.append(coded)
         self._drop_late(now)
-        self.wake()
+        self.owner.wake()
 
     def _drop_late(self, now: float) -> None:
         if len(self._queue) > 1 and now > self._queue[0].due + self.context.max_age:
@@ -188,7 +207,6 @@ class DownTrack:
             self.context.telemetry.latency("network", way - decode)
             self.context.telemetry.latency("decode", decode)
             self.context.telemetry.latency("total", sum(_parts(first)) + way)
-        self.wake()
 
 
 def _parts(coded: CodedFrame) -> tuple[float, float, float, float]:

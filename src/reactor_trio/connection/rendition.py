@@ -4,6 +4,11 @@ A rendition has no task. The sending task of whichever member can take a frame e
 no member can take is not encoded. A viewer alone on its rendition drops frames before the encoder. The encoder then refers
 to the last frame *sent*, and its chain of references never breaks.
 
+One more member costs little more than a write, because its task sleeps. A frame wakes the task of one member, the *called*
+one (`_call`). That task encodes, and writes the packet to every socket that takes it at once (`DownTrack.put`); only where
+that cannot be done is the member's own task woken. A called task that finds something else to do, or whose client leaves,
+has another one called (`decline`). Any other task that happens to be awake may encode as well.
+
 A member that needs a keyframe asks for one (`refresh`). A floor between two keyframes keeps one client from making the
 pictures of all expensive. A newcomer's floor is lower, since it has no picture at all, but it uses the lower floor at most
 once in the time of the higher one. If the model makes no new frame, the standing picture is encoded again.
@@ -84,6 +89,8 @@ class Rendition:
         self._last: DueFrame | None = None
         #: members that want the standing picture for themselves, and from when on each may have it
         self._newcomers: dict[DownTrack, float] = {}
+        #: the member whose task was woken to encode what waits
+        self._called: DownTrack | None = None
         #: whether the newest frame replaced one that was not encoded, and whether the encoder was at work then
         self._replaced = self._outpaced = False
         self._newest_seq = -1
@@ -111,6 +118,7 @@ class Rendition:
         self.members.remove(down_track)
         del self._owner.placed[down_track]
         self._newcomers.pop(down_track, None)
+        self.decline(down_track)
         self._close_if_alone()
 
     @property
@@ -151,9 +159,11 @@ class Rendition:
             self._outpaced = self._replaced and self._busy
             if self._replaced:
                 self._pass_over(now)
-            self._newest_seq, self._frame, self._waiting = frame.seq, frame, "frame"
+            self._newest_seq, self._frame, self._waiting, self._called = frame.seq, frame, "frame", None
         elif newcomer:
             self.refresh(down_track, now, newcomer=True)
+        if self._called is None and not self._busy and self.waits and down_track.idle(now):
+            self._call(down_track)
         if not self._replaced:
             return False
         return True if self._outpaced and down_track.ready(now) else None
@@ -178,7 +188,29 @@ class Rendition:
                 self._show_again()
         elif self._last is not None and not self.waits and down_track not in self._newcomers:
             self._newcomers[down_track] = down_track.refreshed_at = max(now, at)
-        down_track.wake()
+        down_track.owner.wake()
+
+    def acknowledged(self, down_track: DownTrack) -> None:
+        """The member has acknowledged a frame, so it may have room again."""
+        if len(down_track) or down_track in self._newcomers or (self.waits and self._called is None and not self._busy):
+            down_track.owner.wake()
+
+    def decline(self, down_track: DownTrack) -> None:
+        """If this member was called to encode what waits, call another one: it does something else first, or leaves."""
+        if self._called is down_track:
+            self._called = None
+            self._call_another(down_track)
+
+    def _call(self, down_track: DownTrack) -> None:
+        self._called = down_track
+        down_track.owner.wake()
+
+    def _call_another(self, other: DownTrack | None = None) -> None:
+        """Call a member that can encode at once. If none can, the first one that has room again looks by itself."""
+        now = trio.current_time()
+        called = next((member for member in self.members if member is not other and member.idle(now)), None)
+        if called is not None and self.waits and not self._busy:
+            self._call(called)
 
     def _show_again(self) -> None:
         if self._last is not None and not self.waits:
@@ -214,7 +246,7 @@ class Rendition:
         assert frame is not None
         newcomers = None if self.waits else [down_track for down_track, at in self._newcomers.items() if at <= began]
         self._state = "encoding" if self.waits else "catching up"
-        self._waiting = "nothing"
+        self._waiting, self._called = "nothing", None
         coded: CodedFrame | None = None
         error: Exception | None = None
         try:
@@ -290,9 +322,10 @@ class Rendition:
         return taken_in
 
     def _wake_members(self) -> None:
-        if self.waits or self._newcomers:
-            for member in self.members:
-                member.wake()
+        if self.waits and self._called is None:
+            self._call_another()
+        for newcomer in self._newcomers:
+            newcomer.owner.wake()
 
     def _new_target(self, frame: DueFrame) -> Quality | None:
         """What the encoder is to aim at from now on; None: go on."""

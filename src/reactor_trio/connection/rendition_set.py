@@ -120,7 +120,7 @@ class RenditionSet:
     def _place(self, down_track: DownTrack) -> None:
         rendition = self._choose(down_track)
         if rendition is None:
-            down_track.forsaken()
+            down_track.owner.forsaken()
         else:
             rendition.join(down_track)
 
@@ -171,7 +171,7 @@ class RenditionSet:
                 down_track.lose("encoder_failed")
                 continue
             chosen.offer(down_track, frame, trio.current_time())
-            down_track.wake()
+            down_track.owner.wake()
 
     def _fails(self, track: str, codec: str) -> bool:
         return (track, codec) in self._failed or self.context.codec_pool.hangs("encoder", codec)

@@ -9,6 +9,7 @@ from reactor_trio.transport.http import turn_away as turn_away
 from reactor_trio.transport.message_channel import MessageChannel as MessageChannel
 from reactor_trio.transport.message_channel import PeerGone as PeerGone
 from reactor_trio.transport.message_channel import PeerTooSlow as PeerTooSlow
+from reactor_trio.transport.message_channel import SentNow as SentNow
 from reactor_trio.transport.patient_listener import PatientListener as PatientListener
 from reactor_trio.transport.site import BodyTaker as BodyTaker
 from reactor_trio.transport.site import Conversation as Conversation

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
+
+import trio
+
+#: How `send_packet_now` went. "sent": the system has all of the message. "begun": it has a part, and `finish` writes the
+#: rest. "refused": it has nothing.
+SentNow = Literal["sent", "begun", "refused"]
 
 
 class PeerGone(Exception):
@@ -51,6 +57,21 @@ class MessageChannel(Protocol):
 
         Raises PeerGone. Cancellation works as in `send_text`. `payload` must not change until this returns.
         """
+
+    def send_packet_now(self, head: bytes, payload: memoryview) -> SentNow:
+        """Write one binary message without waiting, as far as the system takes it now. Any task may call this.
+
+        Refused while another message is being written, on a connection that is over, and where the stream below can write
+        only by waiting. `payload` must not change until the message is finished.
+        """
+        return "refused"
+
+    async def finish(self) -> None:
+        """Write the rest of a message that `send_packet_now` has begun.
+
+        Raises PeerGone. Cancellation works as in `send_text`.
+        """
+        await trio.lowlevel.checkpoint()
 
     async def aclose(self, code: int, reason: str) -> None:
         """Send a close frame, wait at most 1 s for the client's close frame, then drop the connection.

@@ -13,7 +13,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
-from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow
+from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow, SentNow
 from reactor_trio.transport.site import Conversation, Limits
 from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, run_reader
 from reactor_trio.transport.upgrade import Handshake
@@ -90,6 +90,14 @@ class WebSocketStream(MessageChannel):
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
         """Send one binary message."""
         await self._send(frame_header(BINARY, len(head) + payload.nbytes) + head, payload)
+
+    def send_packet_now(self, head: bytes, payload: memoryview) -> SentNow:
+        """Write one binary message without waiting, as `MessageChannel.send_packet_now` says."""
+        return self._wire.send_now(frame_header(BINARY, len(head) + payload.nbytes) + head, payload)
+
+    async def finish(self) -> None:
+        """Write the rest of the message that `send_packet_now` has begun."""
+        await self._send()
 
     async def _send(self, *parts: Data) -> None:
         try:

@@ -8,6 +8,8 @@ Hence the rules that live here and nowhere else:
 * A write that has begun and does not end - cancelled, failed, stalled - leaves the peer waiting for the rest of a
   frame. Nothing may follow, so the stream is torn: closed at once, and each later write raises
   `trio.BrokenResourceError`.
+* `send_now` is for a caller that writes to many streams and may wait for none. It writes what the socket takes. The rest of
+  the frame stays here and goes before anything else that is written: the next `send_parts` writes it first.
 * Slow is not stalled. The deadline of a write is renewed whenever the peer takes a byte, so a large picture may take
   minutes on a thin link, while a client that takes nothing for `stall` seconds is dropped. (A WebSocket client must also
   send something meanwhile: see `Limits.silence`.)
@@ -31,6 +33,7 @@ from contextlib import suppress
 
 import trio
 
+from reactor_trio.transport.message_channel import SentNow
 from reactor_trio.transport.send_buffer import SendBuffer
 from reactor_trio.transport.tls import SocketUnderTls
 
@@ -70,6 +73,7 @@ class WireStream(trio.abc.Stream):
         self._stall = stall
         self._patience = trio.CancelScope()  # of the write that runs
         self._pushed_back = b""
+        self._rest: list[memoryview] = []  # of a write that `send_now` has begun
         self._lock = trio.StrictFIFOLock()
         self._closed = False
         self.peer = peer_of(stream)
@@ -98,7 +102,7 @@ class WireStream(trio.abc.Stream):
         await self.send_parts(data)
 
     async def send_parts(self, *parts: Data, final: bool = False) -> None:
-        """Write `parts` one after another. No other task's bytes get between them.
+        """Write what `send_now` has left, then `parts` one after another. No other task's bytes get between them.
 
         After a `final` write no other write may follow. Raises StreamStalled, another trio.BrokenResourceError if the stream
         is torn, or trio.ClosedResourceError if it was closed on this side. If this call is cancelled while it waits for the
@@ -113,6 +117,8 @@ class WireStream(trio.abc.Stream):
             if self._closed:
                 raise trio.ClosedResourceError
             try:
+                if self._rest:
+                    views, self._rest = self._rest + views, []
                 if self._socket is None or not self._write_at_once(views):
                     with trio.CancelScope(deadline=trio.current_time() + self._stall) as self._patience:
                         await self._write(views)
@@ -130,6 +136,26 @@ class WireStream(trio.abc.Stream):
                 self.torn = "the last message has been sent"
         finally:
             self._lock.release()
+
+    def send_now(self, *parts: Data) -> SentNow:
+        """Write what the socket takes of `parts` now, and keep the rest for the next `send_parts`.
+
+        Refused while another write runs or has a rest, on a stream that is closed or torn, and on one that is not a socket.
+        An error of the socket is a refusal, too: the next `send_parts` meets and raises it.
+        """
+        if self._socket is None or self._rest or self._closed or self.torn is not None or self._lock.locked():
+            return "refused"
+        try:
+            sent = os.writev(self._socket.fileno(), parts)
+        except OSError:
+            return "refused"
+        for part in parts:
+            if sent >= memoryview(part).nbytes:
+                sent -= memoryview(part).nbytes
+            else:
+                self._rest.append(memoryview(part).cast("B")[sent:])
+                sent = 0
+        return "begun" if self._rest else "sent"
 
     async def _acquire_lock(self) -> None:
         """Take the lock, without a turn of the loop if it is free."""
