@@ -456,7 +456,7 @@ async def answer(stream) -> None:
 #: a bug, and where the memory stream, the site or the end of a nursery is hardly ever waited for
 NOT_HERE = {
     "turn_away", "_write", "wait_send_all_might_not_block", "send_parts", "_decide", "_serve_one",
-    "receive_some", "send_all", "serve_http", "serve_websocket", "_end_side", "close_politely",
+    "receive_some", "send_all", "serve_http", "serve_websocket", "_end_side", "close_politely", "finish",
 }  # fmt: skip
 
 #: Trio runs ready tasks in any order, so at which await a task waits may differ; with each round fewer are left

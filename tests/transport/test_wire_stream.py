@@ -343,3 +343,13 @@ async def test_a_reset_is_met_by_the_next_write_that_waits():
         assert wire.send_now(b"x") == "refused"
         with pytest.raises(trio.BrokenResourceError):
             await wire.send_parts(b"x")
+
+
+async def test_a_rest_whose_writing_is_cancelled_tears_the_stream(slow_clock):
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire, theirs:
+        assert wire.send_now(bytes(50_000_000)) == "begun"
+        with trio.move_on_after(1):
+            await wire.send_parts()
+        with pytest.raises(trio.BrokenResourceError):
+            await wire.send_all(b"x")
