@@ -90,6 +90,104 @@ def test_a_viewer_that_stops_acknowledging_gets_single_frames_at_growing_interva
     assert link.quality.bitrate > 0
 
 
+# ---- the cadence --------------------------------------------------------------------------------------------------------
+
+
+class Watched:
+    """A viewer with `delay` that acknowledges with the first frame after each cadence, as the clients do."""
+
+    def __init__(self, delay: float, *, relaxes: bool = True, fps: float = FPS) -> None:
+        self.link = CongestionWindow(FULL, fps, expected=True, relaxes=relaxes)
+        self.delay, self.interval = delay, 1 / fps
+        self.now, self.seq, self.skipped, self.acknowledgements = 0.0, 0, 0, 0
+        self._acknowledged = -math.inf
+        self._coming: list[tuple[float, int]] = []
+
+    def run(self, seconds: float) -> None:
+        """Send a frame each interval, where the window is open."""
+        end = self.now + seconds
+        while self.now < end:
+            if self.link.open(self.now):
+                self.link.sent(self.seq, 10_000, self.now)
+                if self.now + self.delay - self._acknowledged >= self.link.cadence:
+                    self._coming.append((self.now + self.delay, self.seq))
+                    self._acknowledged = self.now + self.delay
+            else:
+                self.link.skipped(self.now)
+                self.skipped += 1
+            self.seq += 1
+            self.now += self.interval
+            while self._coming and self._coming[0][0] <= self.now:
+                at, seq = self._coming.pop(0)
+                self.link.acknowledged(seq, at)
+                self.acknowledgements += 1
+
+
+@pytest.mark.parametrize("fps", [12.0, 25.0, 30.0, 60.0])
+def test_a_near_viewer_on_a_good_link_acknowledges_less_often_and_loses_nothing(fps: float) -> None:
+    viewer = Watched(0.003, fps=fps)
+    viewer.run(1.9)
+    assert viewer.link.cadence == 0
+    viewer.run(0.3)
+    assert viewer.link.cadence == 0.25
+    viewer.acknowledgements = 0
+    viewer.run(10)
+    assert viewer.skipped == 0
+    assert viewer.acknowledgements <= 41
+    assert viewer.link.quality.bitrate == FULL
+    assert math.isinf(viewer.link._rate.limit)
+
+
+@pytest.mark.parametrize(
+    "viewer",
+    [Watched(0.003, relaxes=False), Watched(0.03), Watched(0.003, fps=5.0), Watched(0.003, fps=100.0)],
+    ids=["that does not know it", "that is far", "of a slow model", "of a model so fast that the window would be too large"],
+)
+def test_other_viewers_acknowledge_each_frame(viewer: Watched) -> None:
+    viewer.run(10)
+    assert viewer.link.cadence == 0
+
+
+def test_the_first_late_acknowledgement_ends_it_and_it_comes_back_later() -> None:
+    viewer = Watched(0.003)
+    viewer.run(3)
+    viewer.link.sent(viewer.seq, 10_000, viewer.now)
+    viewer.link.acknowledged(viewer.seq, viewer.now + 0.1)
+    assert viewer.link.cadence == 0
+    viewer.seq, viewer.now = viewer.seq + 1, viewer.now + 0.12
+    viewer.run(2)
+    assert viewer.link.cadence == 0
+    viewer.run(0.2)
+    assert viewer.link.cadence == 0.25
+
+
+def test_a_closed_window_ends_it() -> None:
+    viewer = Watched(0.003)
+    viewer.run(3)
+    sent = 0
+    while viewer.link.open(viewer.now):
+        viewer.link.sent(viewer.seq + sent, 10_000, viewer.now)
+        sent += 1
+    assert viewer.link.in_flight <= 10, "what a cadence, a round trip and two frames take"
+    viewer.link.skipped(viewer.now)
+    assert viewer.link.cadence == 0
+
+
+def test_what_one_acknowledgement_covers_is_measured_over_the_time_of_all_of_it() -> None:
+    link, seq, now = warm(0.005)
+    began = now
+    for number in range(8):
+        link.sent(seq + number, 10_000, now + number * INTERVAL)
+    now += 7 * INTERVAL + 0.005
+    link.acknowledged(seq + 7, now)
+    (_, bits, worked) = link._rate._acks[-1]
+    assert bits == 8 * 80_000
+    assert worked == pytest.approx(now - began - 0.005, abs=0.006)
+
+
+# ---- further ------------------------------------------------------------------------------------------------------------
+
+
 def test_an_open_window_does_not_wait() -> None:
     assert CongestionWindow(FULL, FPS, expected=True).reopens_at() == -math.inf
 

@@ -99,20 +99,59 @@ class Outbox:
             await self._put.wait()
 
 
+#: after how many cadences a frame is acknowledged though no newer one has come
+_LAST_FRAME = 1.5
+
+
 class FeedbackSender:
     """Feedback and keyframe requests from the client to the server.
 
     For each track and kind only the newest unsent text is kept, so a slow link never holds up the receiving side.
+
+    The server may allow a track to be acknowledged less often (`set_cadence`). A frame that comes when that time is over is
+    acknowledged at once, so that the server sees how long it took; the last frame before a pause half that time later.
     """
 
     def __init__(self) -> None:
         self._unsent: dict[tuple[str, int], str] = {}
         self._asked: dict[int, float] = {}
+        #: by track: seconds between two acknowledgements, when the last one was given, and the newest frame without one
+        self._cadences: dict[int, float] = {}
+        self._acknowledged: dict[int, float] = {}
+        self._open: dict[int, int] = {}
         self._changed = anyio.Event()
 
     def acknowledge(self, track: int, seq: int) -> None:
-        """Acknowledge frame `seq` of an output track."""
+        """Acknowledge frame `seq` of an output track, now or with a later one."""
+        now = anyio.current_time()
+        if now - self._acknowledged.get(track, -math.inf) >= self._cadences.get(track, 0.0):
+            self._tell(track, seq, now)
+        elif track in self._open:
+            self._open[track] = seq
+        else:
+            self._open[track] = seq
+            self._changed.set()  # `send_all` waits for the time at which it is acknowledged at the latest
+
+    def set_cadence(self, track: int, seconds: float) -> None:
+        """Acknowledge a track only so often from now on; 0: each frame."""
+        self._cadences[track] = seconds
+        self._changed.set()
+
+    def _tell(self, track: int, seq: int, now: float) -> None:
+        self._acknowledged[track] = now
+        self._open.pop(track, None)
         self._put("feedback", track, SessionProtocol.feedback(track, seq))
+
+    def _tell_last_frames(self) -> float:
+        """Acknowledge the frames whose time is over; when the next one's is."""
+        now, next_ = anyio.current_time(), math.inf
+        for track, seq in list(self._open.items()):
+            at = self._acknowledged[track] + _LAST_FRAME * self._cadences[track]
+            if at <= now:
+                self._tell(track, seq, now)
+            else:
+                next_ = min(next_, at)
+        return next_
 
     def request_keyframe(self, track: int) -> None:
         """Ask for a keyframe of an output track, at most every `KEYFRAME_REQUEST_FLOOR` seconds."""
@@ -122,14 +161,19 @@ class FeedbackSender:
             self._put("keyframe", track, encode_client_text("reactor.keyframe", {"track": track}))
 
     def clear(self) -> None:
-        """Drop the unsent texts, which mean nothing on another connection."""
+        """Drop the unsent texts and the cadences, which mean nothing on another connection."""
         self._unsent.clear()
+        self._cadences.clear()
+        self._open.clear()
 
     async def send_all(self, send: Send) -> None:
         """Send the texts, now and later, until cancelled. Raises what `send` raises."""
         while True:
-            await self._changed.wait()
+            if not self._unsent:
+                with anyio.CancelScope(deadline=self._tell_last_frames()):
+                    await self._changed.wait()
             self._changed = anyio.Event()
+            self._tell_last_frames()
             while self._unsent:
                 await send(self._unsent.pop(next(iter(self._unsent))))
 

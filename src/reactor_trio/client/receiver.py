@@ -22,7 +22,7 @@ from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks
 from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
-from reactor_trio.protocol import Admitted, TrackInfo, Welcome
+from reactor_trio.protocol import Admitted, Cadence, TrackInfo, Welcome
 
 MESSAGES_QUEUED = 1024
 
@@ -169,8 +169,8 @@ class Receiver:
                     self._open_track(track)
             case events.TrackChanged(track):
                 self._open_track(track)
-            case events.KeyframeWanted(index):
-                self.push_tracks.request_keyframe(index)
+            case events.KeyframeWanted() | Cadence() as wish:
+                self._take_wish(wish)
             case events.CommandAnswered(number, reply, error):
                 self.last_command = number if error is None else self.last_command
                 self.outbox.answered(number)
@@ -185,6 +185,12 @@ class Receiver:
             # If only the connection ends, its close frame follows and the client reconnects.
             case events.Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
                 self.finish(reason, text)
+
+    def _take_wish(self, wish: events.KeyframeWanted | Cadence) -> None:
+        if isinstance(wish, Cadence):
+            self.feedback_sender.set_cadence(wish.track, wish.every_us / 1e6)
+        else:
+            self.push_tracks.request_keyframe(wish.track)
 
     def _take_place(self, queued: events.Queued) -> None:
         self.position = queued.position

@@ -19,6 +19,7 @@ from reactor_trio.protocol import (
     PROTOCOL,
     TRANSPORT,
     Admitted,
+    Cadence,
     Packet,
     ServerText,
     TrackInfo,
@@ -146,14 +147,15 @@ class Received(msgspec.Struct, frozen=True):
 
 
 TextEvent = (
-    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | TrackChanged | KeyframeWanted | Ending
-    | Bye | Message
+    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | TrackChanged | KeyframeWanted | Cadence
+    | Ending | Bye | Message
 )
 
 
 #: messages whose fields are the fields of an event
-_PLAIN: dict[str, type[KeyframeWanted | TransportChanged | Queued | Admitted | Ending | Bye]] = {
+_PLAIN: dict[str, type[Cadence | KeyframeWanted | TransportChanged | Queued | Admitted | Ending | Bye]] = {
     "reactor.keyframe": KeyframeWanted,
+    "reactor.cadence": Cadence,
     "reactor.transport": TransportChanged,
     "reactor.queued": Queued,
     "reactor.admitted": Admitted,

@@ -45,6 +45,7 @@ def session_url(
         "token": token,
         "model": model,
         "feedback": "1" if feedback else None,
+        "cadence": "1" if feedback and role == "viewer" else None,
         "follow": "1" if follow else None,
     }
     given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}

@@ -219,6 +219,9 @@ class ClientSender:
         for down_track in self._turns:
             if down_track.index == index:
                 down_track.acknowledged(seq, held, trio.current_time())
+                if (cadence := down_track.link.cadence) != down_track.told_cadence:
+                    down_track.told_cadence = cadence
+                    self.say("reactor.cadence", {"track": index, "every_us": round(cadence * 1e6)})
                 if (rendition := self._placed.get(down_track)) is not None:
                     rendition.acknowledged(down_track)
 

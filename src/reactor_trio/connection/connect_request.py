@@ -26,6 +26,8 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         audio: the same for sound.
         token: the share token of a client that wants to watch; None if it sends none.
         feedback: whether the client says that it will acknowledge frames; its window then holds from the first frame on.
+        cadence: whether this is a viewer that understands `reactor.cadence`, which lets it acknowledge less often. The
+            controlling client acknowledges each frame, since that tells how soon its commands are seen.
         claims: what the client's ticket says; the server fills it in.
         address: the address whose limits apply to the client; None if none do.
         resume: the token of the session that the client comes back to; None if it begins a new one.
@@ -44,6 +46,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
     after: int = 1
     tracks: dict[str, tuple[str, ...]] = {}
     beat: bool = False
+    cadence: bool = False
 
     @property
     def control_only(self) -> bool:
@@ -82,10 +85,11 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
         raise Refused.because(400, "after: expected the number of the last message received, such as 17")
-    viewer = ConnectRequest("viewer", video, audio, token, feedback, tracks=chosen, beat=query.get("beat") == "1")
+    beat, cadence = query.get("beat") == "1", query.get("cadence") == "1"
+    viewer = ConnectRequest("viewer", video, audio, token, feedback, tracks=chosen, beat=beat, cadence=cadence)
     if role == "viewer":
         return viewer
-    return replace(viewer, role="control", resume=query.get("resume") or None, after=int(after))
+    return replace(viewer, role="control", cadence=False, resume=query.get("resume") or None, after=int(after))
 
 
 def _codecs(

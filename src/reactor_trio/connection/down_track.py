@@ -85,7 +85,9 @@ class DownTrack:
         self.codec = self.codecs[0] if self.codecs else ""
         #: the newest `reactor.track` that the viewer has
         self.info = TrackInfo(self.index, self.spec.name, "video", "out", self.codec or None)
-        self.link = CongestionWindow(_GUESS, 30.0, expected=self.request.feedback)
+        self.link = CongestionWindow(_GUESS, 30.0, expected=self.request.feedback, relaxes=self.request.cadence)
+        #: seconds between two acknowledgements that the viewer was told
+        self.told_cadence = 0.0
         #: size and frame rate for which the link knows full quality
         self.shape: tuple[tuple[int, int], float] | None = None
         #: number of the newest frame that began to be sent
@@ -202,6 +204,8 @@ class DownTrack:
         first = self._unconfirmed
         if first is not None and first.seq <= seq <= self.newest_seq:
             self._unconfirmed = None
+            if self.told_cadence:  # the viewer may have acknowledged a later frame: the time is not this one's
+                return
             way = now - self._unconfirmed_at
             decode = min(held or 0.0, way)
             self.context.telemetry.latency("network", way - decode)

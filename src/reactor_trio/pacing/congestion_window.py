@@ -17,6 +17,13 @@ less does not shorten the delay. An acknowledgement is *late* if its delay excee
 transmission by half an interval and `TOLERANCE`, or by `TOLERANCE` alone while the target is above the link's known limit.
 `rate` derives the bitrate from that, and `ladder` the quality of the picture.
 
+A near viewer on a good link may acknowledge less often, since reading its acknowledgements costs more than sending it a
+frame. `cadence` says how many seconds it may let pass between two of them. Both limits of the window then allow what is sent
+in that time as well. It is `RELAXED` once every acknowledgement of `GOOD_FOR` seconds was in time, the round trip is at most
+`NEAR`, and no limit of the link is known; at the first sign of a queue it is 0 again, which asks for each frame. A link that
+gets thin in between has taken at most `RELAXED` seconds of video too much. So a far viewer, whose link is more likely to get
+thin, is not asked.
+
 A viewer that never acknowledges has no window. A viewer that stops acknowledging must not be locked out for ever, since a
 frame lost in a broken decoder is never acknowledged. One frame therefore goes out 2, 4, then every 8 seconds after the last
 one. At that rate an idle connection costs nothing, and a live one recovers.
@@ -40,6 +47,8 @@ MIN_FRAMES = 2
 FLOOR_SECONDS = 10.0
 TOLERANCE = 0.020  # seconds
 FIRST_WAIT, LAST_WAIT = 2.0, 8.0  # seconds
+#: seconds between two acknowledgements, of a round trip of at most so many seconds, after so many without a late one
+RELAXED, NEAR, GOOD_FOR = 0.25, 0.025, 2.0
 ROUGHLY = 1.25
 
 
@@ -83,13 +92,20 @@ class CongestionWindow:
         fps: the nominal frame rate of the track.
         expected: the viewer is known to acknowledge, so the window holds from the first frame on. Otherwise there is no
             window before the first acknowledgement, and the buffers of a slow link fill meanwhile.
+        relaxes: the viewer follows `cadence`.
     """
 
-    def __init__(self, full: float = math.inf, fps: float = 30.0, *, expected: bool = False) -> None:
+    def __init__(
+        self, full: float = math.inf, fps: float = 30.0, *, expected: bool = False, relaxes: bool = False
+    ) -> None:
         #: whether the viewer has acknowledged a frame
         self.active = False
         #: the least delay of recent acknowledgements in seconds; 0 before the first
         self.round_trip = 0.0
+        #: seconds that the viewer may let pass between two acknowledgements; 0: it acknowledges each frame
+        self.cadence = 0.0
+        self._relaxes = relaxes
+        self._good_since = math.inf
         self._expected = expected
         self._fps = fps
         self._ladder: BitrateLadder | None = None
@@ -158,7 +174,7 @@ class CongestionWindow:
         if not self._flights or not self._flights[0].seq <= seq <= self._newest:
             return
         self.active = True
-        bits = 0.0
+        first, bits = self._flights[0], 0.0
         while self._flights and self._flights[0].seq <= seq:
             flight = self._flights.popleft()
             bits += flight.bits
@@ -168,7 +184,7 @@ class CongestionWindow:
             self.round_trip = self._least_delay.add(delay, now)
         tolerance = TOLERANCE if self._rate.probing else TOLERANCE + self.interval / 2
         late = delay > self.round_trip + flight.bits / self._rate.limit + tolerance
-        began = max(self._acknowledged_at, min(flight.sent_at + self.round_trip, now))
+        began = max(self._acknowledged_at, min(first.sent_at + self.round_trip, now))
         self._reopen_after = FIRST_WAIT
         if not late:
             self._window_frames = min(self._window_frames + 1, MAX_FRAMES)
@@ -179,6 +195,7 @@ class CongestionWindow:
             self._rate.vain_cuts = 0
             self._least_delay = _SlidingMinimum()
         self._update_quality(now)
+        self._choose_cadence(late, now)
 
     def skipped(self, now: float) -> None:
         """Record that a newer frame replaced one because the window was closed. Frames that the divisor leaves out do not
@@ -186,6 +203,7 @@ class CongestionWindow:
         """
         if self._windowed:
             self._rate.offered(now, skipped=True)
+            self._choose_cadence(True, now)
 
     def open(self, now: float) -> bool:
         """Whether another frame may be sent now."""
@@ -221,13 +239,24 @@ class CongestionWindow:
             self.round_trip = max(0.0, first.delay - first.flight.bits / carried)
             self._rate.lower_limit(carried, now)
 
+    def _choose_cadence(self, queued: bool, now: float) -> None:
+        near = self.round_trip <= NEAR and 3 <= RELAXED / self.interval <= MAX_FRAMES / 2
+        if queued or not near or math.isfinite(self._rate.limit):
+            self.cadence, self._good_since = 0.0, math.inf
+        elif self._good_since == math.inf:
+            self._good_since = now
+        elif self._relaxes and now - self._good_since >= GOOD_FOR:
+            self.cadence = RELAXED
+
     @property
     def _windowed(self) -> bool:
         return self.active or self._expected
 
     def _has_room(self) -> bool:
-        frames = min(max(math.ceil(self.round_trip / self.interval), 1) + 1, self._window_frames)
-        carried = max(self._rate.limit, self._rate.target) * (self.round_trip + self.interval)
+        behind = self.round_trip + self.cadence
+        spare = 2 if self.cadence else 1  # the acknowledgement leaves with the first frame after the time is over
+        frames = min(max(math.ceil(behind / self.interval), 1) + spare, self._window_frames)
+        carried = max(self._rate.limit, self._rate.target) * (behind + self.interval)
         return len(self._flights) < frames and self._bits_in_flight <= carried
 
     def _update_quality(self, now: float) -> None:

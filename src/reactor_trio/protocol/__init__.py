@@ -2,6 +2,7 @@
 
 from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
 from reactor_trio.protocol.client_messages import TRANSPORT as TRANSPORT
+from reactor_trio.protocol.client_messages import Cadence as Cadence
 from reactor_trio.protocol.client_messages import Feedback as Feedback
 from reactor_trio.protocol.client_messages import Keyframe as Keyframe
 from reactor_trio.protocol.client_messages import VideoChoice as VideoChoice

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from reactor_trio.protocol.client_messages import TRANSPORT, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
+from reactor_trio.protocol.client_messages import TRANSPORT, Cadence, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
 from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, TrackInfo, Welcome
 
@@ -74,6 +74,7 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.bye", "server", "Why the session ended, or why the client was refused; the socket closes next.", _Bye),
     ("reactor.beat", "server", "Nothing else was sent for a heartbeat, to a client with `beat=1`.", _Beat),
     ("reactor.feedback", "client", "The newest frame that the client has shown.", Feedback),
+    ("reactor.cadence", "server", "How often to acknowledge a track from now on, to a client with `cadence=1`.", Cadence),
     ("reactor.video", "client", "The video codecs that the client decodes from now on.", VideoChoice),
     ("reactor.state", "server", _STATE, dict),
     ("reactor.transport", "server", "The session was paused, or goes on.", _Transport),
@@ -257,6 +258,7 @@ _QUERY: dict[str, Any] = {
         "resume": {"type": "string", "description": "resume token of the session that lost this client"},
         "after": {"type": "integer", "description": "`n` of the last message that the client received", "default": 1},
         "feedback": {"type": "string", "enum": ["1"], "description": "the client will send `reactor.feedback`"},
+        "cadence": {"type": "string", "enum": ["1"], "description": "the client understands `reactor.cadence`"},
         "follow": {"type": "string", "enum": ["1"], "description": "the client understands `reactor.admitted` of a gate"},
         "refusals": {"type": "string", "enum": ["bye"], "description": "refuse inside the WebSocket, with `reactor.bye`"},
         "paused": {"type": "string", "enum": ["1"], "description": "no video before `reactor.video` asks for it"},

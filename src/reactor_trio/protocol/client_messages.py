@@ -27,6 +27,13 @@ class Feedback(msgspec.Struct):
     held_us: Annotated[int, msgspec.Meta(ge=0, le=60_000_000)] | None = None
 
 
+class Cadence(msgspec.Struct):
+    """Data of `reactor.cadence`: microseconds that may pass between two acknowledgements of a track; 0: none may."""
+
+    track: int
+    every_us: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+
+
 class VideoChoice(msgspec.Struct):
     """Data of `reactor.video`. `tracks` has the codecs of single tracks by name; all others use `video`."""
 
