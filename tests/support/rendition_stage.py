@@ -107,6 +107,7 @@ class FakeLink:
 
     def __init__(self) -> None:
         self.quality = quality(FULL)
+        self.cadence = 0.0
         self.is_open = True
         self.probe_at = math.inf
         self.skips = 0
