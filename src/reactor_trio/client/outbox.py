@@ -126,11 +126,10 @@ class FeedbackSender:
         now = anyio.current_time()
         if now - self._acknowledged.get(track, -math.inf) >= self._cadences.get(track, 0.0):
             self._tell(track, seq, now)
-        elif track in self._open:
-            self._open[track] = seq
         else:
+            if track not in self._open:
+                self._changed.set()  # `send_all` waits for the time at which it is acknowledged at the latest
             self._open[track] = seq
-            self._changed.set()  # `send_all` waits for the time at which it is acknowledged at the latest
 
     def set_cadence(self, track: int, seconds: float) -> None:
         """Acknowledge a track only so often from now on; 0: each frame."""
