@@ -69,7 +69,7 @@ def test_the_page_requests_the_codecs_that_it_decodes_and_the_subprotocol(server
 
 def test_the_pages_query_is_passed_on(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "?video=hevc,raw,jpeg&role=viewer&model=fake&token=a%26b")
-    assert peer.path == f"/ws?video=raw%2Cjpeg&{AUDIO}&role=viewer&model=fake&token=a%26b&feedback=1&follow=1"
+    assert peer.path == f"/ws?video=raw%2Cjpeg&{AUDIO}&role=viewer&model=fake&token=a%26b&feedback=1&cadence=1&follow=1"
 
 
 def test_the_page_can_request_no_sound(server: FakeServer, page: Page) -> None:
@@ -168,6 +168,20 @@ def test_while_one_frame_is_drawn_only_the_newest_waits(server: FakeServer, page
     said = [peer.feedback.get(timeout=120)["data"] for _ in range(2)]
     assert [(data["track"], data["seq"]) for data in said] == [(0, 3), (0, 4)]
     assert all(data["held_us"] > 0 for data in said)
+
+
+def test_a_viewer_acknowledges_as_rarely_as_the_server_allows(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server, "?role=viewer")
+    peer.welcome(role="viewer")
+    peer.frame(0, picture(10, 0, 0))
+    assert peer.feedback.get(timeout=120)["data"]["seq"] == 0
+    peer.say("reactor.cadence", {"track": 0, "every_us": 3_600_000_000})
+    for seq, red in ((1, 90), (2, 250)):
+        peer.frame(seq, picture(red, 0, 0))
+        wait_for_colour(page, (red, 0, 0))
+    assert peer.feedback.empty()
+    peer.say("reactor.cadence", {"track": 0, "every_us": 0})
+    assert peer.feedback.get(timeout=120)["data"]["seq"] == 2
 
 
 def test_a_frame_still_being_decoded_is_not_drawn_into_the_next_session(server: FakeServer, page: Page) -> None:

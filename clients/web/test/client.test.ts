@@ -29,6 +29,7 @@ test("a client connects, is live, and leaves", async () => {
     model: "painter",
     token: "t",
     feedback: "1",
+    cadence: "1",
     follow: "1",
     beat: "1",
     refusals: "bye",

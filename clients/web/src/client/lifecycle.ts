@@ -253,7 +253,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   /** What every socket of this client asks for. */
   #request(url: string, token: string | null | undefined): SocketOptions & { url: string } {
-    return { ...this.#options.ask(), url, token, feedback: true, beat: true, WebSocket: this.#options.WebSocket };
+    return { ...this.#options.ask(), url, token, feedback: true, cadence: true, beat: true, WebSocket: this.#options.WebSocket };
   }
 
   async #comeBack(session: Session, stop: AbortSignal): Promise<void> {

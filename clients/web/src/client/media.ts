@@ -81,6 +81,7 @@ export class Media {
     session.addEventListener("track", ({ detail: track }) => this.#outputs.describe(track));
     session.addEventListener("frame", ({ detail: packet }) => this.#outputs.accept(packet));
     session.addEventListener("keyframe", ({ detail: { track } }) => this.#inputs?.keyframe(track));
+    session.addEventListener("cadence", ({ detail: { track, every_us } }) => this.#outputs.setCadence(track, every_us));
     session.addEventListener("resumed", () => this.#outputs.resumed());
     session.addEventListener("closed", () => {
       if (this.#session !== session) return;

@@ -131,7 +131,13 @@ export class Outputs {
 
   /** The session goes on over another link, which was asked for something by `connecting`. */
   resumed(): void {
+    for (const gate of this.#gates.values()) gate.setCadence(0);
     this.#ask();
+  }
+
+  /** The server allows this client to acknowledge a track only so often; 0: each frame. */
+  setCadence(track: number, everyUs: number): void {
+    this.#gate(track).setCadence(everyUs / 1000);
   }
 
   describe(track: TrackDescription): void {
@@ -211,13 +217,20 @@ export class Outputs {
 
 const isVideo = ({ kind, direction }: TrackDescription): boolean => kind === "video" && direction === "out";
 
-/** Tells the server how far the slowest taker of a track is. */
+/**
+ * Tells the server how far the slowest taker of a track is: with each frame, or as rarely as the server allows. A frame that is
+ * done after that time is told at once, so that the server sees how long it took; the last one before a pause half that time later.
+ */
 class FeedbackGate {
   #send: (seq: number, heldUs: number) => void;
   #takers = new Map<Taker, number>();
   /** Frames that the server was not told about, in order. */
   #open: { seq: number; at: number }[] = [];
   #timer: ReturnType<typeof setTimeout> | null = null;
+  /** Milliseconds between two tellings, and when the last one was. */
+  #cadence = 0;
+  #told = Number.NEGATIVE_INFINITY;
+  #rest: ReturnType<typeof setTimeout> | undefined;
 
   constructor(send: (seq: number, heldUs: number) => void) {
     this.#send = send;
@@ -244,15 +257,32 @@ class FeedbackGate {
     this.#tell(performance.now(), taker !== null && this.#takers.size === 1 ? heldUs : null);
   }
 
+  /** Tell only so often, in milliseconds; 0: with each frame. */
+  setCadence(cadence: number): void {
+    this.#cadence = cadence;
+    this.#tell(performance.now());
+  }
+
   close(): void {
     clearTimeout(this.#timer ?? undefined);
     this.#timer = null;
+    clearTimeout(this.#rest);
     this.#open = [];
   }
 
+  get #slowest(): number {
+    return this.#takers.size === 0 ? Number.POSITIVE_INFINITY : Math.min(...this.#takers.values());
+  }
+
   #tell(now: number, heldUs: number | null = null): void {
-    const slowest = this.#takers.size === 0 ? Number.POSITIVE_INFINITY : Math.min(...this.#takers.values());
-    this.#tellUpTo(slowest, now, heldUs);
+    const wait = this.#told + this.#cadence - now;
+    if (wait <= 0) this.#tellUpTo(this.#slowest, now, heldUs);
+    else this.#rest ??= setTimeout(() => this.#tellRest(), wait + this.#cadence / 2);
+  }
+
+  #tellRest(): void {
+    this.#rest = undefined;
+    this.#tellUpTo(this.#slowest, performance.now(), null);
   }
 
   #tellUpTo(seq: number, now: number, heldUs: number | null): void {
@@ -260,16 +290,20 @@ class FeedbackGate {
     if (last < 0) return;
     const frame = this.#open[last] as { seq: number; at: number };
     this.#open.splice(0, last + 1);
+    this.#told = now;
+    clearTimeout(this.#rest);
+    this.#rest = undefined;
     this.#send(frame.seq, heldUs ?? Math.round((now - frame.at) * 1000));
   }
 
   #overdue(): void {
     this.#timer = null;
     const now = performance.now();
+    const slowest = this.#slowest;
     const shared = this.#takers.size > 1;
-    const late = shared ? this.#open.findLast(({ at }) => now - at >= LONGEST_SILENCE) : undefined;
+    const late = shared ? this.#open.findLast(({ seq, at }) => seq > slowest && now - at >= LONGEST_SILENCE) : undefined;
     if (late !== undefined) this.#tellUpTo(late.seq, now, null);
-    const next = this.#open[0];
+    const next = this.#open.find(({ seq }) => seq > slowest);
     const wait = shared && next !== undefined ? next.at + LONGEST_SILENCE - now : LONGEST_SILENCE;
     if (next !== undefined) this.#timer = setTimeout(() => this.#overdue(), wait);
   }

@@ -163,6 +163,7 @@ export type RuntimeMessage =
   | { readonly type: "reactor.track"; readonly data: TrackDescription }
   | { readonly type: "reactor.transport"; readonly data: { readonly paused: boolean } }
   | { readonly type: "reactor.keyframe"; readonly data: { readonly track: number } }
+  | { readonly type: "reactor.cadence"; readonly data: { readonly track: number; readonly every_us: number } }
   | { readonly type: "reactor.ack"; readonly id: number; readonly data: { readonly step: number; readonly reply: unknown } }
   | { readonly type: "reactor.error"; readonly id?: number; readonly data: ErrorReport }
   | { readonly type: "reactor.ending"; readonly data: Ending }

@@ -55,6 +55,8 @@ export interface SocketOptions {
   resume?: string | null | undefined;
   after?: number | null | undefined;
   feedback?: boolean | undefined;
+  /** Whether a viewer follows the event `cadence`. */
+  cadence?: boolean | undefined;
   /** Other codecs for video tracks by name. */
   tracks?: { readonly [name: string]: CodecList } | undefined;
   /** Begin without video; `requestVideo` asks for it. The tracks are announced, which they are not with `video` "none". */
@@ -84,6 +86,7 @@ export interface SessionEvents {
   transport: { readonly paused: boolean };
   frame: Packet;
   keyframe: { track: number };
+  cadence: { track: number; every_us: number };
   message: ModelMessage;
   sent: { id: number; type: string };
   error: ErrorReport;
@@ -162,6 +165,7 @@ export function openSocket({
   resume,
   after,
   feedback = false,
+  cadence = false,
   follow = false,
   beat = false,
   refusalsAsBye = false,
@@ -177,6 +181,7 @@ export function openSocket({
     resume,
     after: resume && String(after),
     feedback: feedback && "1",
+    cadence: cadence && role === "viewer" && "1",
     follow: follow && "1",
     beat: beat && "1",
     refusals: refusalsAsBye && "bye",
@@ -199,6 +204,7 @@ export function openSocket({
  *   transport {paused}                 the session was paused, or goes on; `session.paused` says the same
  *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   `payload` is a view, valid as long as it is referenced
  *   keyframe {track}                   the server needs a keyframe to go on decoding an input track
+ *   cadence  {track, every_us}         give feedback for a track only so often, in microseconds; 0: for each frame
  *   message  {type, data, n}           a message of the model
  *   sent     {id, type}                a command was given, and sent or queued
  *   error    {code, message}           an error that answers no command of this client, or an invalid message
@@ -566,6 +572,9 @@ export class Session extends TypedEvents<SessionEvents> {
         break;
       case "reactor.keyframe":
         this.#emit("keyframe", message.data);
+        break;
+      case "reactor.cadence":
+        this.#emit("cadence", message.data);
         break;
       case "reactor.ack": {
         const { id, data } = message;
