@@ -27,6 +27,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "moved": ("", ""),
     "lost_part": ("", ""),
+    "interpreter": ("", ""),
     "protocol": ("errors", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
@@ -34,13 +35,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     "distributed": ("errors lost_part", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
-    "pacing": ("moved", ""),
+    "pacing": ("moved", "msgspec"),
     "admission": ("", ""),
     "media": ("errors protocol interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
     "execution": (
-        "errors lost_part protocol telemetry concurrency interface pacing media configuration",
+        "errors interpreter lost_part protocol telemetry concurrency interface pacing media configuration",
         "msgspec numpy outcome torch trio",
     ),
     "session": ("errors protocol telemetry concurrency interface pacing media configuration execution", "msgspec trio"),
@@ -75,8 +76,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors protocol typegen interface media configuration execution edge server replicas offline client deployment "
-        "loadtest",
+        "errors interpreter protocol typegen interface media configuration execution edge server replicas offline client "
+        "deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
@@ -121,7 +122,7 @@ IMPORTS = imports()
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert parts | {"errors", "moved", "lost_part", "telemetry"} == set(LAYERS)
+    assert parts | {"errors", "moved", "lost_part", "interpreter", "telemetry"} == set(LAYERS)
 
 
 def test_the_table_has_no_cycle():

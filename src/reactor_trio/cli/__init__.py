@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pkgutil import resolve_name
 
-from reactor_trio.cli.importing import importing
+from reactor_trio.interpreter import importing
 
 with importing():
     from reactor_trio.cli.command_parser import parse

@@ -9,12 +9,12 @@ import socket
 
 import trio
 
-from reactor_trio.cli.importing import settle
 from reactor_trio.cli.log_output import route_structlog
 from reactor_trio.cli.serving import cannot_listen, where
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, leaves
 from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.interpreter import settle
 from reactor_trio.server.serve import Serving, serve
 from reactor_trio.server.watchdog import Watchdog
 

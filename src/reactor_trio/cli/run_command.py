@@ -5,22 +5,17 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
-import sys
 from contextlib import suppress
 
 import trio
 
-from reactor_trio.cli.importing import importing
 from reactor_trio.cli.log_output import configure_logging
 from reactor_trio.cli.serving import manifest_of
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME
+from reactor_trio.interpreter import importing, prepare_to_serve
 
 log = logging.getLogger("reactor_trio.server")
-
-# The pacer must get the GIL within about a millisecond of a frame's due time. A model that computes in Python releases it
-# only on request, by default after 5 ms, which a viewer sees as jitter.
-SWITCH_INTERVAL = 0.001
 
 
 def run(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -43,7 +38,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     configure_logging(manifest, as_json=options.json_logs, debug=options.debug, before_line=terminal.erase_live)
     for key in manifest.unused:
         log.warning("%s: %s has no effect here; docs/guide/migration.md names what replaces it", MANIFEST_NAME, key)
-    sys.setswitchinterval(SWITCH_INTERVAL)
+    prepare_to_serve()
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # if model code crashes the process, its stack is printed
     with importing():

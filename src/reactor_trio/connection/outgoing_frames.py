@@ -1,4 +1,7 @@
-"""The two records in which a frame passes through a connection: before it is encoded, and after."""
+"""The two records in which a frame passes through a connection: before it is encoded, and after.
+
+They cannot be part of a reference cycle, so the garbage collector need not track them (`interpreter`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from reactor_trio.media import FrameHandle, Origin
 from reactor_trio.protocol import TrackInfo
 
 
-class DueFrame(msgspec.Struct, frozen=True):
+class DueFrame(msgspec.Struct, frozen=True, gc=False):
     """A frame or block of sound that is shown now and not yet encoded.
 
     It is shown from `due` on for `duration`; `made` is when its step had ended, all in `trio.current_time()` seconds; `pts`
@@ -30,12 +33,12 @@ class DueFrame(msgspec.Struct, frozen=True):
         return int(width), int(height)
 
 
-class CodedFrame(msgspec.Struct, frozen=True):
+class CodedFrame(msgspec.Struct, frozen=True, gc=False):
     """A packet, the same for every member of a rendition.
 
     Attributes:
         info: what a viewer needs to decode it.
-        head, payload: the message.
+        head, payload: the message, of `size` bytes.
         queued, encoding: seconds from the end of its step until encoding began, and for which it was encoded.
         made: when its step had ended, in `trio.current_time()` seconds.
     """
@@ -50,8 +53,4 @@ class CodedFrame(msgspec.Struct, frozen=True):
     queued: float
     encoding: float
     made: float
-
-    @property
-    def size(self) -> int:
-        """Bytes of the message."""
-        return len(self.head) + self.payload.nbytes
+    size: int

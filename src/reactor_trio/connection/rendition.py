@@ -356,8 +356,9 @@ class Rendition:
             origin.command, origin.step, meta, encoded.payload,
         )  # fmt: skip
         return CodedFrame(
-            info, head, encoded.payload, encoded.keyframe, frame.seq, frame.due, origin, queued, encoding, frame.made
-        )
+            info, head, encoded.payload, encoded.keyframe, frame.seq, frame.due, origin, queued, encoding, frame.made,
+            len(head) + encoded.payload.nbytes,
+        )  # fmt: skip
 
     def _rested_at(self, frame: DueFrame) -> float:
         """From when on a frame may be due at the quality's frame rate; half a frame early, since due times swing."""

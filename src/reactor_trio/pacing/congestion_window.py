@@ -30,6 +30,10 @@ one. At that rate an idle connection costs nothing, and a live one recovers.
 
 A viewer may lie. It can only acknowledge frames that were sent, each of them once. At best it gains what a viewer without
 acknowledgements has: no target exceeds full quality.
+
+A loaded server handles acknowledgements late, and must not take that for a slow link: the viewer would then be asked to
+acknowledge more often, which loads it more. So the time that an acknowledgement may have waited here is taken off its delay,
+and the window allows what is sent in that time.
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+
+import msgspec
 
 from reactor_trio.pacing.bandwidth_estimator import BURST, MAX_VAIN_CUTS, BandwidthEstimator
 from reactor_trio.pacing.bitrate_ladder import BitrateLadder, Quality
@@ -52,8 +58,7 @@ RELAXED, NEAR, GOOD_FOR = 0.25, 0.025, 2.0
 ROUGHLY = 1.25
 
 
-@dataclass(frozen=True, slots=True)
-class _Flight:
+class _Flight(msgspec.Struct, frozen=True, gc=False):
     seq: int
     bits: float
     sent_at: float
@@ -105,6 +110,7 @@ class CongestionWindow:
         #: seconds that the viewer may let pass between two acknowledgements; 0: it acknowledges each frame
         self.cadence = 0.0
         self._relaxes = relaxes
+        self._lag = 0.0  # the longest of this process lately
         self._good_since = math.inf
         self._expected = expected
         self._fps = fps
@@ -123,6 +129,9 @@ class CongestionWindow:
         self._first: _FirstAcknowledgement | None = None
         #: the quality that encoder and sender should use now
         self.quality = Quality(full, fps)
+        #: what may be in flight when another frame is sent: fewer frames than this, and no more bits
+        self._room_frames, self._room_bits = 0, 0.0
+        self._measure_room()
 
     def describe(
         self, full: float, fps: float, codec: str | None = None, width: int = 0, height: int = 0, now: float = 0.0
@@ -142,6 +151,7 @@ class CongestionWindow:
         self._ladder = None if codec is None else BitrateLadder(codec, width, height, fps, full, self._ladder)
         self._rate.describe(full)
         self._update_quality(now)
+        self._measure_room()
 
     @property
     def interval(self) -> float:
@@ -169,8 +179,11 @@ class CongestionWindow:
             self._bits_in_flight -= self._flights.popleft().bits
         self._rate.offered(now, skipped=False)
 
-    def acknowledged(self, seq: int, now: float) -> None:
-        """Record that the viewer has finished with frame `seq` and all before it. Ignored if `seq` is not in flight."""
+    def acknowledged(self, seq: int, now: float, lag: float = 0.0) -> None:
+        """Record that the viewer has finished with frame `seq` and all before it. Ignored if `seq` is not in flight.
+
+        The acknowledgement may have waited for up to `lag` seconds in this process.
+        """
         if not self._flights or not self._flights[0].seq <= seq <= self._newest:
             return
         self.active = True
@@ -183,19 +196,21 @@ class CongestionWindow:
         if flight.sent_at >= self._least_delay_since:
             self.round_trip = self._least_delay.add(delay, now)
         tolerance = TOLERANCE if self._rate.probing else TOLERANCE + self.interval / 2
-        late = delay > self.round_trip + flight.bits / self._rate.limit + tolerance
+        late = delay - lag > self.round_trip + flight.bits / self._rate.limit + tolerance
         began = max(self._acknowledged_at, min(first.sent_at + self.round_trip, now))
         self._reopen_after = FIRST_WAIT
         if not late:
             self._window_frames = min(self._window_frames + 1, MAX_FRAMES)
-        self._rate.delivered(bits, now - began, delay - self.round_trip, late, now)
+        self._rate.delivered(bits, now - began, max(0.0, delay - lag - self.round_trip), late, now)
         self._acknowledged_at = now
+        self._lag = max(lag, self._lag / 2)
         self._learn_at_start(flight, bits, delay, now)
         if self._rate.vain_cuts >= MAX_VAIN_CUTS:
             self._rate.vain_cuts = 0
             self._least_delay = _SlidingMinimum()
         self._update_quality(now)
         self._choose_cadence(late, now)
+        self._measure_room()
 
     def skipped(self, now: float) -> None:
         """Record that a newer frame replaced one because the window was closed. Frames that the divisor leaves out do not
@@ -204,10 +219,11 @@ class CongestionWindow:
         if self._windowed:
             self._rate.offered(now, skipped=True)
             self._choose_cadence(True, now)
+            self._measure_room()
 
     def open(self, now: float) -> bool:
         """Whether another frame may be sent now."""
-        return now >= self.reopens_at() or self._has_room()
+        return self._has_room() or now >= self.reopens_at()
 
     def reopens_at(self) -> float:
         """When `open` becomes true even without an acknowledgement; minus infinity if there is no need to wait."""
@@ -240,7 +256,7 @@ class CongestionWindow:
             self._rate.lower_limit(carried, now)
 
     def _choose_cadence(self, queued: bool, now: float) -> None:
-        near = self.round_trip <= NEAR and 3 <= RELAXED / self.interval <= MAX_FRAMES / 2
+        near = self.round_trip - self._lag <= NEAR and 3 <= RELAXED / self.interval <= MAX_FRAMES / 2
         if queued or not near or math.isfinite(self._rate.limit):
             self.cadence, self._good_since = 0.0, math.inf
         elif self._good_since == math.inf:
@@ -253,11 +269,14 @@ class CongestionWindow:
         return self.active or self._expected
 
     def _has_room(self) -> bool:
-        behind = self.round_trip + self.cadence
+        return len(self._flights) < self._room_frames and self._bits_in_flight <= self._room_bits
+
+    def _measure_room(self) -> None:
+        """Bound what may be in flight; called whenever what it depends on has changed, since each frame asks for it."""
+        behind = self.round_trip + self.cadence + self._lag
         spare = 2 if self.cadence else 1  # the acknowledgement leaves with the first frame after the time is over
-        frames = min(max(math.ceil(behind / self.interval), 1) + spare, self._window_frames)
-        carried = max(self._rate.limit, self._rate.target) * (behind + self.interval)
-        return len(self._flights) < frames and self._bits_in_flight <= carried
+        self._room_frames = min(max(math.ceil(behind / self.interval), 1) + spare, self._window_frames)
+        self._room_bits = max(self._rate.limit, self._rate.target) * (behind + self.interval)
 
     def _update_quality(self, now: float) -> None:
         self.quality = Quality(self._rate.target, self._fps)

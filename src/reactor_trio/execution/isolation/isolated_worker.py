@@ -31,6 +31,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 from reactor_trio.interface.model import Model
+from reactor_trio.interpreter import settle
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.protocol import TRANSPORT, transport_arguments
 from reactor_trio.telemetry import Telemetry
@@ -62,6 +63,7 @@ class WorkerModel:
 
     def model_loaded(self, model: Model) -> None:
         """Called on the model thread with the loaded model."""
+        settle()
 
 
 IMPORTED: Final = WorkerModel()

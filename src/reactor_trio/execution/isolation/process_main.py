@@ -26,10 +26,9 @@ from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import shared_clock
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
+from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
 
-#: seconds after which Python asks a thread to release the interpreter; the same as in the server
-SWITCH_INTERVAL = 0.001
 #: `prctl`: the signal that a process gets when its parent ends
 _PR_SET_PDEATHSIG = 1
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -43,7 +42,7 @@ def main(descriptor: int, ahead: float, serve: Callable[[IpcLink, ModelHost, Sha
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # a crash of model code writes its stack there
-    sys.setswitchinterval(SWITCH_INTERVAL)
+    prepare_to_serve()
     trio.run(_main, socket.socket(fileno=descriptor), serve, clock=shared_clock(ahead))
 
 

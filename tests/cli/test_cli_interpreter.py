@@ -1,0 +1,41 @@
+"""How a process that serves has set up its interpreter, as the model in it sees it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.support.cli_doubles import reactor
+from tests.support.real_server import ENVIRONMENT, REACTOR
+from tests.support.started_program import started_program
+
+MODEL = """
+import gc, json, sys
+import numpy as np
+from reactor_trio import Output, ReactorPipeline, Video
+
+class Picture(Output):
+    main: Video
+
+class Model(ReactorPipeline):
+    output: Picture
+
+    def inference(self):
+        print("seen:", json.dumps([gc.get_threshold()[1], gc.get_freeze_count(), sys.getswitchinterval()]), flush=True)
+        while True:
+            yield np.zeros((16, 16, 3), np.uint8)
+"""
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_threads_take_turns_quickly_and_collections_are_rare(tmp_path, isolation):
+    (tmp_path / "model.py").write_text(MODEL)
+    manifest = {"model": "model:Model", "name": "looking", "runtime": {"isolation": isolation}}
+    (tmp_path / "reactor.yaml").write_text(json.dumps(manifest))
+    with started_program([*REACTOR, "run", "--port", "0"], r"ready: (http://\S+)", cwd=tmp_path, env=ENVIRONMENT) as server:
+        assert reactor("client", server.ready, "--seconds", "0.5").returncode == 0
+    seen = next(line for line in server.said if line.startswith("seen: "))
+    between_middle, frozen, switch = json.loads(seen.removeprefix("seen: "))
+    assert (between_middle, switch) == (100, 0.001)
+    if isolation == "process":  # the server's own process does it later, when its encoders are known
+        assert frozen > 10_000
