@@ -94,12 +94,16 @@ def test_a_viewer_that_stops_acknowledging_gets_single_frames_at_growing_interva
 
 
 class Watched:
-    """A viewer with `delay` that acknowledges with the first frame after each cadence, as the clients do."""
+    """A viewer with `delay` that acknowledges with the first frame after each cadence, as the clients do.
+
+    The server handles each acknowledgement `lag` seconds after it came.
+    """
 
     def __init__(self, delay: float, *, relaxes: bool = True, fps: float = FPS) -> None:
         self.link = CongestionWindow(FULL, fps, expected=True, relaxes=relaxes)
         self.delay, self.interval = delay, 1 / fps
         self.now, self.seq, self.skipped, self.acknowledgements = 0.0, 0, 0, 0
+        self.lag = 0.0
         self._acknowledged = -math.inf
         self._coming: list[tuple[float, int]] = []
 
@@ -117,9 +121,9 @@ class Watched:
                 self.skipped += 1
             self.seq += 1
             self.now += self.interval
-            while self._coming and self._coming[0][0] <= self.now:
+            while self._coming and self._coming[0][0] + self.lag <= self.now:
                 at, seq = self._coming.pop(0)
-                self.link.acknowledged(seq, at)
+                self.link.acknowledged(seq, at + self.lag, self.lag)
                 self.acknowledgements += 1
 
 
@@ -159,6 +163,27 @@ def test_the_first_late_acknowledgement_ends_it_and_it_comes_back_later() -> Non
     assert viewer.link.cadence == 0
     viewer.run(0.2)
     assert viewer.link.cadence == 0.25
+
+
+@pytest.mark.parametrize("lag", [0.03, 0.1, 0.3])
+def test_a_server_that_is_behind_does_not_take_that_for_a_slow_link(lag: float) -> None:
+    viewer = Watched(0.003)
+    viewer.run(3)
+    viewer.lag = lag
+    viewer.run(1)  # the first acknowledgement tells how far it is behind
+    viewer.skipped = 0
+    viewer.run(10)
+    assert viewer.link.cadence == 0.25
+    assert viewer.skipped == 0
+    assert viewer.link.quality.bitrate == FULL
+    assert math.isinf(viewer.link._rate.limit)
+    viewer.lag = 0.0
+    viewer.run(3)
+    sent = 0
+    while viewer.link.open(viewer.now) and sent < 100:
+        viewer.link.sent(viewer.seq + sent, 10_000, viewer.now)
+        sent += 1
+    assert viewer.link.in_flight <= 10, "what it was behind no longer counts"
 
 
 def test_a_closed_window_ends_it() -> None:

@@ -120,7 +120,7 @@ class FakeLink:
 
     def sent(self, seq: int, size: int, now: float) -> None: ...
 
-    def acknowledged(self, seq: int, now: float) -> None:
+    def acknowledged(self, seq: int, now: float, lag: float) -> None:
         self.acknowledgements.append(seq)
 
     def skipped(self, now: float) -> None:

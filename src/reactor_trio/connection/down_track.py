@@ -200,7 +200,7 @@ class DownTrack:
 
     def acknowledged(self, seq: int, held: float | None, now: float) -> None:
         """Register that the viewer has dealt with frame `seq` and all before it; it held the frame for `held` seconds."""
-        self.link.acknowledged(seq, now)
+        self.link.acknowledged(seq, now, self.context.lag())
         first = self._unconfirmed
         if first is not None and first.seq <= seq <= self.newest_seq:
             self._unconfirmed = None

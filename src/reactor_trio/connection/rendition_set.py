@@ -77,10 +77,9 @@ class RenditionSet:
                 better.expect(down_track, now)
         elif _too_much(rendition.quality, wanted):
             return self._move_down(down_track, rendition, now)
-        elif _rank(wanted) > _rank(rendition.quality):  # else there is a member for whom it must not rise: this one
+        elif down_track is rendition.members[0]:  # once for each frame
             least = min((member.link.quality for member in rendition.members), key=_rank)
-            if _rank(least) > _rank(rendition.quality):
-                rendition.quality = least
+            rendition.quality = max(rendition.quality, least, key=_rank)
         return rendition
 
     def usable(self, track: str, codecs: Sequence[str]) -> tuple[str, ...]:

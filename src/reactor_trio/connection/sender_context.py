@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import msgspec
 
@@ -22,6 +23,7 @@ class SenderContext(msgspec.Struct, frozen=True):
         max_age: seconds after its due time from which a frame is too old.
         message_limit: messages that may wait; more means that the client does not read.
         telemetry: counts and traces what happens.
+        lag: says for how many seconds what the loop handles now may have waited for it.
         heartbeat: seconds without a message until a client that asks for it gets `reactor.beat`.
     """
 
@@ -31,4 +33,5 @@ class SenderContext(msgspec.Struct, frozen=True):
     max_age: float
     message_limit: int
     telemetry: Telemetry = Telemetry()
+    lag: Callable[[], float] = float  # no seconds
     heartbeat: float = math.inf

@@ -77,6 +77,7 @@ class Runtime:
         after_session: awaited after the model has released a session, before the next one begins.
         on_session: called with each session that begins.
         introduction: how the model introduces itself, with its pictures.
+        lag: says for how many seconds what the loop handles now may have waited for it (`concurrency.loop_lag`).
     """
 
     place: Place
@@ -92,6 +93,7 @@ class Runtime:
     after_session: Callable[[], Awaitable[None]] | None = None
     on_session: Callable[[Session], object] = lambda _session: None
     introduction: Introduction = NOT_INTRODUCED
+    lag: Callable[[], float] = float  # no seconds, as in virtual time
 
     def __post_init__(self) -> None:
         settings = self.settings

@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import open_model_host
+from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
@@ -96,12 +97,13 @@ async def serve(
     worker = worker_threads(usable_processors())
 
     try:
-        with files_of_manifest(source.files), one_failure():
+        with files_of_manifest(source.files), one_failure(), LoopLag().watched() as lag:
             async with open_tracing(settings.tracing, source.name) as tracing, _open_place(source) as place:
                 runtime = Runtime(
                     place, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
                     tracing=tracing, after_session=FreeMemory(trim=trimmer()).after_session,
                     introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
+                    lag=lag.seconds,
                 )  # fmt: skip
                 bound = open_listeners[0].socket.getsockname()
                 serving = Serving(bound[0], bound[1], runtime, certificates)

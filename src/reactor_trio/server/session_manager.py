@@ -60,6 +60,9 @@ class ServerContext(Protocol):
     goodbye: EndReason
     config: dict[str, Any]
 
+    def lag(self) -> float:
+        """See `SenderContext`."""
+
     @property
     def loading(self) -> str | None:
         """That the model is loading, in words; None if it is not."""
@@ -271,7 +274,7 @@ class SessionManager:
             # a client for which the model waits gets each frame
             max_age=math.inf if settings.slow_client == "hold" else settings.max_age,
             message_limit=settings.limits.unanswered_commands, telemetry=self._context.metrics,
-            heartbeat=settings.limits.ping_interval,
+            heartbeat=settings.limits.ping_interval, lag=self._context.lag,
         )  # fmt: skip
 
     def _longest_wait(self, position: int) -> float | None:
