@@ -47,7 +47,7 @@ class Moment:
         assert self.passed.wait(120)
 
 
-class LateQueue:
+class LateQueue(DeviceQueue):
     """A device that lags: its copies are done, the test makes its fences pass, and its transfers are counted."""
 
     def __init__(self) -> None:

@@ -15,10 +15,9 @@ from tests.support.codec_clips import VIDEO, Decoder, colour_bars, opened, psnr
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.media import CodecSettings, encoders, nvenc, open_encoder
-from reactor_trio.media.conversion import Converter
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.h264 import X264Encoder
-from reactor_trio.media.nvenc import NvencEncoder, nvenc_refusal, rgb_to_nv12
+from reactor_trio.media.nvenc import NvencEncoder, nvenc_refusal
 from reactor_trio.pacing import Quality
 
 TARGET = Quality(2_000_000, 30)
@@ -142,22 +141,6 @@ def test_keyframes_targets_and_odd_sizes_reach_the_card(card: Card) -> None:
     back = decoder.rgb(half)
     for i in range(8):
         assert np.abs(back[60, i * 20 + 10].astype(int) - bars[60, i * 40 + 20]).max() <= 10
-
-
-@pytest.mark.parametrize(("size", "coded"), [((64, 48), (64, 48)), ((63, 47), (64, 48))])
-def test_the_conversion_on_the_card_equals_that_on_the_host(size: tuple[int, int], coded: tuple[int, int]) -> None:
-    picture = colour_bars(*size)
-    picture[: size[1] // 2] //= 3
-    out = torch.empty((coded[1] * 3 // 2, coded[0]), dtype=torch.uint8)
-    rgb = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float()
-    rgb_to_nv12(rgb, torch.tensor(nvenc._BT601), size, coded, out)
-    want = Converter(size, coded).convert(picture).reformat(format="nv12").to_ndarray()
-    apart = np.abs(out.numpy().astype(int) - want)
-    assert apart[: coded[1]].max() <= 1
-    # four equal pixels have the same mean in both conversions
-    chroma = apart[coded[1] :, :].reshape(coded[1] // 2, coded[0] // 2, 2)
-    assert np.median(chroma) <= 1
-    assert (chroma.max(axis=2) <= 1).mean() > 0.75
 
 
 def test_a_chosen_encoder_that_cannot_be_opened_is_an_error_at_the_start(monkeypatch) -> None:

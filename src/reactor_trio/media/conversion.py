@@ -75,9 +75,7 @@ class Converter:
         rgb = self.pad(np.ascontiguousarray(scaled(array, self.size)))
         if (cv2 := self._opencv) is not None:
             cv2.cvtColor(rgb, cv2.COLOR_RGB2YUV_I420, dst=self._yuv)
-            if self.coded[1] % 4:
-                return self._copied()
-            return av.VideoFrame.from_numpy_buffer(self._yuv, "yuv420p")
+            return i420_frame(self._yuv)
         from av.video.reformatter import ColorRange, Colorspace
 
         return av.VideoFrame.from_numpy_buffer(rgb, "rgb24").reformat(
@@ -94,21 +92,23 @@ class Converter:
         self._padded[height:] = self._padded[height - 1]
         return self._padded
 
-    def _copied(self) -> av.VideoFrame:
-        """Copy the planes one by one: PyAV (18.1) assumes too few rows of a 4:2:0 buffer unless their number is a multiple
-        of 4, and its `from_ndarray` takes five times as long.
-        """
-        import av
 
-        width, height = self.coded
-        frame = av.VideoFrame(width, height, "yuv420p")
-        samples, begin = self._yuv.reshape(-1), 0
-        for plane in frame.planes:
-            end = begin + plane.width * plane.height
-            rows = np.asarray(memoryview(plane)).reshape(plane.height, plane.line_size)
-            rows[:, : plane.width] = samples[begin:end].reshape(plane.height, plane.width)
-            begin = end
-        return frame
+def i420_frame(samples: Array) -> av.VideoFrame:
+    """A picture of these samples, uint8 `(height * 3 / 2, width)`: Y, then U, then V. It may share their memory."""
+    import av
+
+    width, height = samples.shape[1], samples.shape[0] * 2 // 3
+    if height % 4 == 0:
+        return av.VideoFrame.from_numpy_buffer(samples, "yuv420p")
+    # PyAV (18.1) assumes too few rows of such a buffer, and its `from_ndarray` takes five times as long as these copies.
+    frame = av.VideoFrame(width, height, "yuv420p")
+    flat, begin = samples.reshape(-1), 0
+    for plane in frame.planes:
+        end = begin + plane.width * plane.height
+        rows = np.asarray(memoryview(plane)).reshape(plane.height, plane.line_size)
+        rows[:, : plane.width] = flat[begin:end].reshape(plane.height, plane.width)
+        begin = end
+    return frame
 
 
 @cache

@@ -6,12 +6,14 @@ does to it next is queued behind that computation. The runtime therefore does no
 makes the tensor its own, and a *fence* (an event) behind the work of the model's stream. A worker thread that needs the
 values waits for that fence and not for the whole device, which may be busy with the next step by then. The transfer runs on
 a stream of its own into pinned memory, once for all frames of a yield and all viewers. An encoder that works on the device
-uses `tensor` and needs no transfer.
+uses `tensor` and needs no transfer. Other video encoders get each frame as YUV, half as many bytes (`device_conversion`).
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -32,15 +34,33 @@ class Made(Protocol):
 
 
 class DeviceQueue:
-    """The queue of a device. This base class serves any device for which we know no fences."""
+    """The queue of a device. This base class serves any device for which we know no fences and no streams."""
 
     def record(self, device: torch.device) -> Made | None:
         """Put a fence behind the work queued on the current stream; None if the device has no fences."""
         return None
 
+    @contextmanager
+    def beside(self, device: torch.device, made: Made | None) -> Iterator[None]:
+        """Do the work of a block behind the fence. Blocks at the end until it is complete. On a device that has streams the
+        work goes to one beside the model's.
+        """
+        if made is not None:
+            made.synchronize()
+        yield
+
+    def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Memory of the host to which this device copies quickly."""
+        import torch
+
+        return torch.empty(shape, dtype=dtype)
+
     def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
         """Copy the tensor to the host's memory. Blocks until it is there: without a fence, until all queued work is done."""
-        return tensor.cpu()
+        with self.beside(tensor.device, made):
+            host = self.host_memory(tuple(tensor.shape), tensor.dtype)
+            host.copy_(tensor, non_blocking=True)
+        return host  # until here the tensor must live: the allocator of a device does not know the stream
 
 
 class CudaQueue(DeviceQueue):
@@ -56,20 +76,25 @@ class CudaQueue(DeviceQueue):
         made: Made = event
         return made
 
-    def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
-        """Copy behind the fence, on a stream beside the model's."""
+    @contextmanager
+    def beside(self, device: torch.device, made: Made | None) -> Iterator[None]:
+        """As `DeviceQueue.beside`; only the end waits for the fence."""
         import torch
 
         cuda: Any = torch.cuda
-        stream = cuda.Stream(tensor.device)
+        stream = cuda.Stream(device)
         with cuda.stream(stream):
             stream.wait_event(made)
-            host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-            host.copy_(tensor, non_blocking=True)
-            copied = cuda.Event(blocking=True)
-            copied.record(stream)
-        copied.synchronize()  # the tensor must live until here: the allocator does not know this stream
-        return host
+            yield
+            complete = cuda.Event(blocking=True)
+            complete.record(stream)
+        complete.synchronize()
+
+    def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Pinned memory: a copy to other memory would wait for all work of the device."""
+        import torch
+
+        return torch.empty(shape, dtype=dtype, pin_memory=True)
 
 
 def open_queue(device: torch.device) -> DeviceQueue:
@@ -88,6 +113,10 @@ class _Transfer:
         self.made = self._queue.record(tensor.device)
         self._host: npt.NDArray[Any] | None = None
         self._lock = threading.Lock()
+
+    @property
+    def fetched(self) -> bool:
+        return self._host is not None
 
     def host(self) -> npt.NDArray[Any]:
         with self._lock:  # the first thread fetches, the others wait for it
@@ -129,6 +158,11 @@ class DeviceFrames:
         """Select a part, which shares the transfer of the whole yield. A part cannot be divided again."""
         assert self._key is ...
         return DeviceFrames(self._transfer, key)
+
+    @property
+    def fetched(self) -> bool:
+        """Whether the values are in the host's memory, too."""
+        return self._transfer.fetched
 
     @property
     def made(self) -> Made | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import LivePlan, Opening
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.conversion import Size
+from reactor_trio.media.device_conversion import DeviceConverter
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle
@@ -24,20 +25,11 @@ from reactor_trio.protocol import TrackInfo
 
 if TYPE_CHECKING:
     import av
-    import torch
 
 log = logging.getLogger("reactor_trio.media")
 
 #: the smallest width or height that all generations of the encoder accept
 MIN_SIDE = 160
-
-#: the rows of the matrix from RGB to Y, U, V: BT.601, limited range
-_BT601 = (
-    (65.481 / 255, 128.553 / 255, 24.966 / 255),
-    (-37.797 / 255, -74.203 / 255, 112.0 / 255),
-    (112.0 / 255, -93.786 / 255, -18.214 / 255),
-)
-
 
 def lies_on_card(frame: FrameHandle) -> TypeGuard[DeviceFrames]:
     """Whether the frame is in the memory of a card that may have the encoder."""
@@ -55,7 +47,7 @@ class NvencEncoder(StreamEncoder):
     def __init__(self, settings: CodecSettings) -> None:
         super().__init__(settings, LivePlan())
         self._device: int | None = None
-        self._on_card: _CardConverter | None = None
+        self._on_card: DeviceConverter | None = None
 
     def options(self, opening: Opening) -> dict[str, str]:
         """As for x264: a constant bitrate, which can change while the encoder runs, and a buffer that bounds a keyframe."""
@@ -89,55 +81,9 @@ class NvencEncoder(StreamEncoder):
         if self._device is None or not lies_on_card(frame):
             return super().picture(frame, size, coded).reformat(format="nv12")
         if self._on_card is None or (self._on_card.size, self._on_card.coded) != (size, coded):
-            self._on_card = _CardConverter(size, coded, frame.tensor.device)
+            self._on_card = DeviceConverter(size, coded, frame.tensor.device, "nv12")
         nv12 = self._on_card.convert(frame)
         return av.VideoFrame.from_dlpack((nv12[: coded[1]], nv12[coded[1] :]), format="nv12")
-
-
-class _CardConverter:
-    """Converts RGB to NV12 on a card, into one reused buffer that holds both planes, as NVENC wants them."""
-
-    def __init__(self, size: Size, coded: Size, device: torch.device) -> None:
-        import torch
-
-        self.size, self.coded = size, coded
-        self._nv12 = torch.empty((coded[1] * 3 // 2, coded[0]), dtype=torch.uint8, device=device)
-        self._matrix = torch.tensor(_BT601, dtype=torch.float32, device=device)
-        self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-
-    def convert(self, frame: DeviceFrames) -> torch.Tensor:
-        """Convert a frame. Blocks until the result is complete, since FFmpeg reads it on another stream."""
-        import torch
-
-        if self._stream is not None and frame.made is not None:
-            self._stream.wait_event(frame.made)
-        with torch.cuda.stream(self._stream):  # with None the present stream stays
-            rgb = frame.tensor.permute(2, 0, 1)[None].float()
-            rgb_to_nv12(rgb, self._matrix, self.size, self.coded, self._nv12)
-            if self._stream is not None:
-                done: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-                done.record(self._stream)
-                done.synchronize()
-        return self._nv12
-
-
-def rgb_to_nv12(rgb: torch.Tensor, matrix: torch.Tensor, size: Size, coded: Size, out: torch.Tensor) -> None:
-    """Convert `rgb`, float `(1, 3, H, W)` from 0 to 255, to NV12 in `out`, uint8 `(height * 3 / 2, width)`.
-
-    The picture is scaled to `size` and padded to `coded`, both (width, height). Each chroma sample is the mean of four
-    pixels.
-    """
-    import torch
-    from torch.nn import functional
-
-    width, height = coded
-    if (rgb.shape[3], rgb.shape[2]) != size:
-        rgb = functional.interpolate(rgb, (size[1], size[0]), mode="area")
-    rgb = functional.pad(rgb, (0, width - size[0], 0, height - size[1]), mode="replicate")[0]
-    luma = torch.einsum("c,chw->hw", matrix[0], rgb).add_(16.5)
-    chroma = torch.einsum("kc,chw->khw", matrix[1:], functional.avg_pool2d(rgb, 2)).add_(128.5)
-    out[:height] = luma.clamp_(0, 255).to(torch.uint8)
-    out[height:] = chroma.clamp_(0, 255).to(torch.uint8).permute(1, 2, 0).reshape(height // 2, width)
 
 
 class H264Encoder(Encoder):

@@ -15,7 +15,9 @@ from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import Opening, Plan, full_bitrate
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codec_strings import avc_string
-from reactor_trio.media.conversion import Converter, Size, coded_size, scaled_size
+from reactor_trio.media.conversion import Converter, Size, coded_size, i420_frame, scaled_size
+from reactor_trio.media.device_conversion import DeviceConverter
+from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.media.scheduling import ordinary_scheduling
@@ -62,6 +64,8 @@ class StreamEncoder(Encoder):
         self._context: av.VideoCodecContext | None = None
         self._sizes: tuple[Size, Size] | None = None
         self._converter: Converter | None = None
+        self._device_converter: DeviceConverter | None = None
+        self._device_converts = True
         self._string: str | None = None
         self._time = 0.0
 
@@ -81,10 +85,25 @@ class StreamEncoder(Encoder):
         return size, coded_size(size, self.min_side)
 
     def picture(self, frame: FrameHandle, size: Size, coded: Size) -> av.VideoFrame:
-        """The frame as the codec takes it: scaled to `size`, padded to `coded`. The next call overwrites the result."""
+        """The frame as the codec takes it: scaled to `size`, padded to `coded`. The next call overwrites the result.
+
+        A frame on a device is converted there, unless its RGB has been fetched for another encoder or a recording.
+        """
+        if isinstance(frame, DeviceFrames) and not frame.fetched and self._device_converts:
+            try:
+                return i420_frame(self._device_converter_for(frame, size, coded).fetch(frame))
+            except Exception as error:  # a driver may raise anything
+                log.warning("a device cannot convert frames to YUV, the host does: %s: %s", type(error).__name__, error)
+                self._device_converts, self._device_converter = False, None
         if self._converter is None or (self._converter.size, self._converter.coded) != (size, coded):
             self._converter = Converter(size, coded)
         return self._converter.convert(to_host(frame))
+
+    def _device_converter_for(self, frame: DeviceFrames, size: Size, coded: Size) -> DeviceConverter:
+        device, converter = frame.tensor.device, self._device_converter
+        if converter is None or (converter.size, converter.coded, converter.device) != (size, coded, device):
+            converter = self._device_converter = DeviceConverter(size, coded, device, "i420")
+        return converter
 
     def create(self) -> av.VideoCodecContext:
         """Create a context of the encoder, not yet opened."""
