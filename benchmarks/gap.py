@@ -161,14 +161,14 @@ def timed(shape: tuple[int, ...], ways: tuple[str, ...], *, steps: int, seconds:
     source = TIMED.format(shape=shape, steps=steps, ways=ways, seconds=seconds, fps=2 * FPS)
     with tempfile.TemporaryDirectory() as folder:
         with reactor_run(Path(folder), source) as server, RawClient(server.port) as client:
-            _discard_until(client, Path(folder) / "taken.json")
+            discard_until(client, Path(folder) / "taken.json")
         taken: Taken = {}
         for way, what, wall, used in json.loads((Path(folder) / "taken.json").read_text()):
             taken.setdefault((way, what), []).append((wall, used))
         return taken
 
 
-def _discard_until(client: RawClient, done: Path) -> None:
+def discard_until(client: RawClient, done: Path) -> None:
     drain = bytearray(1 << 20)
     client.socket.settimeout(0.2)
     while not done.exists():

@@ -1,0 +1,347 @@
+"""What only a card can show, for a machine that has one: conversion, overlap, steps, encoders, memory, processes, ranks.
+
+`scripts/gpu` runs it. Each part stands for itself: what fails is a line of the table with its reason, and the others go on.
+With `--device cpu` the parts that need no card run on the processor, which shows that the benchmark works and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gap import discard_until
+from benchmarks.peers import ROOT, RawClient, reactor_run
+from benchmarks.report import Report, machine
+
+SIZES = {"480p": (640, 480), "720p": (1280, 720), "1080p": (1920, 1080)}
+
+#: a model whose picture is the number of its step, and which times its steps alone, then served
+SERVED = """\
+import json, time
+from pathlib import Path
+import torch
+from reactor_trio import *
+
+class Picture(Output):
+    main: Video
+
+def wait(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+class Model(ReactorPipeline):
+    output: Picture
+    fps = 2000
+
+    def inference(self):
+        device = torch.device("{device}")
+        net = torch.nn.Conv2d(3, 16, 3, padding=1).to(device)
+        noise = torch.rand(1, 3, 480, 640, device=device)
+        number = torch.zeros((), device=device)
+
+        def draw():
+            number.add_(1)
+            still = net(noise).mean() * 0
+            return (number % 256 + still).expand(480, 640, 3).to(torch.uint8).clone()
+
+        with torch.inference_mode():
+            kind, step = "{kind}", draw
+            if kind == "compile":
+                step = torch.compile(draw)
+            for _ in range(3):
+                step()
+            if kind == "graph":
+                wait(device)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    drawn = draw()
+                step = lambda: graph.replay() or drawn
+            wait(device)
+            began = time.perf_counter()
+            for _ in range({steps}):
+                step()
+                wait(device)
+            alone = {steps} / (time.perf_counter() - began)
+            number.zero_()
+            gaps, began = [], time.perf_counter()
+            for _ in range({steps}):
+                picture, at = step(), time.perf_counter()
+                yield Picture(main=picture)
+                gaps.append(time.perf_counter() - at)
+            served = {steps} / (time.perf_counter() - began)
+            memory = torch.cuda.memory_allocated() if device.type == "cuda" else 0
+            Path("taken").write_text(json.dumps([alone, served, gaps, memory]))
+            Path("taken").rename("taken.json")
+            while True:
+                yield None
+"""
+
+
+class NeedsCard(Exception):
+    """This part says nothing without a card."""
+
+
+def main() -> int:
+    """Exit code 0 if no part failed. Apart from the other benchmarks, which import more than a bare machine has."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--device", default="", help="of torch (default: cuda if there is a card)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
+    parser.add_argument("--json", type=Path, metavar="F", help="write machine and figures to this file, too")
+    options = parser.parse_args()
+    facts, report = machine(), Report("gpu")
+    run(report, quick=options.quick, device=options.device)
+    if options.json is not None:
+        options.json.write_text(json.dumps({"machine": facts, "benchmarks": [report.as_dict()]}, indent=2) + "\n")
+    return int(any(not bar["met"] for bar in report.bars))
+
+
+def run(report: Report, *, quick: bool, device: str) -> None:
+    """Every part, each for itself."""
+    import torch
+
+    on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    print(f"  torch {torch.__version__}, {torch.cuda.get_device_name(on) if on.type == 'cuda' else 'no card'}")
+    rows: list[list[object]] = []
+    failed = 0
+    for name, part in PARTS.items():
+        began = time.perf_counter()
+        try:
+            rows.extend([name, *row] for row in part(on, quick))
+        except NeedsCard:
+            rows.append([name, "", "needs a card"])
+        except Exception as error:  # whatever a driver, a compiler or an absent package says
+            failed += 1
+            rows.append([name, "", f"failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}"])
+        print(f"  {name}: {time.perf_counter() - began:.0f} s", flush=True)
+    report.table(f"on {on}", ["part", "what", "result"], rows)
+    report.bar("parts that failed", failed, 0, "")
+
+
+# ---- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def conversion(device: Any, quick: bool) -> Iterator[list[object]]:
+    """RGB to the host and converted there, and converted on the device; how far apart they are."""
+    import torch
+
+    from reactor_trio.media.conversion import Converter
+    from reactor_trio.media.device_conversion import DeviceConverter
+    from reactor_trio.media.device_frames import DeviceFrames
+
+    for name, (width, height) in SIZES.items():
+        size = width, height
+        rgb = torch.randint(0, 256, (height, width, 3), dtype=torch.uint8, device=device)
+        there, here = DeviceConverter(size, size, device, "i420"), Converter(size, size)
+
+        def on_host(rgb: Any = rgb, here: Any = here) -> Any:
+            return here.convert(DeviceFrames.take(rgb).host())
+
+        def on_device(rgb: Any = rgb, there: Any = there) -> Any:
+            return there.fetch(DeviceFrames.take(rgb))
+
+        ours, theirs = on_device()[:height].astype(int), on_host().to_ndarray()[:height]
+        apart = int(np.abs(ours - theirs).max())
+        times = [1000 * _seconds(convert, 5 if quick else 100) for convert in (on_host, on_device)]
+        yield [name, f"host {times[0]:.2f} ms, device {times[1]:.2f} ms a frame; luma at most {apart} apart"]
+
+
+def overlap(device: Any, quick: bool) -> Iterator[list[object]]:
+    """What a fetch beside it takes from a busy model: its step alone, and with a frame fetched in each step."""
+    import torch
+
+    from reactor_trio.media.device_conversion import DeviceConverter
+    from reactor_trio.media.device_frames import DeviceFrames
+
+    if device.type != "cuda":
+        raise NeedsCard
+    large = torch.rand(4096, 4096, device=device, dtype=torch.float16)
+    rgb = torch.randint(0, 256, (1080, 1920, 3), dtype=torch.uint8, device=device)
+    converter = DeviceConverter((1920, 1080), (1920, 1080), device, "i420")
+
+    def step() -> None:
+        for _ in range(20):
+            large @ large
+        torch.cuda.current_stream().synchronize()
+
+    def beside(fetch: Callable[[], object]) -> float:
+        def fetching_step() -> None:
+            thread = threading.Thread(target=fetch)
+            thread.start()
+            step()
+            thread.join()
+
+        return _seconds(fetching_step, 50)
+
+    alone = beside(lambda: None)
+    for name, fetch in (
+        ("RGB", lambda: DeviceFrames.take(rgb).host()), ("YUV", lambda: converter.fetch(DeviceFrames.take(rgb)))
+    ):  # fmt: skip
+        fetch()
+        yield [f"1080p as {name}", f"step alone {1000 * alone:.2f} ms, with a fetch {1000 * beside(fetch):.2f} ms"]
+
+
+# ---- models -----------------------------------------------------------------------------------------------------------
+
+
+def plain(device: Any, quick: bool) -> Iterator[list[object]]:
+    """A model of plain torch."""
+    yield _served(device, "plain", quick)
+
+
+def compiled(device: Any, quick: bool) -> Iterator[list[object]]:
+    """The same through `torch.compile`."""
+    if device.type != "cuda":
+        raise NeedsCard
+    yield _served(device, "compile", quick)
+
+
+def graph(device: Any, quick: bool) -> Iterator[list[object]]:
+    """The same as a CUDA graph, which writes each picture into the same memory."""
+    if device.type != "cuda":
+        raise NeedsCard
+    yield _served(device, "graph", quick)
+
+
+def isolated(device: Any, quick: bool) -> Iterator[list[object]]:
+    """The plain one in a process of its own."""
+    yield _served(device, "plain", quick, isolation="process")
+
+
+def _served(device: Any, kind: str, quick: bool, **runtime: Any) -> list[object]:
+    steps = 50 if quick else 500
+    source = SERVED.format(device=device, kind=kind, steps=steps)
+    with tempfile.TemporaryDirectory() as folder:
+        with reactor_run(Path(folder), source, **runtime) as server, RawClient(server.port) as client:
+            pictures = [client.picture() for _ in range(10)]
+            discard_until(client, Path(folder) / "taken.json")
+        alone, served, gaps, _ = json.loads((Path(folder) / "taken.json").read_text())
+    for packet in pictures:
+        values = np.frombuffer(packet.payload, np.uint8)
+        wanted = (packet.step + 1) % 256
+        if values.min() != wanted or values.max() != wanted:
+            raise ValueError(f"the picture of step {packet.step} has values {values.min()} to {values.max()}, not {wanted}")
+    gap = 1e6 * statistics.median(gaps)
+    return ["480p", f"alone {alone:.0f} fps, served {served:.0f} fps; yield to resume {gap:.0f} us; pictures right"]
+
+
+# ---- encoders, memory, ranks ------------------------------------------------------------------------------------------
+
+
+def nvenc(device: Any, quick: bool) -> Iterator[list[object]]:
+    """Whether the card's encoder opens, and how long a frame takes."""
+    import torch
+
+    from reactor_trio.media import CodecSettings
+    from reactor_trio.media.device_frames import DeviceFrames
+    from reactor_trio.media.nvenc import NvencEncoder, nvenc_refusal
+    from reactor_trio.pacing import Quality
+
+    if device.type != "cuda":
+        raise NeedsCard
+    if (refusal := nvenc_refusal()) is not None:
+        yield ["", f"does not open: {refusal}"]
+        return
+    frame = torch.randint(0, 256, (720, 1280, 3), dtype=torch.uint8, device=device)
+    encoder = NvencEncoder(CodecSettings())
+    encoder.configure(Quality(4_000_000, 30))
+    yield ["720p", f"{1000 * _seconds(lambda: encoder.encode(DeviceFrames.take(frame)), 100):.2f} ms a frame"]
+    encoder.close()
+
+
+def jpeg(device: Any, quick: bool) -> Iterator[list[object]]:
+    """JPEG by nvJPEG, through torchvision, beside the way by the host that the runtime takes."""
+    import torch
+
+    from reactor_trio.media import CodecSettings
+    from reactor_trio.media.device_frames import DeviceFrames
+    from reactor_trio.media.jpeg import JpegEncoder
+
+    if device.type != "cuda":
+        raise NeedsCard
+    frame = torch.randint(0, 256, (720, 1280, 3), dtype=torch.uint8, device=device)
+    encoder = JpegEncoder(CodecSettings())
+    host = 1000 * _seconds(lambda: encoder.encode(DeviceFrames.take(frame)), 50)
+    try:
+        from torchvision.io import encode_jpeg
+    except ImportError:
+        yield ["720p", f"by the host {host:.2f} ms a frame; torchvision is absent"]
+        return
+    planes = frame.permute(2, 0, 1).contiguous()
+    card = 1000 * _seconds(lambda: encode_jpeg(planes, quality=85).cpu(), 50)
+    yield ["720p", f"by the host {host:.2f} ms, nvJPEG {card:.2f} ms a frame"]
+
+
+def memory(device: Any, quick: bool) -> Iterator[list[object]]:
+    """What the device's memory grows by over 10 000 frames that are taken, converted and fetched."""
+    import torch
+
+    from reactor_trio.media.device_conversion import DeviceConverter
+    from reactor_trio.media.device_frames import DeviceFrames
+
+    if device.type != "cuda":
+        raise NeedsCard
+    rgb = torch.randint(0, 256, (720, 1280, 3), dtype=torch.uint8, device=device)
+    converter = DeviceConverter((1280, 720), (1280, 720), device, "i420")
+    count = 500 if quick else 10_000
+    for number in range(count):
+        converter.fetch(DeviceFrames.take(rgb))
+        if number == 100:
+            before = torch.cuda.memory_reserved(device)
+    grown = (torch.cuda.memory_reserved(device) - before) / 2**20
+    yield [f"{count} frames of 720p", f"reserved memory grew by {grown:.1f} MiB"]
+    if grown > 0:
+        raise ValueError(f"the device's memory grew by {grown:.1f} MiB over {count} frames")
+
+
+def ranks(device: Any, quick: bool) -> Iterator[list[object]]:
+    """`examples/two_ranks` with two processes; and with a card a group of one by NCCL."""
+    import torch
+
+    source = (ROOT / "examples" / "two_ranks" / "waves.py").read_text()
+    source += """
+class Model(Waves):
+    def load(self, config):
+        super().load({"width": 320, "height": 192})
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        with reactor_run(Path(folder), source) as server, RawClient(server.port) as client:
+            for _ in range(10):
+                client.picture()
+    yield ["two processes, gloo", "10 pictures"]
+    if device.type == "cuda":
+        store = torch.distributed.HashStore()
+        torch.distributed.init_process_group("nccl", store=store, rank=0, world_size=1)
+        ones = torch.ones(4, device=device)
+        torch.distributed.all_reduce(ones)
+        torch.distributed.destroy_process_group()
+        yield ["one process, NCCL", f"all_reduce gives {ones.tolist()}"]
+
+
+def _seconds(work: Callable[[], object], times: int) -> float:
+    """The median of so many calls, after three that do not count."""
+    taken = []
+    for number in range(times + 3):
+        began = time.perf_counter()
+        work()
+        if number >= 3:
+            taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+#: what yields the rows of each part: what, and result
+PARTS: dict[str, Callable[[Any, bool], Iterator[list[object]]]] = {
+    "conversion to YUV": conversion, "overlap": overlap, "model": plain, "torch.compile": compiled, "CUDA graph": graph,
+    "isolation: process": isolated, "NVENC": nvenc, "JPEG on the card": jpeg, "memory": memory, "ranks": ranks,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    sys.exit(main())
