@@ -15,6 +15,7 @@ import trio
 #: a wait for input of fewer seconds counts as none: the loop had something to do
 _IDLE = 0.0002
 
+
 class LoopLag(trio.abc.Instrument):
     """Watches the turns of one loop.
 

@@ -35,12 +35,16 @@ class DeviceConverter:
     Args:
         size: width and height of the picture.
         coded: width and height that the codec gets, both even. The last row and column of the picture fill the rest.
+
+    Attributes:
+        made_for: these arguments, to compare with others.
     """
 
     def __init__(self, size: Size, coded: Size, device: torch.device, layout: Layout) -> None:
         import torch
 
-        self.size, self.coded, self.device, self._layout = size, coded, device, layout
+        self.made_for = size, coded, device, layout
+        self._size, self._coded, self._device, self._layout = size, coded, device, layout
         width, height = coded
         self._queue = open_queue(device)
         self._yuv = torch.empty((height * 3 // 2, width), dtype=torch.uint8, device=device)
@@ -51,7 +55,7 @@ class DeviceConverter:
         """Return the picture on its device, uint8 `(height * 3 / 2, width)`. Blocks until it is complete, since a library
         that reads it uses a stream of its own. The next call overwrites the result.
         """
-        with self._queue.beside(self.device, frame.made):
+        with self._queue.beside(self._device, frame.made):
             self._compute(frame.tensor)
         return self._yuv
 
@@ -59,7 +63,7 @@ class DeviceConverter:
         """As `convert`, but return the picture in the host's memory."""
         if self._host is None:
             self._host = self._queue.host_memory(tuple(self._yuv.shape), self._yuv.dtype)
-        with self._queue.beside(self.device, frame.made):
+        with self._queue.beside(self._device, frame.made):
             self._compute(frame.tensor)
             self._host.copy_(self._yuv, non_blocking=True)
         fetched: npt.NDArray[np.uint8] = self._host.numpy()
@@ -69,12 +73,12 @@ class DeviceConverter:
         import torch
         from torch.nn import functional
 
-        width, height = self.coded
+        width, height = self._coded
         rgb = frame.permute(2, 0, 1)[None].float()
-        if (rgb.shape[3], rgb.shape[2]) != self.size:
-            rgb = functional.interpolate(rgb, (self.size[1], self.size[0]), mode="area")
-        if self.size != self.coded:
-            rgb = functional.pad(rgb, (0, width - self.size[0], 0, height - self.size[1]), mode="replicate")
+        if (rgb.shape[3], rgb.shape[2]) != self._size:
+            rgb = functional.interpolate(rgb, (self._size[1], self._size[0]), mode="area")
+        if self._size != self._coded:
+            rgb = functional.pad(rgb, (0, width - self._size[0], 0, height - self._size[1]), mode="replicate")
         luma = torch.einsum("c,chw->hw", self._matrix[0], rgb[0]).add_(16.5)
         chroma = torch.einsum("kc,chw->khw", self._matrix[1:], functional.avg_pool2d(rgb[0], 2)).add_(128.5)
         self._yuv[:height] = luma.clamp_(0, 255).to(torch.uint8)

@@ -14,7 +14,6 @@ from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import LivePlan, Opening
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.conversion import Size
-from reactor_trio.media.device_conversion import DeviceConverter
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle
@@ -30,6 +29,7 @@ log = logging.getLogger("reactor_trio.media")
 
 #: the smallest width or height that all generations of the encoder accept
 MIN_SIDE = 160
+
 
 def lies_on_card(frame: FrameHandle) -> TypeGuard[DeviceFrames]:
     """Whether the frame is in the memory of a card that may have the encoder."""
@@ -47,7 +47,6 @@ class NvencEncoder(StreamEncoder):
     def __init__(self, settings: CodecSettings) -> None:
         super().__init__(settings, LivePlan())
         self._device: int | None = None
-        self._on_card: DeviceConverter | None = None
 
     def options(self, opening: Opening) -> dict[str, str]:
         """As for x264: a constant bitrate, which can change while the encoder runs, and a buffer that bounds a keyframe."""
@@ -80,9 +79,7 @@ class NvencEncoder(StreamEncoder):
 
         if self._device is None or not lies_on_card(frame):
             return super().picture(frame, size, coded).reformat(format="nv12")
-        if self._on_card is None or (self._on_card.size, self._on_card.coded) != (size, coded):
-            self._on_card = DeviceConverter(size, coded, frame.tensor.device, "nv12")
-        nv12 = self._on_card.convert(frame)
+        nv12 = self.converter_of(frame, size, coded, "nv12").convert(frame)
         return av.VideoFrame.from_dlpack((nv12[: coded[1]], nv12[coded[1] :]), format="nv12")
 
 

@@ -16,7 +16,7 @@ from reactor_trio.media.bitrates import Opening, Plan, full_bitrate
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Converter, Size, coded_size, i420_frame, scaled_size
-from reactor_trio.media.device_conversion import DeviceConverter
+from reactor_trio.media.device_conversion import DeviceConverter, Layout
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle, to_host
@@ -91,7 +91,7 @@ class StreamEncoder(Encoder):
         """
         if isinstance(frame, DeviceFrames) and not frame.fetched and self._device_converts:
             try:
-                return i420_frame(self._device_converter_for(frame, size, coded).fetch(frame))
+                return i420_frame(self.converter_of(frame, size, coded, "i420").fetch(frame))
             except Exception as error:  # a driver may raise anything
                 log.warning("a device cannot convert frames to YUV, the host does: %s: %s", type(error).__name__, error)
                 self._device_converts, self._device_converter = False, None
@@ -99,11 +99,12 @@ class StreamEncoder(Encoder):
             self._converter = Converter(size, coded)
         return self._converter.convert(to_host(frame))
 
-    def _device_converter_for(self, frame: DeviceFrames, size: Size, coded: Size) -> DeviceConverter:
-        device, converter = frame.tensor.device, self._device_converter
-        if converter is None or (converter.size, converter.coded, converter.device) != (size, coded, device):
-            converter = self._device_converter = DeviceConverter(size, coded, device, "i420")
-        return converter
+    def converter_of(self, frame: DeviceFrames, size: Size, coded: Size, layout: Layout) -> DeviceConverter:
+        """The converter for a frame on a device; the last one, if it fits."""
+        wanted = size, coded, frame.tensor.device, layout
+        if self._device_converter is None or self._device_converter.made_for != wanted:
+            self._device_converter = DeviceConverter(*wanted)
+        return self._device_converter
 
     def create(self) -> av.VideoCodecContext:
         """Create a context of the encoder, not yet opened."""
