@@ -29,7 +29,7 @@ from typing import Any
 import trio
 from trio_websocket import ConnectionClosed, WebSocketRequest, serve_websocket
 
-from benchmarks.peers import bare_server, cpu_seconds, environment, opening, thread_seconds
+from benchmarks.peers import bare_server, cpu_seconds, environment, open_websocket, thread_seconds
 from benchmarks.pictures import clip_model
 from benchmarks.report import Report, spread
 from benchmarks.sessions import sessions_server
@@ -154,12 +154,7 @@ class _Viewer:
 
     def __init__(self, port: int, number: int, way: str) -> None:
         role = "viewer" if number else "control"
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.socket.sendall(opening(f"/ws?video=h264&role={role}&feedback=1&cadence=1"))
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            head += self.socket.recv(1)
-        assert b" 101 " in head, head
+        self.socket = open_websocket(port, f"/ws?video=h264&role={role}&feedback=1&cadence=1")
         self.socket.setblocking(False)
         self.frames = 0
         self.ages: list[float] = []

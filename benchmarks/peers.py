@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -29,13 +30,25 @@ ROOT = Path(__file__).parents[1]
 
 __all__ = [
     "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "bare_server", "cpu_seconds", "cycle",
-    "descendants", "environment", "frame", "health", "opening", "reactor_run", "running", "thread_seconds", "title",
+    "descendants", "environment", "frame", "health", "open_websocket", "opening", "reactor_run", "running",
+    "thread_seconds", "title",
 ]  # fmt: skip
 
 
 def environment() -> dict[str, str]:
     """For a child process that runs a module of this package."""
     return os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, str(ROOT)])}
+
+
+def open_websocket(port: int, path: str) -> socket.socket:
+    """A socket to 127.0.0.1 on which a WebSocket has begun and nothing was read beyond the answer."""
+    opened = socket.create_connection(("127.0.0.1", port), timeout=60)
+    opened.sendall(opening(path))
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += opened.recv(1)
+    assert b" 101 " in head, head
+    return opened
 
 
 @contextmanager

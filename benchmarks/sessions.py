@@ -17,7 +17,6 @@ import json
 import re
 import resource
 import selectors
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import cpu_seconds, environment, opening, reactor_run, thread_seconds
+from benchmarks.peers import cpu_seconds, environment, open_websocket, reactor_run, thread_seconds
 from benchmarks.pictures import clip_model
 from benchmarks.report import Report
 
@@ -259,12 +258,7 @@ class _Counter:
     """Counts the binary messages of one WebSocket whose payload nobody looks at."""
 
     def __init__(self, port: int, role: str, video: str) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.socket.sendall(opening(f"/ws?video={video}&role={role}"))
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            head += self.socket.recv(1)
-        assert b" 101 " in head, head
+        self.socket = open_websocket(port, f"/ws?video={video}&role={role}")
         self.frames = 0
         self.last = 0.0
         self.gaps: list[float] = []

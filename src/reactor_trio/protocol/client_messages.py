@@ -28,7 +28,7 @@ class Feedback(msgspec.Struct):
 
 
 class Cadence(msgspec.Struct):
-    """Data of `reactor.cadence`: microseconds that may pass between two acknowledgements of a track; 0: none may."""
+    """Data of `reactor.cadence`: microseconds between two acknowledgements of a track; 0: acknowledge each frame."""
 
     track: int
     every_us: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
