@@ -79,8 +79,7 @@ class Model(ReactorPipeline):
                 yield Picture(main=picture)
                 gaps.append(time.perf_counter() - at)
             served = {steps} / (time.perf_counter() - began)
-            memory = torch.cuda.memory_allocated() if device.type == "cuda" else 0
-            Path("taken").write_text(json.dumps([alone, served, gaps, memory]))
+            Path("taken").write_text(json.dumps([alone, served, gaps]))
             Path("taken").rename("taken.json")
             while True:
                 yield None
@@ -224,7 +223,7 @@ def _served(device: Any, kind: str, quick: bool, **runtime: Any) -> list[object]
         with reactor_run(Path(folder), source, **runtime) as server, RawClient(server.port) as client:
             pictures = [client.picture() for _ in range(10)]
             discard_until(client, Path(folder) / "taken.json")
-        alone, served, gaps, _ = json.loads((Path(folder) / "taken.json").read_text())
+        alone, served, gaps = json.loads((Path(folder) / "taken.json").read_text())
     for packet in pictures:
         values = np.frombuffer(packet.payload, np.uint8)
         wanted = (packet.step + 1) % 256

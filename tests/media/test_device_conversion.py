@@ -66,21 +66,26 @@ def test_the_two_layouts_have_the_same_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "coded", "apart"),
-    [((64, 48), (64, 48), 1), ((63, 47), (64, 48), 1), ((32, 24), (32, 24), 1), ((30, 21), (30, 22), 2)],
+    ("size", "coded", "apart", "alike"),
+    [
+        ((64, 48), (64, 48), 1, 0.75), ((63, 47), (64, 48), 1, 0.75), ((32, 24), (32, 24), 1, 0.75),
+        ((30, 21), (30, 22), 2, 0.5),
+    ],
 )
 def test_colours_are_those_of_the_conversion_on_the_host(
-    size: tuple[int, int], coded: tuple[int, int], apart: int
+    size: tuple[int, int], coded: tuple[int, int], apart: int, alike: float
 ) -> None:
     """Both scale and pad. Where four pixels are alike, it does not matter from which of them the chroma is taken. Scaled by
     a fraction, pixels at an edge get other weights.
     """
     picture = colour_bars(64, 48) if size[0] < 40 else colour_bars(*size)
+    if apart == 1:  # scaled by a fraction, the two halves would mix
+        picture[: picture.shape[0] // 2] //= 3
     got = planes(DeviceConverter(size, coded, CPU, "i420").fetch(on_device(picture)))
     want = planes(Converter(size, coded).convert(picture).to_ndarray())
     assert np.abs(got[0].astype(int) - want[0]).max() <= apart
     for one, other in zip(got[1:], want[1:], strict=True):
-        assert (np.abs(one.astype(int) - other) <= 1).mean() > 0.5
+        assert (np.abs(one.astype(int) - other) <= 1).mean() > alike
 
 
 @pytest.fixture
