@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.isolation.shared_frames import WORTH_SHARING, FrameExchange, SharedFrames
+from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, WORTH_SHARING, FrameExchange, SharedFrames
 
 SIDE = 200
 
@@ -31,6 +31,10 @@ class Pair:
 
     async def carry(self):
         await trio.testing.wait_all_tasks_blocked()
+        self.seen.return_unused()
+        self.deliver()
+
+    def deliver(self):
         for message in self.returned:
             self.shared.returned(message.numbers)
         self.returned.clear()
@@ -130,6 +134,26 @@ async def test_of_free_memory_only_so_much_is_kept(pair):
     assert len(pair.shared._free) <= 16
     pair.see(picture(1)[0])  # the other side hears what is gone with the next frame
     assert len(pair.seen._maps) <= 17
+
+
+async def test_a_frame_that_is_no_longer_in_use_waits_for_the_next_message(pair):
+    pair.see(picture(1)[0])
+    await trio.testing.wait_all_tasks_blocked()
+    assert not pair.returned
+    pair.seen.return_unused()
+    pair.seen.return_unused()
+    assert [message.numbers for message in pair.returned] == [[1]]
+
+
+async def test_no_more_than_a_few_frames_wait_for_a_message(pair):
+    seen = [pair.see(picture(1)[0]) for _ in range(2 * MOST_UNRETURNED + 1)]
+    del seen[:MOST_UNRETURNED]
+    await trio.testing.wait_all_tasks_blocked()
+    assert not pair.returned
+    seen.clear()
+    await trio.testing.wait_all_tasks_blocked()
+    pair.deliver()
+    assert pair.in_use() == 0
 
 
 async def test_a_small_frame_goes_inline(pair):

@@ -279,6 +279,7 @@ class _SessionStandIn:
     def put(self, bundle: Bundle) -> None:
         """See `PlayoutSide`."""
         planes = {name: self._frames.show(to_host(frame)) for name, frame in bundle.tracks.items()}
+        self._frames.return_unused()
         self._send(ipc_messages.PutBundle(
             self.id, planes, dict(bundle.seqs), bundle.duration, bundle.paced, bundle.origin, bundle.made, bundle.epoch,
             bundle.ready,

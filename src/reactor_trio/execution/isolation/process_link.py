@@ -21,7 +21,8 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.isolation.ipc_messages import FrameSegment
 from reactor_trio.interface.files import UploadedFile
 
-_CHUNK = 256 * 1024
+#: bytes read at once. Python makes room for all of them first, and from 128 KiB on that is a mapping of its own each time.
+_CHUNK = 64 * 1024
 #: descriptors in one message; Linux takes no more (SCM_MAX_FD)
 _MOST_DESCRIPTORS = 253
 #: slices of the time that the other process has to answer

@@ -110,6 +110,7 @@ class RemoteModelSession:
 
     def handed(self, until: float, epoch: int, *, wake: bool) -> None:
         """See `ModelSession`."""
+        self.frames.return_unused()
         self._send(ipc_messages.BundleShown(self.session_id, until, epoch, wake))
 
     def shown(self, until: float) -> None:

@@ -3,8 +3,9 @@
 `SharedFrames` belongs to the process that makes frames. It gives out memory before a frame is filled, so the one copy of
 each accepted yield goes right into shared memory. The memory lies in *segments*, one for each accepted array. A segment has
 no name (`memfd_create`), so it is gone with its last process. The `FrameExchange` of the other process maps each
-segment once, and makes arrays that lie in it. When the last view of an array is gone, it sends `FramesReturned`. Each
-process makes frames and sees frames of the other: its `FrameExchange` does both.
+segment once, and makes arrays that lie in it. When the last view of an array is gone, it notes that, and sends
+`FramesReturned` before its next message about frames. Each process makes frames and sees frames of the other: its
+`FrameExchange` does both.
 
 A segment is free when this process has let go of the array, and the other has returned it as often as it was shown.
 """
@@ -35,6 +36,8 @@ WORTH_SHARING = 16 * 1024
 #: how many free segments are kept for later frames, and how many bytes in them
 _MOST_FREE, _MOST_FREE_BYTES = 16, 256 * 1024 * 1024
 _PAGE = 64 * 1024
+#: how many frames that are no longer in use wait for the next message, also after the last one; more are returned at once
+MOST_UNRETURNED = 4
 
 
 @dataclass(eq=False, slots=True)
@@ -169,7 +172,7 @@ class FrameExchange:
         self._token = trio.lowlevel.current_trio_token()
         #: the other process's segments
         self._maps: dict[int, mmap.mmap] = {}
-        self._unseen: deque[int] = deque()
+        self._unused: deque[int] = deque()
 
     def receive(self, message: ipc_messages.FrameMemoryMessage, descriptor: int | None) -> None:
         """Process a message about memory; closes the descriptor."""
@@ -197,6 +200,18 @@ class FrameExchange:
         frame.flags.writeable = False
         return frame
 
+    def return_unused(self) -> None:
+        """Tell the other process which of its frames are no longer in use here, if there are any.
+
+        Call it before a message that goes anyway: a message of its own would wake the other process once more for each
+        frame, which costs it more than reading the message. At most `MOST_UNRETURNED` frames wait for such a message.
+        """
+        numbers = []
+        while self._unused:  # other threads append meanwhile
+            numbers.append(self._unused.popleft())
+        if numbers:
+            self._send(ipc_messages.FramesReturned(numbers))
+
     def close(self) -> None:
         """Close both directions. Arrays that are still in use stay valid."""
         self._maps.clear()
@@ -204,13 +219,10 @@ class FrameExchange:
 
     def _let_go(self, number: int) -> None:
         """A frame is no longer in use. Called on any thread."""
-        self._unseen.append(number)
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._return_unused, idempotent=True)
-
-    def _return_unused(self) -> None:
-        numbers, self._unseen = list(self._unseen), deque()
-        self._send(ipc_messages.FramesReturned(numbers))
+        self._unused.append(number)
+        if len(self._unused) > MOST_UNRETURNED:  # no message takes them along: the session is paused, or over
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self.return_unused, idempotent=True)
 
 
 def _array(owner: ctypes.Array[ctypes.c_char], shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:
