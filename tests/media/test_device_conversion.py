@@ -5,19 +5,18 @@ The device is the host's memory. That the work overlaps the model's next step on
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from tests.support.codec_clips import Decoder, colour_bars, grainy, opened, psnr
+from tests.support.stand_in_cuda import stand_in_cuda
 
-from reactor_trio.media import device_conversion, stream_encoder
+from reactor_trio.media import stream_encoder
 from reactor_trio.media.conversion import Converter
 from reactor_trio.media.device_conversion import DeviceConverter
-from reactor_trio.media.device_frames import CudaQueue, DeviceFrames
+from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.pacing import Quality
 
 CPU = torch.device("cpu")
@@ -149,49 +148,17 @@ def test_if_the_device_fails_the_host_converts_from_then_on_and_one_warning_says
 
 
 def test_on_cuda_conversion_and_copy_follow_the_fence_on_a_stream_beside_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks, on a machine without CUDA, the calls and their order. The work itself happens on the host."""
-    calls: list[str] = []
-
-    class Event:
-        def __init__(self, *, blocking: bool) -> None:
-            assert blocking
-
-        def record(self, stream: object) -> None:
-            calls.append("record the end")
-
-        def synchronize(self) -> None:
-            calls.append("wait for the end")
-
-    class Stream:
-        def __init__(self, device: torch.device) -> None:
-            pass
-
-        def wait_event(self, made: object) -> None:
-            calls.append(f"wait for {made}")
-
-    @contextlib.contextmanager
-    def entered(stream: Stream):
-        calls.append("enter")
-        yield
-        calls.append("leave")
-
-    empty = torch.empty
-
-    def allocated(*args, pin_memory: bool = False, **kwargs) -> torch.Tensor:
-        calls.extend(["pinned memory"] * pin_memory)
-        return empty(*args, **kwargs)
-
+    calls = stand_in_cuda(monkeypatch)
     compute = DeviceConverter._compute
     monkeypatch.setattr(DeviceConverter, "_compute", lambda self, frame: (calls.append("convert"), compute(self, frame)))
-    monkeypatch.setattr(device_conversion, "open_queue", lambda device: CudaQueue())
-    monkeypatch.setattr(torch, "cuda", SimpleNamespace(Event=Event, Stream=Stream, stream=entered))
-    monkeypatch.setattr(torch, "empty", allocated)
     picture = colour_bars(64, 48)
-    frame = SimpleNamespace(tensor=torch.from_numpy(picture), made="the fence")
+    frame = DeviceFrames.take(torch.from_numpy(picture))
+    fence = calls.pop()
+    assert fence == "record event0 on the model's"
     converter = DeviceConverter((64, 48), (64, 48), CPU, "i420")
     first = converter.fetch(frame).copy()
-    order = ["enter", "wait for the fence", "convert", "record the end", "leave", "wait for the end"]
-    assert calls == ["pinned memory", *order]
+    before, after = ["enter side", "side waits for event0", "convert"], ["leave side"]
+    assert calls == ["pinned memory", *before, "record event1 on side", *after, "wait for event1"]
     calls.clear()
     assert np.array_equal(converter.fetch(frame), first)
-    assert calls == order, "the same memory again"
+    assert calls == [*before, "record event2 on side", *after, "wait for event2"], "the same memory again"

@@ -5,15 +5,14 @@ Both use the host's memory. They cannot show what CUDA itself does: that a copy 
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 import trio
 import trio.testing
+from tests.support.stand_in_cuda import stand_in_cuda
 
 from reactor_trio.execution.driven_session import wait_for_fences
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, VideoModel, get_ctx
@@ -236,48 +235,8 @@ def test_a_device_without_known_events_is_copied_by_torch_itself() -> None:
 
 
 def test_cuda_is_called_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks, on a machine without CUDA, the calls and their streams. The copy itself happens on the host."""
-    calls: list[str] = []
-
-    class Event:
-        def __init__(self, *, blocking: bool) -> None:
-            assert blocking
-            self.name = f"event{sum(call.startswith('record') for call in calls)}"
-
-        def record(self, stream: str) -> None:
-            calls.append(f"record {self.name} on {stream}")
-
-        def synchronize(self) -> None:
-            calls.append(f"wait for {self.name}")
-
-    class Stream:
-        def __init__(self, device: torch.device) -> None:
-            pass
-
-        def __str__(self) -> str:
-            return "side"
-
-        def wait_event(self, event: Event) -> None:
-            calls.append(f"side waits for {event.name}")
-
-    @contextlib.contextmanager
-    def entered(stream: Stream):
-        calls.append("enter side")
-        yield
-        calls.append("leave side")
-
-    empty = torch.empty
-
-    def pinned(*args, pin_memory: bool, **kwargs) -> torch.Tensor:
-        assert pin_memory
-        calls.append("pinned memory")
-        return empty(*args, **kwargs)
-
-    cuda = SimpleNamespace(Event=Event, Stream=Stream, stream=entered, current_stream=lambda device: "the model's")
-    monkeypatch.setattr(devices, "open_queue", lambda device: CudaQueue())
-    monkeypatch.setattr(torch, "cuda", cuda)
-    monkeypatch.setattr(torch, "empty", pinned)
     assert isinstance(open_queue(torch.device("cuda", 1)), CudaQueue)
+    calls = stand_in_cuda(monkeypatch)
     taken = DeviceFrames.take(ramp(2, 4, 3))
     assert calls == ["record event0 on the model's"]
     assert np.array_equal(taken.host(), ramp(2, 4, 3).numpy())
