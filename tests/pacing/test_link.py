@@ -186,6 +186,18 @@ def test_a_server_that_is_behind_does_not_take_that_for_a_slow_link(lag: float) 
     assert viewer.link.in_flight <= 10, "what it was behind no longer counts"
 
 
+@pytest.mark.parametrize("lag", [0.0, 0.03, 0.1, 0.3])
+def test_a_link_that_is_fast_again_is_trusted_as_soon_by_a_server_that_is_behind(lag: float) -> None:
+    viewer = Watched(0.003)
+    viewer.run(3)
+    viewer.delay = 0.2
+    viewer.run(3)
+    assert viewer.link.quality.bitrate < FULL
+    viewer.delay, viewer.lag = 0.003, lag
+    viewer.run(4)
+    assert viewer.link.quality.bitrate == FULL
+
+
 def test_a_closed_window_ends_it() -> None:
     viewer = Watched(0.003)
     viewer.run(3)
