@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +18,10 @@ from reactor_trio.media.device_frames import CudaQueue
 def stand_in_cuda(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let every device be a CUDA one for the runtime, and return the list that the calls are written to.
 
-    The stream beside the model's is called `side`, events have numbers in the order in which they were recorded.
+    The stream beside the model's is called `side`, events have numbers in the order in which they were made.
     """
     calls: list[str] = []
-    numbers = iter(range(1_000_000))
+    numbers = itertools.count()
 
     class Event:
         def __init__(self, *, blocking: bool) -> None:

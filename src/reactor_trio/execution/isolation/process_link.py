@@ -21,7 +21,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.isolation.ipc_messages import FrameSegment
 from reactor_trio.interface.files import UploadedFile
 
-#: bytes read at once. Python makes room for all of them first, and from 128 KiB on that is a mapping of its own each time.
+#: Bytes read at once. Python makes room for all of them first; from 128 KiB on each read may need a mapping of its own.
 _CHUNK = 64 * 1024
 #: descriptors in one message; Linux takes no more (SCM_MAX_FD)
 _MOST_DESCRIPTORS = 253

@@ -36,7 +36,8 @@ WORTH_SHARING = 16 * 1024
 #: how many free segments are kept for later frames, and how many bytes in them
 _MOST_FREE, _MOST_FREE_BYTES = 16, 256 * 1024 * 1024
 _PAGE = 64 * 1024
-#: how many frames that are no longer in use wait for the next message, also after the last one; more are returned at once
+#: How many frames that are no longer in use may wait for the next message. After a session they wait for the next session.
+#: With one more, all of them are returned at once.
 MOST_UNRETURNED = 4
 
 
