@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from tests.support.cancelling import Campaign, Injector, everywhere, never_waited, tasks
+from tests.support.cancelling import Injector, everywhere, never_waited, tasks
 from tests.support.fault_peers import CLOSE, TEXT, frame, opening
 
 import reactor_trio.testing.memory_server as kit
@@ -197,13 +197,8 @@ async def cancel_everywhere(server, caplog, serve_client: Conversation, **how):
 
     campaign = await everywhere(once, **how)
     print(campaign)
+    assert campaign.reached >= 0.8 * campaign.places  # the others are places of rare orders of ready tasks
     return campaign
-
-
-def assert_mostly_reached(*campaigns: Campaign) -> None:
-    """The rest are places that another order of ready tasks has. A campaign of ten runs may miss three of them by chance."""
-    reached = sum(campaign.reached for campaign in campaigns)
-    assert reached >= 0.8 * sum(campaign.runs for campaign in campaigns), [str(campaign) for campaign in campaigns]
 
 
 # ---- what is cancelled ------------------------------------------------------------------------------------------------
@@ -241,7 +236,7 @@ async def test_a_session_cancelled_anywhere(autojump_clock, caplog, model, cance
         await talk(server)
 
     async with open_server(model, step_cost=0.004) as server:
-        assert_mostly_reached(await cancel_everywhere(server, caplog, serve_client, thorough=thorough))
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 @THOROUGH
@@ -264,7 +259,7 @@ async def test_a_waiting_client_cancelled_anywhere(autojump_clock, caplog, thoro
             await first.close()
 
     async with open_server(SyncPipeline, step_cost=0.004) as server:
-        assert_mostly_reached(await cancel_everywhere(server, caplog, serve_client, thorough=thorough))
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 @THOROUGH
@@ -289,7 +284,7 @@ async def test_a_client_that_comes_back_cancelled_anywhere(autojump_clock, caplo
                     await third.close()
 
     async with open_server(SyncPipeline, step_cost=0.004, resume_window=2) as server:
-        assert_mostly_reached(await cancel_everywhere(server, caplog, serve_client, thorough=thorough))
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 @THOROUGH
@@ -310,7 +305,7 @@ async def test_a_viewer_cancelled_anywhere(autojump_clock, caplog, thorough):
             await viewer.take(3)
 
     async with open_server(SyncPipeline, step_cost=0.004) as server:
-        assert_mostly_reached(await cancel_everywhere(server, caplog, serve_client, thorough=thorough))
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 async def suppressed(function, *args) -> None:
@@ -483,7 +478,6 @@ async def test_a_connection_cancelled_anywhere(autojump_clock, caplog, thorough)
             if set(missed) <= NOT_HERE:
                 break
     assert set(missed) <= NOT_HERE, missed
-    assert_mostly_reached(*campaigns)
 
 
 async def on_a_connection(script, server, injector) -> None:
