@@ -5,6 +5,10 @@ before and after each `yield`. In every other step it copies the array itself, i
 that a copy costs. The array is *kept* (the model may write into it again), *read-only*, or *given* (the model holds no
 reference when it yields).
 
+Cold: in a program without the runtime, the acceptance of a read-only array and a bare checkpoint of Trio, repeated at once
+and after a pause as long as a step. Code and data that were not used for milliseconds are no longer in the processor's
+caches, above all on a machine that others share.
+
 Batches: the same with 12 frames in a step, at a rate of 30 without the runtime.
 
 Processor: a model that computes nothing, with one session and with eight, beside a bare spine: two Trio loops on two
@@ -22,6 +26,8 @@ import struct
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,11 +38,15 @@ import trio
 from benchmarks.peers import RawClient, bare_server, reactor_run
 from benchmarks.report import Report
 from benchmarks.sessions import count_frames, sessions_server
+from reactor_trio.interface import Output, Video
+from reactor_trio.media import chunk_from_output
 from reactor_trio.protocol import KEYFRAME, packet_head
 
 FPS = 30
 SIZES = {"480p": (640, 480), "720p": (1280, 720)}
 WAYS = ("kept", "read-only", "given")
+#: seconds of a step
+STEP = 0.04
 #: seconds that the runtime may take from the model between two steps, beyond a copy
 GAP = 0.00015
 #: frames a second of a batch of 12 that takes as long as it is shown
@@ -107,8 +117,9 @@ class Model(ReactorPipeline):
 
 
 def run(report: Report, *, quick: bool) -> None:
-    """Gap, batches, processor, sessions."""
+    """Gap, cold, batches, processor, sessions."""
     gaps(report, quick=quick)
+    cold(report, quick=quick)
     batches(report, quick=quick)
     processor(report, quick=quick)
     many(report, quick=quick)
@@ -124,7 +135,7 @@ def gaps(report: Report, *, quick: bool) -> None:
     """Each size in a server of its own."""
     rows, bars = [], []
     for name, (width, height) in SIZES.items():
-        taken = timed((height, width, 3), WAYS, steps=12 if quick else 200, seconds=0.04)
+        taken = timed((height, width, 3), WAYS, steps=12 if quick else 200, seconds=STEP)
         for way in WAYS:
             gap, copy = _median(taken[way, "gap"]), _median(taken[way, "copy"])
             beyond = gap if way == "read-only" else gap - copy
@@ -137,6 +148,50 @@ def gaps(report: Report, *, quick: bool) -> None:
     )  # fmt: skip
     for what, beyond in bars:
         report.bar(what, beyond, 1000 * GAP, "ms")
+
+
+class Picture(Output):
+    """The output of `cold`."""
+
+    main: Video
+
+
+def cold(report: Report, *, quick: bool) -> None:
+    """Two parts of a gap, alone: repeated at once, and after pauses in which the thread computes or sleeps."""
+    samples = 20 if quick else 100
+    picture = np.zeros((480, 640, 3), np.uint8)
+    picture.flags.writeable = False
+
+    async def accept() -> None:
+        chunk_from_output(Picture(main=picture), (Picture,))
+
+    rows = []
+    for name, part in (("acceptance of a read-only array", accept), ("a bare checkpoint", trio.lowlevel.checkpoint)):
+        taken = [median(trio.run(_times, part, pause, samples)) for pause in (None, _spin, time.sleep)]
+        rows.append([name, *(1e6 * each for each in taken), taken[-1] / taken[0]])
+    report.table(
+        f"parts of a gap alone, us (p50): repeated at once, and after {1000 * STEP:g} ms",
+        ["", "at once", "after a loop", "after a sleep", "sleep to at once"], rows,
+    )  # fmt: skip
+
+
+async def _times(
+    part: Callable[[], Awaitable[object]], pause: Callable[[float], object] | None, samples: int
+) -> list[float]:
+    taken = []
+    for _ in range(samples):
+        if pause is not None:
+            pause(STEP)
+        began = time.perf_counter()
+        await part()
+        taken.append(time.perf_counter() - began)
+    return taken
+
+
+def _spin(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
 
 
 def batches(report: Report, *, quick: bool) -> None:
