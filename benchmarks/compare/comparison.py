@@ -110,12 +110,16 @@ def _turn(system: System, workload: Workload, seconds: float, number: int, seed:
 
 
 def _uncounted(server: Server) -> int:
-    """Once both sessions are over: frames drawn, less those sent and those counted as dropped."""
+    """Once both clients have left: frames drawn, less those sent and those counted as dropped.
+
+    The model prints what it has drawn in `@disconnected`. What it had queued is dropped, and counted, after that.
+    """
     until = time.monotonic() + 10
-    while len(drawn := re.findall(r"^drawn (\d+)$", server.log.read_text(), re.MULTILINE)) < 2:
+    while (said := server.log.read_text()).count(" has left: ") < 2:
         if time.monotonic() > until:
-            raise RuntimeError(f"the sessions did not end: {server.log.read_text()[-2000:]}")
+            raise RuntimeError(f"the sessions did not end: {said[-2000:]}")
         time.sleep(0.05)
+    drawn = re.findall(r"^drawn (\d+)", said, re.MULTILINE)  # the log may go on in the same line
     with urllib.request.urlopen(f"{server.url}/metrics") as answer:
         metrics = answer.read().decode()
     counted = re.findall(r"^reactor_frames_(?:sent_total|dropped_total\{.*\}) (\S+)$", metrics, re.MULTILINE)

@@ -446,6 +446,34 @@ async def test_what_waits_for_room_when_its_session_ends_is_counted(autojump_clo
         assert server.runtime.metrics.drops() == {("buffer", "session_over"): 16}
 
 
+async def test_what_a_cancelled_emit_had_not_queued_is_counted(autojump_clock):
+    async def script(model):
+        await model.emit(batch(*range(10)))
+        with trio.move_on_after(0.35):
+            await model.emit(batch(*range(10)))
+        model.returned = trio.current_time()
+
+    async with open_server(Script, config={"script": script}) as server, server.connect() as client:
+        frames = await client.take(13)  # of ten places the frame on screen has one; three frames are shown until 0.35
+        assert server.model.returned == 0.35
+        assert shown(frames) == [*range(10), *range(3)]
+        assert server.runtime.metrics.drops() == {("buffer", "cancelled"): 7}
+        await client.vanish()
+
+
+@pytest.mark.parametrize("away", np.arange(2.06, 2.26, 0.01).round(2))
+async def test_each_frame_of_a_batch_is_sent_or_counted_whenever_the_client_leaves(autojump_clock, away):
+    # The step from 2.0 to 2.1 is shorter than was to be expected, so until 2.2 its frames wait for room.
+    async with open_server(Counting, config={"batch": 8}, step_cost=lambda step: 0.1 if step == 2 else 1) as server:
+        async with server.connect() as client:
+            await trio.sleep(away)
+            await client.vanish()
+        await trio.sleep(1.5)  # the session waits for its last step
+        made = 8 * len(server.model.begins)
+        metrics = server.runtime.metrics
+        assert client.statistics().tracks["main_video"].frames + sum(metrics.drops().values()) == made
+
+
 async def test_flush_before_the_first_picture_is_black_at_720p(autojump_clock):
     async def script(model):
         model.output_buffer.flush()

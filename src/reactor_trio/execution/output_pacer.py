@@ -136,6 +136,8 @@ class OutputPacer:
     async def queue(self, chunk: Chunk, origin: Origin, by: Literal["step", "emit"] = "step", drop: bool = False) -> None:
         """Send the chunk's bundles to the playout, each as soon as there is room for it.
 
+        Cancelled while it waits, it drops the rest, and counts it.
+
         Args:
             by: whose room counts. A step that came early waits; an `emit` waits while the buffer is full.
             drop: discard what finds no room instead of waiting.
@@ -150,7 +152,11 @@ class OutputPacer:
                     break
                 if by == "step":
                     self._waits()
-                await self._wakeup.wait(at)
+                try:
+                    await self._wakeup.wait(at)
+                except trio.Cancelled:
+                    self._drop(tracks, chunk.length - index, "session_over" if self.closed else "cancelled")
+                    raise
             if self._stale(epoch):
                 self._drop(tracks, chunk.length - index, "session_over" if self.closed else "flushed")
                 return
