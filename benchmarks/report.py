@@ -39,7 +39,7 @@ class Report:
     def bar(self, what: str, value: float, limit: float, unit: str, *, least: bool = False) -> None:
         """A figure that must not be above its limit, or with `least` not below it."""
         met = value >= limit if least else value <= limit
-        self.bars.append({"what": what, "value": value, "limit": limit, "unit": unit, "met": met})
+        self.bars.append({"what": what, "value": value, "limit": limit, "unit": unit, "least": least, "met": met})
         print(f"  {'met' if met else 'MISSED'}: {what}: {value:.2f} {unit}, at {'least' if least else 'most'} {limit:g}")
 
     def note(self, text: str) -> None:
