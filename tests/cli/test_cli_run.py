@@ -119,7 +119,7 @@ def test_a_bug_of_the_runtime_is_exit_code_70(project):
         (["run", "--port", "-1"], "reactor: argument --port"),
         (["run", "--set", "width"], "reactor: --set width: expected key.sub=value"),
         (["run", "--por", "1"], "reactor: unrecognized arguments: --por 1"),
-        (["run", "extra"], "reactor: unrecognized arguments: extra"),
+        (["run", "one", "extra"], "reactor: unrecognized arguments: extra"),
         (["serve"], "reactor: argument COMMAND: invalid choice: 'serve'"),
         (["client"], "reactor: the following arguments are required: URL"),
         (["client", "ftp://a"], "reactor: 'ftp://a' is not a URL such as http://127.0.0.1:8080/"),

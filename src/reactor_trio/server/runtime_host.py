@@ -93,6 +93,11 @@ class ServerThread(Generic[T]):
             raise TimeoutError(f"the server did not stop within {timeout} s")
         self._finish()
 
+    def wait(self) -> None:
+        """Wait until the server has ended. Raises what `serve` raised."""
+        self._thread.join()
+        self._finish()
+
     def _finish(self) -> None:
         result, self._result = self._result, None
         self._thread.join()
