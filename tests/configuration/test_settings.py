@@ -69,7 +69,7 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"auth": "secret"}, "runtime.auth: expected a mapping, got str"),
         ({"auth": {"ticket_keys": ["k"] * 9}}, "runtime.auth.ticket_keys: Expected array of length <= 8"),
         ({"tls": {"keyfile": "key.pem"}}, "runtime.tls: Object missing required field certfile"),
-        ({"frame_ancestors": ["https://a.example; script-src *"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
+        ({"frame_ancestors": ["https://a; img-src *"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
         ({"frame_ancestors": ["a.example"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
         ({"limits": {"silence": 5}}, "runtime.limits.silence: 5 s must be longer than ping_interval (10 s)"),
     ],

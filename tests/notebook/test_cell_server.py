@@ -119,6 +119,15 @@ def test_the_server_of_a_cell_ends_when_the_cell_runs_again_and_no_other(noteboo
     assert answers(again.url)
 
 
+def test_a_cell_may_show_several_models(notebook):
+    first, second = notebook.run("a", lambda: (show(Sky), show(Sky, name="evening")))
+    assert answers(first.url)
+    assert answers(second.url)
+    notebook.run("a")
+    assert not answers(first.url)
+    assert not answers(second.url)
+
+
 def test_a_front_end_that_names_no_cell_has_one_server(notebook):
     first = notebook.run(None, lambda: show(Sky))
     notebook.run(None)

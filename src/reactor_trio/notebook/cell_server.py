@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -39,8 +40,8 @@ class CellServer:
         url: its page.
     """
 
-    def __init__(self, host: RuntimeHost, settings: Settings, name: str, output: Any) -> None:
-        self.url = host.url
+    def __init__(self, host: RuntimeHost, url: str, settings: Settings, name: str, output: Any) -> None:
+        self.url = url
         self._host = host
         self._name = name
         self._output = output
@@ -80,7 +81,7 @@ def show(
 ) -> CellServer:
     """Load a model, serve it from this kernel, and show its page below the cell. Returns when the page is there.
 
-    A server that the same cell made earlier is stopped first.
+    The server stops when the same cell runs again.
 
     Args:
         height: of the page, in pixels.
@@ -100,7 +101,8 @@ def show(
     )
     cells = _cells_of(shell)
     cell = shell.get_parent().get("metadata", {}).get("cellId")
-    cells.end(cell)
+    if cell is None:
+        cells.end(None)
 
     from IPython.display import IFrame, display
 
@@ -118,10 +120,9 @@ def show(
             host.stop(0)
         output.update(_text(f"{manifest.name} could not be loaded"), raw=True)
         raise
-    shown = CellServer(host, manifest.settings, manifest.name, output)
-    if url is not None:
-        shown.url = url.format(port=host.serving.port)
-    cells.servers[cell] = shown
+    address = host.url if url is None else url.format(port=host.serving.port)
+    shown = CellServer(host, address, manifest.settings, manifest.name, output)
+    cells.servers[cell].append(shown)
     output.update(IFrame(shown.url, "100%", height, extras=[f'allow="{_ALLOWED}"']))
     return shown
 
@@ -130,23 +131,21 @@ class _Cells:
     """The servers of a kernel.
 
     Attributes:
-        servers: each by the id of its cell; None stands for all cells of a front end that sends no ids.
+        servers: by the id of their cell; None stands for all cells of a front end that sends no ids.
     """
 
     def __init__(self, shell: Any) -> None:
-        self.servers: dict[str | None, CellServer] = {}
+        self.servers: defaultdict[str | None, list[CellServer]] = defaultdict(list)
         shell.events.register("pre_run_cell", self._before_run)
         atexit.register(self._at_exit)
 
     def end(self, cell: str | None) -> None:
-        """Stop the server that a cell made, if there is one. What it raises is logged: its cell is over."""
-        server = self.servers.pop(cell, None)
-        if server is None:
-            return
-        try:
-            server.stop()
-        except Exception as error:
-            log.warning("%r: %s", server, error)
+        """Stop the servers that a cell made. What they raise is logged, since the cell that could show it is over."""
+        for server in self.servers.pop(cell, ()):
+            try:
+                server.stop()
+            except Exception as error:
+                log.warning("%r: %s", server, error)
 
     def _before_run(self, info: Any) -> None:
         if info.cell_id is not None:
