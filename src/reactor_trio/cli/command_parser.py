@@ -44,11 +44,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the options of one command line; an empty one means `--help`.
 
     `run` of the result is the place of the command's function, `module:function`, which takes these options and a Terminal
-    and returns the exit code. `arguments` is the command line itself.
+    and returns the exit code. `arguments` is the command line itself, and `path` the project of a command that takes one.
 
     Raises UsageError; SystemExit(0) for `--help` and `--version`.
     """
-    return build_parser().parse_args(arguments or ["--help"], argparse.Namespace(arguments=arguments))
+    options = build_parser().parse_args(arguments or ["--help"], argparse.Namespace(arguments=arguments, place=None))
+    if options.place is not None:
+        options.path = options.place
+    return options
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -79,7 +82,7 @@ def _command(
     parser.set_defaults(run=f"reactor_trio.cli.{module or name + '_command'}:{name}")
     if project is not None:
         either = parser.add_mutually_exclusive_group()
-        either.add_argument("path", nargs="?", type=Path, default=argparse.SUPPRESS, metavar="PATH", help=project)
+        either.add_argument("place", nargs="?", type=Path, metavar="PATH", help=project)
         either.add_argument("--path", type=Path, default=here, help="the same, as an option")
     if debug:
         parser.add_argument("--debug", action="store_true", help="show tracebacks and log more")
