@@ -118,7 +118,7 @@ def test_a_bug_of_the_runtime_is_exit_code_70(project):
         (["run", "--port", "65536"], "reactor: argument --port: '65536' is not a port (0 to 65535); see reactor run"),
         (["run", "--port", "-1"], "reactor: argument --port"),
         (["run", "--set", "width"], "reactor: --set width: expected key.sub=value"),
-        (["run", "--por", "1"], "reactor: unrecognized arguments: --por 1"),
+        (["run", "--por", "1"], "reactor: unrecognized arguments: --por;"),
         (["run", "one", "extra"], "reactor: unrecognized arguments: extra"),
         (["serve"], "reactor: argument COMMAND: invalid choice: 'serve'"),
         (["client"], "reactor: the following arguments are required: URL"),
