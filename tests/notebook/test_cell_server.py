@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import urllib.error
 import urllib.request
 from types import ModuleType, SimpleNamespace
@@ -102,7 +104,7 @@ def test_a_cell_shows_the_page_in_a_frame(notebook):
     shown.stop()
     shown.stop()
     assert not answers(shown.url)
-    assert outputs[3] == {"text/plain": "Sky was stopped"}
+    assert outputs[3] == {"text/plain": "Sky has stopped"}
 
 
 def test_the_server_of_a_cell_ends_when_the_cell_runs_again_and_no_other(notebook):
@@ -149,20 +151,48 @@ def test_the_end_of_the_kernel_stops_all_servers(notebook, monkeypatch):
 def test_a_load_that_fails_is_the_cell_s_error_and_leaves_no_server(notebook):
     with pytest.raises(ModelFailed, match="no weights"):
         notebook.run("a", lambda: show(Sky, config={"fails": True}))
-    assert notebook.shown[0][-1] == {"text/plain": "Sky could not be loaded"}
+    assert notebook.shown[0][-1] == {"text/plain": "Sky has failed"}
     assert answers(notebook.run("a", lambda: show(Sky)).url)
 
 
-def test_a_wait_that_is_interrupted_stops_the_server(notebook, monkeypatch):
+def test_a_wait_that_is_interrupted_stops_the_server(notebook):
     shown = notebook.run("a", lambda: show(Sky))
+    waits, main = threading.Event(), threading.main_thread().ident
 
-    def interrupted():
-        raise KeyboardInterrupt
+    def interrupt():
+        waits.wait()
+        signal.pthread_kill(main, signal.SIGINT)
 
-    monkeypatch.setattr(shown._host, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        waits.set()
         shown.wait()
+    except KeyboardInterrupt:
+        shown.stop()  # does nothing, unless the signal came before the wait
+    thread.join()
     assert not answers(shown.url)
+    assert notebook.shown[0][-1] == {"text/plain": "Sky has stopped"}
+
+
+def test_an_interrupted_load_leaves_no_server(notebook):
+    """The load goes on, since nothing can interrupt it; then its server ends."""
+    main = threading.main_thread().ident
+
+    class Slow(Sky):
+        def load(self, config):
+            signal.pthread_kill(main, signal.SIGINT)
+            may_end.wait()
+
+    may_end, before = threading.Event(), threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        notebook.run("a", lambda: show(Slow))
+    may_end.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("reactor-"):
+            thread.join()
+    assert threading.active_count() <= before
+    assert notebook.shown[0][-1] == {"text/plain": "Slow has stopped"}
 
 
 def test_a_page_that_reaches_the_kernel_another_way(notebook):

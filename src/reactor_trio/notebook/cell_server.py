@@ -21,7 +21,7 @@ from typing import Any
 
 from reactor_trio.configuration.manifest import manifest_of_class
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import ReactorError
+from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.interface.model import Model
 from reactor_trio.server.runtime_host import RuntimeHost
 
@@ -40,11 +40,10 @@ class CellServer:
         url: its page.
     """
 
-    def __init__(self, host: RuntimeHost, url: str, settings: Settings, name: str, output: Any) -> None:
+    def __init__(self, host: RuntimeHost, url: str, settings: Settings, name: str) -> None:
         self.url = url
         self._host = host
         self._name = name
-        self._output = output
         #: the time that a server needs to stop, unless a step does not end
         self._patience = settings.drain_notice + settings.drain_grace + settings.stuck_after
 
@@ -53,10 +52,7 @@ class CellServer:
 
         Raises what ended the server earlier, and TimeoutError if a step does not end; the server stops when it does.
         """
-        try:
-            self._host.stop(self._patience)
-        finally:
-            self._output.update(_text(f"{self._name} was stopped"), raw=True)
+        self._host.stop(self._patience)
 
     def wait(self) -> None:
         """Wait until the server ends, and stop it if the cell is interrupted."""
@@ -108,20 +104,27 @@ def show(
 
     output = display(_text(f"loading {manifest.name} ..."), raw=True, display_id=True)
 
-    def progress(fraction: float | None, text: str) -> None:
+    def on_progress(fraction: float | None, text: str) -> None:
         share = "" if fraction is None else f"{fraction:.0%} "
         output.update(_text(f"loading {manifest.name} ... {share}{text}"), raw=True)
 
-    host = RuntimeHost(manifest, port=manifest.settings.port, debug=debug, on_progress=progress)
+    def on_phase(phase: str) -> None:
+        if phase in ("failed", "stopped"):
+            output.update(_text(f"{manifest.name} has {phase}"), raw=True)
+
+    host = RuntimeHost(
+        manifest, port=manifest.settings.port, debug=debug, on_progress=on_progress, on_phase=on_phase
+    )
     try:
         host.start()
-    except BaseException:  # an interrupt, too: the server that loads on must not stay
+    except ModelFailed as error:  # without the runtime's own frames
+        raise ModelFailed(str(error)) from error.__cause__
+    except KeyboardInterrupt:  # load() cannot be interrupted, but its server ends as soon as it has loaded
         with suppress(TimeoutError):
             host.stop(0)
-        output.update(_text(f"{manifest.name} could not be loaded"), raw=True)
         raise
     address = host.url if url is None else url.format(port=host.serving.port)
-    shown = CellServer(host, address, manifest.settings, manifest.name, output)
+    shown = CellServer(host, address, manifest.settings, manifest.name)
     cells.servers[cell].append(shown)
     output.update(IFrame(shown.url, "100%", height, extras=[f'allow="{_ALLOWED}"']))
     return shown
