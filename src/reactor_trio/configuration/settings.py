@@ -33,7 +33,7 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrOff = Annotated[int, Meta(ge=0)]
 Bytes = Annotated[int, Meta(ge=1024)]
 #: A source expression of the directive `frame-ancestors` (CSP Level 3), so it must not end that directive or the header.
-FrameAncestor = Annotated[str, Meta(pattern=r"^(\*|[a-z][a-z0-9+.-]*:(//[^\s;,'\"/?#]+/?)?)$", max_length=256)]
+FrameAncestor = Annotated[str, Meta(pattern=r"^(\*|[a-z][a-z0-9+.-]*:(//[^\s;,'\"/?#]+/?)?)$")]
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
