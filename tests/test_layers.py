@@ -56,6 +56,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "transport connection edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
+    "notebook": ("errors configuration interface server", "IPython"),
     "gate": (
         "errors protocol concurrency admission configuration transport edge server",
         "msgspec prometheus_client trio",
@@ -84,7 +85,7 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 #: the files of the root, which only re-export and start
 ROOT = {
-    "__init__": "errors interface concurrency configuration edge execution log server",
+    "__init__": "errors interface concurrency configuration edge execution log server notebook cli",
     "__main__": "cli", "model_api": "interface", "tracks": "interface", "headless": "moved",
     "log": "", "manifest": "configuration", "paths": "interface",
 }  # fmt: skip

@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reactor_trio.cli.run_class import run as run
     from reactor_trio.concurrency import SessionOver as SessionOver
     from reactor_trio.configuration.reactor_config import ReactorConfig as ReactorConfig
     from reactor_trio.edge.tickets import issue_ticket as issue_ticket
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from reactor_trio.execution.current_session import current_session as current_session
     from reactor_trio.interface import *  # noqa: F403
     from reactor_trio.log import get_logger as get_logger
+    from reactor_trio.notebook.cell_server import CellServer as CellServer
+    from reactor_trio.notebook.cell_server import show as show
     from reactor_trio.server.runtime_host import RuntimeHost as RuntimeHost
     from reactor_trio.server.serve import Serving as Serving
     from reactor_trio.server.serve import serve as serve
 
 _NAMES = {
+    "reactor_trio.cli.run_class": "run",
     "reactor_trio.concurrency": "SessionOver",
     "reactor_trio.configuration.reactor_config": "ReactorConfig",
     "reactor_trio.edge.tickets": "issue_ticket",
@@ -35,6 +39,7 @@ _NAMES = {
         "VideoOut all_input_tracks all_output_tracks command connected disconnected event file_uploaded get_ctx "
         "get_profiler get_weights_path model progress session_ended session_started to_frames",
     "reactor_trio.log": "get_logger",
+    "reactor_trio.notebook.cell_server": "CellServer show",
     "reactor_trio.server.runtime_host": "RuntimeHost",
     "reactor_trio.server.serve": "Serving serve",
 }

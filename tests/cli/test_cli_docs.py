@@ -31,7 +31,7 @@ def test_a_commands_section_lists_its_options_with_their_values(command):
     for action in COMMANDS.choices[command]._actions:
         assert action.help, f"{command} {action.dest} has no help"
         if not action.option_strings:
-            names.append(action.metavar)
+            names.append(f"[{action.metavar}]" if action.nargs == "?" else action.metavar)
         elif action.dest != "help":
             value = () if action.nargs == 0 else (action.metavar or action.dest.upper(),)
             options.add((action.option_strings[-1], *value))

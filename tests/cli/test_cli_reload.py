@@ -62,6 +62,17 @@ def test_a_changed_source_file_drains_and_restarts_the_server(project):
         assert process.wait() == 0
 
 
+
+def test_a_model_in_one_file_is_served_again_after_a_change_beside_it(project):
+    (project / "reactor.yaml").unlink()
+    with reloading(project / "pipeline.py", "waits") as (process, lines):
+        until(lines, ENCODERS)
+        (project / "helper.py").write_text("x = 1\n")
+        seen = until(lines, ENCODERS)
+        assert seen[:2] == ["helper.py changed, restarting\n", "loading pipeline ...\n"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 0
+
 def test_a_server_that_fails_waits_for_the_next_change(project):
     (project / "reactor.yaml").write_text("modl: pipeline:MyModel\n")
     with reloading(project, "waits") as (process, lines):

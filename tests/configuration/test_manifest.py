@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reactor_trio.configuration.manifest import author_location, load_manifest, parse_value
+from reactor_trio.configuration.manifest import load_manifest, parse_value
+from reactor_trio.configuration.model_import import author_location
 from reactor_trio.errors import ManifestError
 
 MODEL = """

@@ -69,6 +69,8 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"auth": "secret"}, "runtime.auth: expected a mapping, got str"),
         ({"auth": {"ticket_keys": ["k"] * 9}}, "runtime.auth.ticket_keys: Expected array of length <= 8"),
         ({"tls": {"keyfile": "key.pem"}}, "runtime.tls: Object missing required field certfile"),
+        ({"frame_ancestors": ["https://a; img-src *"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
+        ({"frame_ancestors": ["a.example"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
         ({"limits": {"silence": 5}}, "runtime.limits.silence: 5 s must be longer than ping_interval (10 s)"),
     ],
 )
@@ -77,6 +79,11 @@ def test_a_mistake_is_one_line_with_the_full_path_of_its_key(values, message):
         parse_settings(values)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_frame_ancestors_are_origins_with_wildcards_and_schemes():
+    given = ("*", "https://a.example", "http://localhost:*", "https://*.a.example:8443", "vscode-webview:")
+    assert parse_settings({"frame_ancestors": given}).frame_ancestors == given
 
 
 def test_eight_ticket_keys_are_taken():

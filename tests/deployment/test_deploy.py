@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reactor_trio.cli import main
 from reactor_trio.cli.command_parser import build_parser, parse
+from reactor_trio.cli.serving import manifest_of
 from reactor_trio.configuration.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,8 @@ MOST_EXPOSURE = 2.0
 
 UNIT = (DEPLOY / "reactor.service").read_text(encoding="utf-8")
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+GPU = (DEPLOY / "gpu" / "Dockerfile").read_text(encoding="utf-8")
+SPACE = DEPLOY / "huggingface"
 
 
 def unit_value(key: str) -> str:
@@ -69,8 +73,9 @@ def test_the_command_lines_parse():
     program, *arguments = shlex.split(unit_value("ExecStart"))
     assert program.endswith("/reactor")
     assert parse(arguments).json_logs
-    (command,) = re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
-    assert parse(yaml.safe_load(command)).host == "0.0.0.0"
+    for text in (DOCKERFILE, GPU):
+        (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
+        assert parse(yaml.safe_load(command)).host == "0.0.0.0"
 
 
 # --- containers -------------------------------------------------------------------------------------------------------
@@ -89,12 +94,44 @@ def test_the_image_is_built_from_files_that_exist_and_runs_as_its_own_user():
     assert f"Python :: {python}" in (ROOT / "pyproject.toml").read_text()
 
 
-def test_the_images_health_check_requests_health():
-    (check,) = re.findall(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+@pytest.mark.parametrize("text", [DOCKERFILE, GPU], ids=["plain", "gpu"])
+def test_the_images_health_check_requests_health(text):
+    (check,) = re.findall(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", text, re.MULTILINE)
     program, option, source = yaml.safe_load(check)
     assert (program, option) == ("python", "-c")
     compile(source, "HEALTHCHECK", "exec")
     assert "/health" in source
+
+
+def test_the_image_with_a_gpu_asks_for_its_encoder_and_runs_as_its_own_user():
+    (capabilities,) = re.findall(r"NVIDIA_DRIVER_CAPABILITIES=(\S+)", GPU)
+    assert "video" in capabilities.split(",")
+    assert re.findall(r"^USER (.*)$", GPU, re.MULTILINE) == ["10001"]
+    assert "--uid 10001" in GPU
+
+
+def test_a_space_has_one_port_its_own_user_and_the_settings_for_its_proxy(capsys):
+    """Its command line is run by a shell, which fills in the Space's name."""
+    text = (SPACE / "Dockerfile").read_text(encoding="utf-8")
+    head = yaml.safe_load((SPACE / "README.md").read_text(encoding="utf-8").split("---")[1])
+    assert (head["sdk"], head["app_port"]) == ("docker", 7860)
+    assert f"EXPOSE {head['app_port']}\n" in text
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE) == ["1000"]
+    (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
+    shell, option, line = yaml.safe_load(command)
+    assert (shell, option) == ("sh", "-c")
+    for host, accepted in (("ann-sky.hf.space", "ann-sky.hf.space"), (None, "localhost")):
+        environment = {} if host is None else {"SPACE_HOST": host}
+        words = subprocess.run(
+            [shell, option, line.replace("exec reactor", "printf '%s\\n'")], env=environment, capture_output=True, text=True,
+            check=True,
+        ).stdout.splitlines()  # fmt: skip
+        options = parse([*words, "--path", str(SPACE)])
+        settings = manifest_of(options).settings
+        assert (settings.host, settings.port, settings.hosts) == ("0.0.0.0", head["app_port"], (accepted,))
+        assert settings.frame_ancestors == ("https://huggingface.co",)
+    assert main(["schema", str(SPACE)]) == 0
+    assert "set_brightness" in capsys.readouterr().out
 
 
 def test_compose_mounts_files_that_exist():

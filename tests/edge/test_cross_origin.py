@@ -120,3 +120,15 @@ async def test_no_page_ends_sessions_but_those_of_the_server(autojump_clock):
             assert await ask(server, "DELETE", other) == (405, ANY)
         assert await ask(server, "POST", path, "content-length: 0") == (405, ANY)
         assert await ask(server, "DELETE", path, "content-length: 99999999") == (413, ANY)
+
+
+async def test_a_page_of_a_frame_ancestor_may_show_the_page_and_send_nothing(autojump_clock):
+    async with open_server(Looker, websocket=True, frame_ancestors=(PAGE,)) as server:
+        for path in ("/", "/page/main.js"):
+            _, headers = await ask(server, "GET", path)
+            assert headers["content-security-policy"].endswith(f"; frame-ancestors 'self' {PAGE}")
+        status, _ = await ask(server, "POST", "/uploads", f"origin: {PAGE}", "content-length: 0")
+        assert status == 403
+    async with open_server(Looker, websocket=True) as server:
+        _, headers = await ask(server, "GET", "/")
+        assert headers["content-security-policy"].endswith("; frame-ancestors 'self'")

@@ -29,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     inherited = Inherited.take()
     terminal = Terminal(report=inherited.report)
-    folder = None
+    place = None
     # Read before parsing: the parser and the import of a command can fail, too.
     debug = "--debug" in arguments
     try:
         options = parse(arguments)
         options.inherited = inherited
-        folder = getattr(options, "path", None)
+        place = getattr(options, "path", None)
         with importing():
             run = resolve_name(options.run)
         code: int = run(options, terminal)
@@ -43,4 +43,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (Exception, BaseExceptionGroup) as error:
-        return terminal.explain(error, debug=debug, folder=folder)
+        return terminal.explain(error, debug=debug, place=place)

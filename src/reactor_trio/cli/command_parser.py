@@ -17,6 +17,8 @@ _Commands = argparse._SubParsersAction
 #: `add_argument` of one command's parser.
 _Add = Callable[..., argparse.Action]
 
+_PROJECT = "the project: its folder, or a file such as model.py or model.py:Class (default: this folder)"
+
 
 class _Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would print its usage and exit, so that every error is one line."""
@@ -42,11 +44,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the options of one command line; an empty one means `--help`.
 
     `run` of the result is the place of the command's function, `module:function`, which takes these options and a Terminal
-    and returns the exit code. `arguments` is the command line itself.
+    and returns the exit code. `arguments` is the command line itself, and `path` the project of a command that takes one.
 
     Raises UsageError; SystemExit(0) for `--help` and `--version`.
     """
-    return build_parser().parse_args(arguments or ["--help"], argparse.Namespace(arguments=arguments))
+    options = build_parser().parse_args(arguments or ["--help"], argparse.Namespace(arguments=arguments, place=None))
+    if options.place is not None:
+        options.path = options.place
+    return options
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -62,9 +67,23 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: _Commands[_Parser], name: str, text: str, *, module: str | None = None, debug: bool = True) -> _Add:
+def _command(
+    commands: _Commands[_Parser],
+    name: str,
+    text: str,
+    *,
+    module: str | None = None,
+    debug: bool = True,
+    project: str | None = None,
+    here: Path | None = Path(),
+) -> _Add:
+    """Add a command. With `project`, the help of it, it takes a project as argument or as `--path`, by default `here`."""
     parser = commands.add_parser(name, help=text, allow_abbrev=False)
     parser.set_defaults(run=f"reactor_trio.cli.{module or name + '_command'}:{name}")
+    if project is not None:
+        either = parser.add_mutually_exclusive_group()
+        either.add_argument("place", nargs="?", type=Path, metavar="PATH", help=project)
+        either.add_argument("--path", type=Path, default=here, help="the same, as an option")
     if debug:
         parser.add_argument("--debug", action="store_true", help="show tracebacks and log more")
     return parser.add_argument
@@ -80,8 +99,7 @@ def _add_init(commands: _Commands[_Parser]) -> None:
 
 
 def _add_run(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "run", "load the model and serve it")
-    _add_path(add)
+    add = _command(commands, "run", "load the model and serve it", project=_PROJECT)
     _add_config(add)
     add("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
     add("--port", type=port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
@@ -102,19 +120,18 @@ def _add_run(commands: _Commands[_Parser]) -> None:
 
 
 def _add_schema(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "schema", "print the model's commands, tracks and messages as JSON")
-    _add_path(add)
+    add = _command(commands, "schema", "print the model's commands, tracks and messages as JSON", project=_PROJECT)
     add("--format", choices=("json", "asyncapi"), default="json", metavar="FORM",
         help="json (default): what GET /schema answers; asyncapi: an AsyncAPI 3 document")  # fmt: skip
     add("--out", type=Path, metavar="F", help="write to this file instead of stdout")
 
 
 def _add_types(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "types", "write the model's types as TypeScript or Python, for clients")
+    text = "write the model's types as TypeScript or Python, for clients"
+    add = _command(commands, "types", text, project=_PROJECT, here=None)
     add("--language", choices=("ts", "python"), metavar="L",
         help="ts or python (default: python if the name of --out ends in .py, else ts)")  # fmt: skip
-    add("--path", type=Path, help="the project's folder (default: this one)")
-    add("--url", metavar="URL", help="take the model from this running server instead of a folder")
+    add("--url", metavar="URL", help="take the model from this running server instead of a project")
     add("--token", metavar="T", help="access token for the server (default: the variable REACTOR_TOKEN)")
     add("--out", type=Path, metavar="F", help="write to this file instead of stdout")
     add("--check", action="store_true",
@@ -122,16 +139,16 @@ def _add_types(commands: _Commands[_Parser]) -> None:
 
 
 def _add_doctor(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "doctor", "check the installation, the machine and the project", module="doctor")
-    add("--path", type=Path, help="the project's folder (default: this one, if it has a reactor.yaml)")
+    text = "check the installation, the machine and the project"
+    project = _PROJECT.replace("this folder", "this folder, if it has a reactor.yaml")
+    add = _command(commands, "doctor", text, module="doctor", project=project, here=None)
     add("--certfile", type=Path, metavar="F", help="check this certificate (PEM), which the server will use")
     add("--keyfile", type=Path, metavar="F", help="its private key (PEM), if it is in a file of its own")
     add("--json", action="store_true", help="print the findings as one JSON array")
 
 
 def _add_ticket(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "ticket", "print a signed ticket for one connection")
-    _add_path(add)
+    add = _command(commands, "ticket", "print a signed ticket for one connection", project=_PROJECT)
     add("--role", choices=("control", "viewer"), default="control", metavar="R", help="control (default) or viewer")
     add("--expires", type=seconds, default=60.0, metavar="S", help="seconds until it expires (default: 60)")
     add("--subject", metavar="WHO", help="name of the client that the ticket is for")
@@ -139,11 +156,10 @@ def _add_ticket(commands: _Commands[_Parser]) -> None:
 
 
 def _add_deploy(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "deploy", "print the files that run a project on a cluster")
+    add = _command(commands, "deploy", "print the files that run a project on a cluster", project=_PROJECT)
     add("--print", choices=("serve", "kuberay", "edge", "all"), nargs="?", const="all", metavar="WHAT", dest="what",
         help="serve (Ray Serve's configuration), kuberay (a RayService), edge (haproxy.cfg), "
         "or all (default): kuberay, and the edge as a Kubernetes Deployment")  # fmt: skip
-    _add_path(add)
     add("--image", metavar="IMG", help="container image with the project and Ray")
     add("--project", default="/project", metavar="DIR", help="the project's folder in the image (default: /project)")
     _add_config(add)
@@ -165,7 +181,7 @@ def _add_deploy(commands: _Commands[_Parser]) -> None:
 
 
 def _add_render(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "render", "run the model to a film or pictures, without clients")
+    add = _command(commands, "render", "run the model to a film or pictures, without clients", project=_PROJECT)
     _add_offline(add, out_required=True)
     add("--script", type=Path, metavar="F", help="commands with their steps or times: YAML, JSON lines or a timeline")
     add("--frames", type=count, metavar="N", help="render this many frames")
@@ -177,6 +193,7 @@ def _add_render(commands: _Commands[_Parser]) -> None:
 def _add_replay(commands: _Commands[_Parser]) -> None:
     add = _command(commands, "replay", "run a recorded session's commands again", module="render_command")
     add("recording", type=Path, metavar="FILE", help="the timeline of a recorded session (.jsonl)")
+    add("--path", type=Path, default=Path(), help=_PROJECT)
     _add_offline(add, out_required=False)
     add("--verify", action="store_true", help="compare each frame's fingerprint with the recorded one")
     add("--frames", type=count, metavar="N", help="end after this many frames (default: the recording's)")
@@ -226,17 +243,12 @@ def _add_loadtest(commands: _Commands[_Parser]) -> None:
 # ---- options that commands share --------------------------------------------------------------------------------------
 
 
-def _add_path(add: _Add) -> None:
-    add("--path", type=Path, default=Path(), help="the project's folder (default: this one)")
-
-
 def _add_config(add: _Add) -> None:
     add("--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
         help="override a value of config.yml, typed as YAML (repeatable)")  # fmt: skip
 
 
 def _add_offline(add: _Add, *, out_required: bool) -> None:
-    _add_path(add)
     _add_config(add)
     add("--out", type=Path, required=out_required, metavar="F",
         help="write to this file (.mp4, .mkv, .webm), or to this new folder: pictures as PNG, sound as WAV")  # fmt: skip

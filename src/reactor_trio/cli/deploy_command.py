@@ -29,6 +29,8 @@ def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError("deploy only prints; read its output, then apply it: reactor deploy --print | kubectl apply -f -")
     chosen = _chosen(options)
     manifest = load_manifest(options.path, options.overrides)
+    if manifest.python_file is not None:
+        chosen["project"] = f"{chosen['project']}/{manifest.place.name}"
     slots = manifest.settings.max_sessions or manifest.import_quietly().max_sessions
     choices = choices_for(manifest, slots=slots, max_session=options.max_session, **chosen)
     terminal.say(_TEXTS[options.what](choices).rstrip("\n"))

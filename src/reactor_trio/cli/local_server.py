@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import socket
+from collections.abc import Sequence
 
 import trio
 
@@ -24,14 +24,19 @@ class LocalServer:
 
     Under `--reload` it inherits the listening sockets. SIGUSR1 then asks it to drain for its successor; the clients' session
     ends with `model_restarting`.
+
+    Args:
+        sockets: file descriptors of the inherited sockets.
     """
 
-    def __init__(self, manifest: Manifest, terminal: Terminal, options: argparse.Namespace) -> None:
+    def __init__(
+        self, manifest: Manifest, terminal: Terminal, *, debug: bool = False, sockets: Sequence[int] = ()
+    ) -> None:
         settings = manifest.settings
         self._manifest = manifest
         self._terminal = terminal
-        self._debug: bool = options.debug
-        self._inherited = options.inherited.sockets
+        self._debug = debug
+        self._inherited = sockets
         self._watchdog = Watchdog(settings.watchdog) if settings.watchdog else None
         self._drain = trio.Event()
         self._serving: Serving | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 
 import trio
@@ -12,7 +13,7 @@ import trio
 from reactor_trio.cli.log_output import configure_logging
 from reactor_trio.cli.serving import manifest_of
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
-from reactor_trio.configuration.manifest import MANIFEST_NAME
+from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
 from reactor_trio.interpreter import importing, prepare_to_serve
 
 log = logging.getLogger("reactor_trio.server")
@@ -35,7 +36,23 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
         return run_reloading(options, terminal)
     manifest = manifest_of(options)
-    configure_logging(manifest, as_json=options.json_logs, debug=options.debug, before_line=terminal.erase_live)
+    serve_here(manifest, terminal, json_logs=options.json_logs, debug=options.debug, sockets=options.inherited.sockets)
+    return OK
+
+
+def serve_here(
+    manifest: Manifest,
+    terminal: Terminal,
+    *,
+    json_logs: bool | None,
+    debug: bool,
+    sockets: Sequence[int] = (),
+) -> None:
+    """Serve a model in this process, which is set up for that, until it has drained. See `configure_logging`, `LocalServer`.
+
+    Raises ManifestError, ModelFailed, and UsageError if the address cannot be used.
+    """
+    configure_logging(manifest, as_json=json_logs, debug=debug, before_line=terminal.erase_live)
     for key in manifest.unused:
         log.warning("%s: %s has no effect here; docs/guide/migration.md names what replaces it", MANIFEST_NAME, key)
     prepare_to_serve()
@@ -44,5 +61,4 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     with importing():
         from reactor_trio.cli.local_server import LocalServer
 
-    trio.run(LocalServer(manifest, terminal, options).run)
-    return OK
+    trio.run(LocalServer(manifest, terminal, debug=debug, sockets=sockets).run)

@@ -24,7 +24,7 @@ from reactor_trio.cli.inherited_sockets import Inherited
 from reactor_trio.cli.serving import cannot_listen, manifest_of
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
-from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.manifest import Manifest, project_folder
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.standby import serve_standby
 
@@ -37,8 +37,8 @@ def run_reloading(options: argparse.Namespace, terminal: Terminal) -> int:
     """Run the same command as a child process and restart it after each change in the project, until a signal ends it."""
     if importlib.util.find_spec("watchfiles") is None:
         raise UsageError("--reload needs the package watchfiles: pip install 'reactor-trio[reload]'")
-    if not options.path.is_dir():
-        raise UsageError(f"--path: {options.path} is not a folder")
+    if not project_folder(options.path).is_dir():
+        raise UsageError(f"--path: {options.path} is not a folder, nor a file in one")
     trio.run(_Supervisor(options, terminal).run)
     return OK
 
@@ -46,7 +46,7 @@ def run_reloading(options: argparse.Namespace, terminal: Terminal) -> int:
 class _Supervisor:
     def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
         self._options = options
-        self._folder: Path = options.path.resolve()
+        self._folder = project_folder(options.path)
         self._command = [sys.executable, *PROGRAM, *(word for word in options.arguments if word != "--reload")]
         self._terminal = terminal
         self._process: trio.Process | None = None

@@ -40,7 +40,7 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     settings, replicas, gpus, ray = manifest.settings, options.replicas, options.gpus_per_replica, options.ray_address
     runtime = {name: msgspec.to_builtins(getattr(settings, name) or None) for name in ("record", "tls", "hosts", "origins")}
     deployed = Options(
-        path=str(manifest.path), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
+        path=str(manifest.place), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
         runtime=runtime, host="127.0.0.1" if ray is None else "0.0.0.0",  # nosec B104
         gate_host=settings.host, gate_port=_free_port(manifest), max_session=settings.drain_notice,
     )  # fmt: skip

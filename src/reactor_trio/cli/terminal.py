@@ -113,11 +113,11 @@ class Terminal:
         full, rest = ("█", "░") if self.draws else ("#", "-")
         return (round(fraction * BAR) * full).ljust(BAR, rest)
 
-    def explain(self, error: BaseException, *, debug: bool = False, folder: Path | None = None) -> int:
+    def explain(self, error: BaseException, *, debug: bool = False, place: Path | None = None) -> int:
         """Print an error in one line, after its traceback under `debug`, and return the exit code for it.
 
         Of an exception group, an error of the user or of the model is printed first; otherwise all errors are, as a failure
-        of the runtime. `folder` is the project's: an error of the model names its line in that folder.
+        of the runtime. `place` is the project's: an error of the model names its line in that folder.
         """
         if debug:
             self._write(self._err, "".join(traceback.format_exception(error)))
@@ -125,7 +125,7 @@ class Terminal:
         for kinds, code in (((ManifestError, DeclarationError, UsageError), USAGE), ((ModelFailed,), FAILED)):
             for leaf in errors:
                 if isinstance(leaf, kinds):
-                    self.fail(_model_failure(leaf, folder) if code == FAILED else one_line(str(leaf)))
+                    self.fail(_model_failure(leaf, place) if code == FAILED else one_line(str(leaf)))
                     return code
         texts = "; ".join(f"{type(leaf).__name__}: {one_line(str(leaf))}" for leaf in errors)
         self.fail(f"the runtime itself failed: {texts}" + ("" if debug else " (--debug shows the traceback)"))
@@ -152,8 +152,9 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _model_failure(error: BaseException, folder: Path | None) -> str:
-    from reactor_trio.configuration.manifest import author_location
+def _model_failure(error: BaseException, place: Path | None) -> str:
+    from reactor_trio.configuration.manifest import project_folder
+    from reactor_trio.configuration.model_import import author_location
 
     line = one_line(str(error)) or "the model failed"
     cause = error.__cause__
@@ -163,7 +164,7 @@ def _model_failure(error: BaseException, folder: Path | None) -> str:
     named = type(cause).__name__ in line or isinstance(cause, DeclarationError)  # its text needs no class name
     if not named or text not in line:
         line += f": {type(cause).__name__}: {text}"
-    where = author_location(cause, folder.resolve()) if folder is not None else None
+    where = author_location(cause, project_folder(place)) if place is not None else None
     return f"{line} ({where})" if where else line
 
 

@@ -15,7 +15,7 @@ def ticket(options: argparse.Namespace, terminal: Terminal) -> int:
     manifest = load_manifest(options.path)
     auth = manifest.settings.auth
     if auth is None or not auth.ticket_keys:
-        raise UsageError(f"{manifest.path}/reactor.yaml: runtime.auth.ticket_keys: a ticket needs a key that signs it")
+        raise UsageError(f"{manifest.source}: runtime.auth.ticket_keys: a ticket needs a key that signs it")
     key = read_key(auth.ticket_keys[0], "runtime.auth.ticket_keys[0]")
     try:
         text = issue_ticket(

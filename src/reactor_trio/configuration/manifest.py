@@ -1,28 +1,22 @@
 """`Manifest`: reads and checks `reactor.yaml` and `config.yml`, and imports the model class that they name.
 
+A manifest can also be made from a Python file that defines a model, or from a model class. It has no `reactor.yaml` then, so
+every setting has its default.
+
 Every failure is a `ManifestError` of one line that names the file and the key. The first use of `Manifest.model` imports the
 model's module, so that a manifest can be checked without the cost of `import torch`.
-
-One process may load several projects (a test suite does), and most of them call their module `pipeline` or `model`. Python
-caches modules by name alone. Therefore, before a project's module is imported, a module of the same name from another
-project's folder is dropped from the cache. Classes taken from it stay usable.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import os
 import re
 import sys
-import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -30,15 +24,16 @@ import yaml
 
 from reactor_trio.configuration.credentials import under
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, read_introduction
+from reactor_trio.configuration.model_import import MODEL_BASES, import_project_module, model_of, only_model_of
 from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
-from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings
+from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings, parse_struct
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
 
-__all__ = ["MANIFEST_NAME", "Manifest", "author_location", "load_manifest", "parse_value"]
+__all__ = ["MANIFEST_NAME", "Manifest", "load_manifest", "manifest_of_class", "parse_value", "project_folder"]
 
 MANIFEST_NAME = "reactor.yaml"
 
@@ -49,12 +44,14 @@ class Manifest:
 
     Attributes:
         path: the folder, absolute.
-        model_path: the text `module:Class`.
+        model_path: the text `module:Class`; the module alone if a Python file is served without naming its class.
         config: the argument of `load(config)`.
         weights: the folder of `weights_path`, absolute; None without that key.
         config_path: the file of `config`, absolute; None without that key, or if overrides hold.
         model_key, unused: see `ReactorConfig`.
         introduction: how the model introduces itself, with its pictures.
+        python_file: the file, absolute, of a manifest that was made from a Python file.
+        given_class: the class, of a manifest that was made from a class.
     """
 
     path: Path
@@ -67,6 +64,26 @@ class Manifest:
     model_key: str = "model"
     unused: tuple[str, ...] = ()
     introduction: Introduction = field(default=NOT_INTRODUCED, repr=False)
+    python_file: Path | None = None
+    given_class: type[Model] | None = None
+
+    @property
+    def source(self) -> Path:
+        """The file that errors name: `reactor.yaml`, or the Python file."""
+        return self.python_file or self.path / MANIFEST_NAME
+
+    @property
+    def place(self) -> Path:
+        """What `load_manifest` takes to make this manifest again: the folder, or the Python file with its class."""
+        if self.python_file is None:
+            return self.path
+        _, colon, class_name = self.model_path.partition(":")
+        return self.path / f"{self.python_file.name}{colon}{class_name}"
+
+    @property
+    def class_path(self) -> str | None:
+        """`module:Class`, if that names the class before it is imported."""
+        return self.model_path if self.given_class is None and ":" in self.model_path else None
 
     @property
     def files(self) -> ManifestFiles:
@@ -79,8 +96,16 @@ class Manifest:
 
         The first use imports its module, in the calling thread.
         """
+        if self.given_class is not None:
+            return self.given_class
+        module_name, _, class_name = self.model_path.partition(":")
+        at = f"{self.source}: " if self.python_file is not None else f"{self.source}: {self.model_key}: "
         with files_of_manifest(self.files):
-            model = _import_model(self)
+            module = import_project_module(self.path, module_name, at)
+        if class_name:
+            model = model_of(module, class_name, at, module_name if self.python_file is None else self.python_file.name)
+        else:
+            model = only_model_of(module, at)
         self.introduction.check(model.__reactor_declaration__)
         return model
 
@@ -95,7 +120,9 @@ class Manifest:
         text = self.settings.moderate
         if text is None:
             return None
-        at, module, name = _imported(self.path, text, "runtime.moderate", "module:function")
+        at = f"{self.source}: runtime.moderate: "
+        module_name, name = split_path(text, "runtime.moderate", "module:function")
+        module = import_project_module(self.path, module_name, at)
         found = getattr(module, name, None)
         if not callable(found):
             raise ManifestError(f"{at}{module.__file__} has no function {name}")
@@ -103,23 +130,30 @@ class Manifest:
 
 
 def load_manifest(
-    folder: Path, overrides: Sequence[str] = (), runtime_overrides: Mapping[str, object] | None = None
+    place: Path, overrides: Sequence[str] = (), runtime_overrides: Mapping[str, object] | None = None
 ) -> Manifest:
-    """Read `folder/reactor.yaml` and the `config.yml` that it names. Does not import the model. Raises `ManifestError`.
+    """Make the manifest of a project. Does not import the model. Raises `ManifestError`.
 
     Args:
+        place: a folder, whose `reactor.yaml` is read with the `config.yml` that it names; or a Python file that defines a
+            model, `model.py` or `model.py:Class`, which needs neither.
         overrides: texts `key.sub=value` that replace values of `config.yml`; the values are YAML.
         runtime_overrides: values that replace those of the manifest's `runtime:` section, unless they are None.
     """
-    folder = folder.resolve()
+    given = {key: value for key, value in (runtime_overrides or {}).items() if value is not None}
+    python_file, class_name = _python_file(place)
+    if python_file is not None:
+        return _manifest_of_file(python_file, class_name, overrides, given)
+    folder = place.resolve()
     path = folder / MANIFEST_NAME
     if not path.is_file():
-        raise ManifestError(f"{path}: no such file; give a project folder with --path, or make one: reactor init NAME")
+        raise ManifestError(
+            f"{path}: no such file; give a project folder or a file such as model.py, or make a project: reactor init NAME"
+        )
     values = _read_mapping(path)
     try:
         runtime = values.get("runtime")
-        if runtime_overrides and (runtime is None or isinstance(runtime, dict)):
-            given = {key: value for key, value in runtime_overrides.items() if value is not None}
+        if given and (runtime is None or isinstance(runtime, dict)):
             values["runtime"] = {**(runtime or {}), **given}
         file = ReactorConfig.from_dict(values)
     except ManifestError as error:
@@ -147,6 +181,64 @@ def load_manifest(
         folder, file.model, file.name or file.model, config, settings, weights, config_path, file.model_key, file.unused,
         read_introduction(path, file.about),
     )  # fmt: skip
+
+
+def project_folder(place: Path) -> Path:
+    """Return the folder of a project whose `place` is as for `load_manifest`, absolute."""
+    file, _ = _python_file(place)
+    return place.resolve() if file is None else file.parent
+
+
+def manifest_of_class(
+    model: type[Model],
+    *,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    runtime: Mapping[str, object] | None = None,
+) -> Manifest:
+    """Make a manifest for a model class, for programs. Raises `ManifestError`.
+
+    Args:
+        name: None means the class's name.
+        config: the argument of the model's `load`.
+        runtime: values as in the section `runtime:` of a `reactor.yaml`.
+    """
+    from reactor_trio.interface.model import Model
+
+    if not isinstance(model, type) or not issubclass(model, Model):
+        raise ManifestError(f"expected a model class, {MODEL_BASES}, got {model!r}")
+    settings = parse_struct(dict(runtime or {}), Settings, "runtime")
+    file = getattr(sys.modules.get(model.__module__), "__file__", None)
+    folder = Path.cwd() if file is None else Path(file).resolve().parent
+    path = f"{model.__module__}:{model.__qualname__}"
+    return Manifest(folder, path, name or model.__name__, dict(config or {}), settings, given_class=model)
+
+
+def _python_file(place: Path) -> tuple[Path | None, str | None]:
+    """Split `model.py:Class` into the absolute file and the class. The file is None if `place` is a folder."""
+    name, colon, class_name = place.name.partition(":")
+    if not name.endswith(".py") or place.is_dir():
+        return None, None
+    return place.with_name(name).resolve(), class_name if colon else None
+
+
+def _manifest_of_file(
+    file: Path, class_name: str | None, overrides: Sequence[str], runtime: Mapping[str, object]
+) -> Manifest:
+    if not file.is_file():
+        raise ManifestError(f"{file}: no such file")
+    module = file.stem
+    if not module.isidentifier():
+        near = re.sub(r"\W", "_", module)
+        raise ManifestError(f"{file}: Python cannot import a module with this name; rename the file, for instance {near}.py")
+    if class_name is not None and not class_name.isidentifier():
+        raise ManifestError(f"{file}: expected {file.name}:Class, got {file.name}:{class_name}")
+    settings = parse_struct(runtime, Settings, "runtime")
+    config: dict[str, Any] = {}
+    for text in overrides:
+        _override(config, text)
+    path = module if class_name is None else f"{module}:{class_name}"
+    return Manifest(file.parent, path, class_name or module, config, settings, python_file=file)
 
 
 def _absolute(folder: Path, path: str) -> str:
@@ -235,93 +327,6 @@ def _override(config: dict[str, Any], text: str) -> None:
             raise ManifestError(f"--set {text}: {parent} is {below!r}, not a mapping, so nothing can be set below it")
         place = below
     place[keys[-1]] = value
-
-
-# --- the model's module -----------------------------------------------------------------------------------------------
-
-_import_lock = threading.Lock()
-_project_folders: set[Path] = set()
-
-
-def _import_model(manifest: Manifest) -> type[Model]:
-    """Import the manifest's `module:Class`. The folder becomes the first entry of `sys.path` and stays there.
-
-    Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the import raises
-    (`__cause__` is that exception).
-    """
-    at, module, class_name = _imported(manifest.path, manifest.model_path, manifest.model_key)
-    from reactor_trio.interface.model import Model
-
-    found = getattr(module, class_name, None)
-    if found is None:
-        classes = [(name, value) for name, value in vars(module).items() if isinstance(value, type)]
-        models = [name for name, cls in classes if issubclass(cls, Model) and cls.__module__ == module.__name__]
-        near = difflib.get_close_matches(class_name, models, n=1) or models[:1]
-        hint = f"; did you mean {module.__name__}:{near[0]}?" if near else ""
-        raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
-    if not isinstance(found, type) or not issubclass(found, Model):
-        raise ManifestError(
-            f"{at}{manifest.model_path} is not a model; it must be a subclass of ReactorPipeline, ReactorModel or VideoModel"
-        )
-    return found
-
-
-def author_location(error: BaseException, folder: Path) -> str | None:
-    """Return the innermost place of an exception in the author's `folder`, as `file:line` relative to it, or None."""
-    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    if isinstance(error, SyntaxError) and error.filename:
-        places.append((error.filename, error.lineno))
-    for filename, line in reversed(places):
-        # A virtual environment is often inside the project's folder; the author did not write its files.
-        if Path(filename).is_relative_to(folder) and "site-packages" not in Path(filename).parts:
-            return f"{Path(filename).relative_to(folder)}:{line}"
-    return None
-
-
-def _imported(folder: Path, text: str, key: str, form: str = "module:Class") -> tuple[str, ModuleType, str]:
-    """Import the module of `text`, the value of `key`. Returns how an error starts, the module, and the other name."""
-    module_name, name = split_path(text, key, form)
-    at = f"{folder / MANIFEST_NAME}: {key}: "
-    with _import_lock:
-        return at, _import_module(folder, module_name, at), name
-
-
-def _import_module(folder: Path, name: str, at: str) -> ModuleType:
-    head = name.partition(".")[0]
-    beside = _has_module(folder, head)
-    if beside and head in sys.stdlib_module_names:
-        raise ManifestError(f"{at}{head} is the name of a module of Python's own library; rename the file")
-    for cached in [loaded for loaded in list(sys.modules) if "." not in loaded and _has_module(folder, loaded)]:
-        origin = getattr(sys.modules[cached], "__file__", None)
-        taken_from = [project for project in _project_folders if origin in _module_files(project, cached)]
-        if origin not in _module_files(folder, cached) and (taken_from or cached == head):
-            for module in [loaded for loaded in sys.modules if loaded == cached or loaded.startswith(f"{cached}.")]:
-                del sys.modules[module]
-    _project_folders.add(folder)
-    sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != str(folder))]
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (error.name == name or name.startswith(f"{error.name}.")):
-            raise ManifestError(f"{at}no module {name} (looked for {folder / name.replace('.', '/')}.py)") from error
-        raise ManifestError(_import_failure(at, name, error, folder)) from error
-    except (Exception, SystemExit) as error:
-        raise ManifestError(_import_failure(at, name, error, folder)) from error
-
-
-def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:
-    where = author_location(error, folder)
-    text = error.msg if isinstance(error, SyntaxError) else _one_line(error)
-    return f"{at}importing {name} raised {type(error).__name__}: {text}" + (f" ({where})" if where else "")
-
-
-def _module_files(folder: Path, name: str) -> tuple[str, str]:
-    return str(folder / f"{name}.py"), str(folder / name / "__init__.py")
-
-
-def _has_module(folder: Path, name: str) -> bool:
-    return any(Path(file).is_file() for file in _module_files(folder, name))
 
 
 def _one_line(error: BaseException) -> str:

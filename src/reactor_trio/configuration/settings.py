@@ -32,6 +32,8 @@ Rate = Annotated[float, Meta(gt=0, le=1000)]
 Count = Annotated[int, Meta(ge=1)]
 CountOrOff = Annotated[int, Meta(ge=0)]
 Bytes = Annotated[int, Meta(ge=1024)]
+#: A source expression of the directive `frame-ancestors` (CSP Level 3), so it must not end that directive or the header.
+FrameAncestor = Annotated[str, Meta(pattern=r"^(\*|[a-z][a-z0-9+.-]*:(//[^\s;,'\"/?#]+/?)?)$")]
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     auth: AuthSettings | None = None
     tls: TlsSettings | None = None
     origins: tuple[str, ...] = ()
+    frame_ancestors: tuple[FrameAncestor, ...] = ()
     hosts: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
     slow_client: Literal["drop", "hold"] = "drop"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
+from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ManifestError
 
@@ -128,7 +128,7 @@ def choices_for(manifest: Manifest, *, slots: int, max_session: float | None = N
     elif choices.domain is not None and settings.tls is not None:
         wrong = "runtime.tls: remove it; TLS ends at the edge, which speaks HTTP to gate and replicas"
     if wrong is not None:
-        raise ManifestError(f"{manifest.path / MANIFEST_NAME}: {wrong}")
+        raise ManifestError(f"{manifest.source}: {wrong}")
     if choices.domain is None:
         return choices
     runtime = _known_at_the_edge(settings, choices.domain, choices.pods)

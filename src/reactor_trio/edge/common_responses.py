@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -32,7 +32,7 @@ _CONTENT_TYPES = {
 # A session may be on a replica with another origin, which only the gate knows. The page connects and uploads to it.
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss: http: https:; base-uri 'none'; "
-    "frame-ancestors 'self'"
+    "frame-ancestors 'self'"  # the last one: `frame_ancestors` of the settings follow
 )
 _PAGE_PATH = re.compile(r"/page/(?:(?P<version>[0-9a-f]{16})/)?(?P<name>.*)", re.DOTALL)
 _WEIGHT = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
@@ -51,28 +51,31 @@ def json_response(status: int, body: Any, headers: Mapping[str, str] | None = No
     return Response(status, "application/json", msgspec.json.encode(body), headers or {})
 
 
-def page_response(request: Request) -> Response | None:
-    """The response with a file of the viewer page, None if the path is not of the page."""
+def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Response | None:
+    """The response with a file of the viewer page, None if the path is not of the page.
+
+    Pages of `frame_ancestors` may show it in a frame.
+    """
+    policy = " ".join((_PAGE_POLICY, *frame_ancestors))
     match request.path:
         case "/":
-            return _page_file(request, "index.html")
+            return _page_file(request, "index.html", policy)
         case "/favicon.ico":
-            return _page_file(request, "icon.svg")
+            return _page_file(request, "icon.svg", policy)
         case path if (asked := _PAGE_PATH.fullmatch(path)) is not None:
             # A page from before an update requests its old folder. It gets the present file, which it must not cache.
-            return _page_file(request, asked["name"], _KEEP if asked["version"] == _page_version() else _ASK_AGAIN)
+            caching = _KEEP if asked["version"] == _page_version() else _ASK_AGAIN
+            return _page_file(request, asked["name"], policy, caching)
     return None
 
 
-def _page_file(request: Request, name: str, caching: str = _ASK_AGAIN) -> Response:
+def _page_file(request: Request, name: str, policy: str, caching: str = _ASK_AGAIN) -> Response:
     if name not in _page_names():
         return Response.plain(404, "no such file")
     kind = _CONTENT_TYPES[_ending(name)]
     packed = _takes_gzip(request)
     data, tag = _page_data(name, packed=packed)
-    headers = {
-        "content-security-policy": _PAGE_POLICY, "cache-control": caching, "etag": tag, "vary": "accept-encoding",
-    }  # fmt: skip
+    headers = {"content-security-policy": policy, "cache-control": caching, "etag": tag, "vary": "accept-encoding"}
     if packed:
         headers["content-encoding"] = "gzip"
     return _unless_known(request, kind, data, headers)

@@ -50,6 +50,7 @@ class RequestPolicy:
         bound: addresses at which the server listens, if they are known; `settings.host` is always one.
 
     Attributes:
+        frame_ancestors: pages that may show the viewer page in a frame.
         methods: the HTTP methods that the site accepts.
         websockets: the paths that are WebSockets.
         shared: paths whose responses pages of the manifest's origins may read.
@@ -72,6 +73,7 @@ class RequestPolicy:
         if self._everywhere:
             self._hosts.add(own_name())
         self._origins = set(settings.origins)
+        self.frame_ancestors = settings.frame_ancestors
 
     def hosts_allowed(self, host: str) -> bool:
         """Accept a loopback name, the bound address, a host of the manifest, and this machine's own if bound to all.
@@ -133,7 +135,7 @@ class AccessSite(RequestPolicy):
 
     def respond(self, request: Request) -> Response:
         """See `Site`."""
-        page = page_response(request) or picture_response(request, self._pictures)
+        page = page_response(request, self.frame_ancestors) or picture_response(request, self._pictures)
         if page is not None:
             return page
         try:

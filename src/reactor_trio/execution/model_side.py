@@ -32,7 +32,7 @@ class ModelSource(msgspec.Struct, frozen=True):
     Attributes:
         find_model, find_hook: return the class and the moderation hook. Called where the model runs, since they may import.
         config: the argument of the model's `load`.
-        path: `module:Class`; None without a manifest.
+        path: `module:Class`; None if the place where the class is defined holds.
         files: those that the manifest names.
         introduction: how the model introduces itself.
     """
@@ -60,7 +60,7 @@ def model_source(
         files = model.files if config is None else model.files._replace(config=None)
         return ModelSource(
             name or model.name, lambda: model.model, lambda: moderate or model.moderate,
-            dict(model.config if config is None else config), settings or model.settings, model.model_path, files,
+            dict(model.config if config is None else config), settings or model.settings, model.class_path, files,
             model.introduction,
         )  # fmt: skip
     settings = settings or Settings()

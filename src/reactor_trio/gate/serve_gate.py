@@ -41,7 +41,8 @@ async def serve_gate(
 
     Args:
         lessor: grants leases at the servers.
-        settings: the gate uses `host`, `port`, `auth`, `tls`, `limits`, `origins`, `hosts`, `proxies` and `drain_grace`.
+        settings: the gate uses `host`, `port`, `auth`, `tls`, `limits`, `origins`, `frame_ancestors`, `hosts`, `proxies` and
+            `drain_grace`.
         schema: the schema of the model, as a server answers it at `GET /schema`.
         most: the most clients that may wait.
         pictures: those of the model's introduction, by name.

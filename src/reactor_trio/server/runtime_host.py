@@ -43,6 +43,8 @@ class ServerThread(Generic[T]):
         self._ended = ended
         self._beside = beside
         self._ready = threading.Event()
+        #: Waited for instead of the thread: Python 3.11 takes a thread for ended whose `join` was interrupted by Ctrl-C.
+        self._over = threading.Event()
         self._serving: T | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._drain: trio.Event | None = None
@@ -83,14 +85,18 @@ class ServerThread(Generic[T]):
 
         Raises what `serve` raised, TimeoutError if it is not gone in `timeout` seconds (a step that does not end).
         """
-        if not self._thread.is_alive() and self._result is None:
+        if self._thread.ident is None or (self._over.is_set() and self._result is None):
             return
         if self._token is not None and self._drain is not None:
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._drain.set)
-        self._thread.join(timeout)
-        if self._thread.is_alive():
+        if not self._over.wait(timeout):
             raise TimeoutError(f"the server did not stop within {timeout} s")
+        self._finish()
+
+    def wait(self) -> None:
+        """Wait until the server has ended. Raises what `serve` raised."""
+        self._over.wait()
         self._finish()
 
     def _finish(self) -> None:
@@ -102,7 +108,10 @@ class ServerThread(Generic[T]):
     def _run(self) -> None:
         self._result = outcome.capture(trio.run, self._main)
         self._ready.set()
-        self._ended(self._result.error if isinstance(self._result, outcome.Error) else None)
+        try:
+            self._ended(self._result.error if isinstance(self._result, outcome.Error) else None)
+        finally:
+            self._over.set()
 
     async def _main(self) -> None:
         self._token, self._drain = trio.lowlevel.current_trio_token(), trio.Event()

@@ -33,7 +33,7 @@ class StandbySite(RequestPolicy):
 
     def respond(self, request: Request) -> Response:
         """Answer with the page or the reason."""
-        if (page := page_response(request)) is not None:
+        if (page := page_response(request, self.frame_ancestors)) is not None:
             return page
         if request.path == "/health":
             body = {"status": "failed", "model": self._name, "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
-from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest, load_manifest
+from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.errors import ReactorError
 from reactor_trio.execution.model_checks import check_model as check_class
 from reactor_trio.interface.manifest_files import WEIGHTS_VARIABLE, files_of_manifest, get_weights_path
@@ -21,9 +21,9 @@ def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
     except ReactorError as error:
         return None, problem("manifest", str(error))
     if manifest.unused:
-        what = f"{manifest.path / MANIFEST_NAME}: without effect here: {', '.join(manifest.unused)}"
+        what = f"{manifest.source}: without effect here: {', '.join(manifest.unused)}"
         return manifest, warning("manifest", what, "see docs/guide/migration.md")
-    return manifest, ok("manifest", f"{manifest.path / MANIFEST_NAME}: {manifest.name}")
+    return manifest, ok("manifest", f"{manifest.source}: {manifest.name}")
 
 
 def check_model(manifest: Manifest) -> Finding:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -217,9 +218,24 @@ async def place_in_process(
 
 def _importable(model_class: type[Model]) -> str:
     """Return `module:Class`. Raises ManifestError if another process cannot import it."""
-    path = f"{model_class.__module__}:{model_class.__qualname__}"
-    if model_class.__module__ == "__main__" or "<locals>" in path:
+    module = model_class.__module__
+    if module == "__main__":
+        module = _module_of_program() or module
+    path = f"{module}:{model_class.__qualname__}"
+    if module == "__main__" or "<locals>" in path:
         raise ManifestError(
             f"runtime.isolation: process: {path} cannot be imported by another process; put the class into a module"
         )
     return path
+
+
+def _module_of_program() -> str | None:
+    """Return the name by which another process imports this program's own module, None in a notebook or a shell.
+
+    `python model.py` has the file's folder in `sys.path`, so it is `model`; for `python -m package.model` it is that name.
+    """
+    main = sys.modules["__main__"]
+    if main.__spec__ is not None:
+        return main.__spec__.name
+    file = getattr(main, "__file__", None)
+    return None if file is None else Path(file).stem

@@ -1,0 +1,141 @@
+"""Imports a project's modules: the one with the model's class, and the one with the moderation function.
+
+One process may load several projects (a test suite does), and most of them call their module `pipeline` or `model`. Python
+caches modules by name alone. Therefore, before a project's module is imported, a module of the same name from another
+project's folder is dropped from the cache. Classes taken from it stay usable.
+
+Every failure is a `ManifestError` of one line; `at` is how that line starts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from reactor_trio.errors import ManifestError
+
+if TYPE_CHECKING:
+    from reactor_trio.interface.model import Model
+
+#: what a model is
+MODEL_BASES = "a subclass of ReactorPipeline, ReactorModel, ReactorApp or VideoModel"
+
+_import_lock = threading.Lock()
+_project_folders: set[Path] = set()
+
+
+def import_in_progress() -> bool:
+    """Whether a model's module is being imported now. Its code must not serve it at that time."""
+    return _import_lock.locked()
+
+
+def import_project_module(folder: Path, name: str, at: str) -> ModuleType:
+    """Import a module. `folder` becomes the first entry of `sys.path` and stays there.
+
+    Raises `ManifestError` if there is no such module, or if the import raises (`__cause__` is that exception).
+    """
+    with _import_lock:
+        return _import_module(folder, name, at)
+
+
+def model_of(module: ModuleType, class_name: str, at: str, near_path: str) -> type[Model]:
+    """Return the class of this name. `near_path` is how a hint writes the module: `module` or `module.py`.
+
+    Raises `ManifestError` if there is no such class, or if it is not a model.
+    """
+    from reactor_trio.interface.model import Model
+
+    found = getattr(module, class_name, None)
+    if found is None:
+        models = models_of(module)
+        near = difflib.get_close_matches(class_name, models, n=1) or list(models)[:1]
+        hint = f"; did you mean {near_path}:{near[0]}?" if near else ""
+        raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
+    if not isinstance(found, type) or not issubclass(found, Model):
+        raise ManifestError(f"{at}{module.__name__}:{class_name} is not a model; it must be {MODEL_BASES}")
+    return found
+
+
+def only_model_of(module: ModuleType, at: str) -> type[Model]:
+    """Return the one model that a Python file defines; a second name for it does not count. Raises `ManifestError`."""
+    names: dict[type[Model], str] = {}
+    for name, found in models_of(module).items():
+        names.setdefault(found, name)
+    if not names:
+        raise ManifestError(f"{at}defines no model, {MODEL_BASES}")
+    if len(names) > 1:
+        which = f"{module.__name__}.py:{next(iter(names.values()))}"
+        raise ManifestError(f"{at}defines several models: {', '.join(names.values())}; name one, as in {which}")
+    return next(iter(names))
+
+
+def models_of(module: ModuleType) -> Mapping[str, type[Model]]:
+    """Return the models that a module defines itself, by name."""
+    from reactor_trio.interface.model import Model
+
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Model) and value.__module__ == module.__name__
+    }
+
+
+def author_location(error: BaseException, folder: Path) -> str | None:
+    """Return the innermost place of an exception in the author's `folder`, as `file:line` relative to it, or None."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    for filename, line in reversed(places):
+        # A virtual environment is often inside the project's folder; the author did not write its files.
+        if Path(filename).is_relative_to(folder) and "site-packages" not in Path(filename).parts:
+            return f"{Path(filename).relative_to(folder)}:{line}"
+    return None
+
+
+def _import_module(folder: Path, name: str, at: str) -> ModuleType:
+    head = name.partition(".")[0]
+    beside = _has_module(folder, head)
+    if beside and head in sys.stdlib_module_names:
+        raise ManifestError(f"{at}{head} is the name of a module of Python's own library; rename the file")
+    for cached in [loaded for loaded in list(sys.modules) if "." not in loaded and _has_module(folder, loaded)]:
+        origin = getattr(sys.modules[cached], "__file__", None)
+        taken_from = [project for project in _project_folders if origin in _module_files(project, cached)]
+        if origin not in _module_files(folder, cached) and (taken_from or cached == head):
+            for module in [loaded for loaded in sys.modules if loaded == cached or loaded.startswith(f"{cached}.")]:
+                del sys.modules[module]
+    _project_folders.add(folder)
+    sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != str(folder))]
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (error.name == name or name.startswith(f"{error.name}.")):
+            raise ManifestError(f"{at}no module {name} (looked for {folder / name.replace('.', '/')}.py)") from error
+        raise ManifestError(_import_failure(at, name, error, folder)) from error
+    except (Exception, SystemExit) as error:
+        raise ManifestError(_import_failure(at, name, error, folder)) from error
+
+
+def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:
+    where = author_location(error, folder)
+    text = error.msg if isinstance(error, SyntaxError) else _one_line(error)
+    return f"{at}importing {name} raised {type(error).__name__}: {text}" + (f" ({where})" if where else "")
+
+
+def _module_files(folder: Path, name: str) -> tuple[str, str]:
+    return str(folder / f"{name}.py"), str(folder / name / "__init__.py")
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return any(Path(file).is_file() for file in _module_files(folder, name))
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,1 @@
+"""A model's page in a cell of a Jupyter notebook: `show`."""
