@@ -124,7 +124,7 @@ def test_a_class_is_served_under_its_name():
     assert manifest_of_class(Sky, name="evening").name == "evening"
 
 
-@pytest.mark.parametrize("given", [int, "model.py", Sky()], ids=str)
+@pytest.mark.parametrize("given", [int, "model.py", Sky()], ids=["another class", "a path", "an instance"])
 def test_what_is_no_model_class_is_refused(given):
     assert "expected a model class, a subclass of ReactorPipeline" in refusal(lambda: manifest_of_class(given))
 
