@@ -50,6 +50,15 @@ install_package() {
     echo "$mark" >"$venv/installed-$wanted"
 }
 
+# install_requirements FILE: what an example needs beside the package; again only after the file has changed.
+install_requirements() {
+    local mark done=$venv/installed-example-$(basename "$(dirname "$1")")
+    mark=$(cksum <"$1")
+    [ "$(cat "$done" 2>/dev/null)" != "$mark" ] || return 0
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$1"
+    echo "$mark" >"$done"
+}
+
 # need_program PACKAGE COMMAND...: one of the commands must exist; as root the system's package manager brings it.
 need_program() {
     local package=$1 install
