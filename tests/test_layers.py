@@ -34,6 +34,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "concurrency": ("errors", "outcome trio"),
     "distributed": ("errors lost_part", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
+    "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("moved", "msgspec"),
     "admission": ("", ""),

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import reactor_trio
+import reactor_trio.adapters
 import reactor_trio.client
 import reactor_trio.interface
 import reactor_trio.offline
@@ -17,7 +18,8 @@ import reactor_trio.testing
 TEXT = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
 SECTIONS = {section.partition("`")[0]: section for section in TEXT.split("\n## `")[1:]}
 MODULES = [
-    reactor_trio, reactor_trio.interface, reactor_trio.testing, reactor_trio.offline, reactor_trio.client,
+    reactor_trio, reactor_trio.interface, reactor_trio.adapters, reactor_trio.testing, reactor_trio.offline,
+    reactor_trio.client,
 ]  # fmt: skip
 
 

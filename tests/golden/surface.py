@@ -38,6 +38,7 @@ SOURCE = Path(sys.modules["reactor_trio"].__file__).parent
 PUBLIC = (
     "reactor_trio", "reactor_trio.interface", "reactor_trio.client", "reactor_trio.testing", "reactor_trio.headless",
     "reactor_trio.errors", "reactor_trio.deployment", "reactor_trio.loadtest", "reactor_trio.pacing",
+    "reactor_trio.adapters",
 )
 #: Names at places that stand in deployed configurations and users' programs.
 PLACES = (
