@@ -23,6 +23,7 @@ def load_pipeline(config: dict[str, Any], device: torch.device, dtype: torch.dty
     diffusers.utils.logging.disable_progress_bar()  # `progress` says how far it is
     transformers.utils.logging.disable_progress_bar()
     diffusers.utils.logging.set_verbosity_error()  # it warns of each tiny autoencoder
+    transformers.utils.logging.set_verbosity_error()  # it warns of image processors that nobody uses here
     with tempfile.TemporaryDirectory() as folder:
         model, vae = config.get("model"), config.get("vae")
         if not model:
@@ -64,7 +65,7 @@ def checked(model: str, config: dict[str, Any]) -> Path:
 
 def options(config: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
     return {
-        "torch_dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": config.get("variant") or None,
+        "dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": config.get("variant") or None,
     }  # fmt: skip
 
 

@@ -232,6 +232,7 @@ class DiffusersLive(ReactorPipeline):
         _, found = self.pipeline.run_safety_checker(picture, self.device, self.dtype)
         return not any(found)
 
+    @torch.inference_mode()  # in which the frames were made, so that they may be written to
     def labelled(self, frames: torch.Tensor) -> torch.Tensor:
         if self.caption is not None:
             frames[:, -len(self.caption) :] = self.caption

@@ -61,34 +61,39 @@ def main() -> None:
         add_large_text_encoder(model)
         time = median(device, lambda: model.encode(PROMPT))
         print(f"a prompt, encoded, with a text encoder as large as that of Stable Diffusion 1: {time:.0f} ms")
-    for name, longest in stalls(model, plain).items():
-        print(f"longest frame while a prompt is encoded {name}: {longest:.0f} ms")
+    for name, time in stalls(model, plain).items():
+        print(f"longest frame while a prompt is encoded {name}: {time:.0f} ms")
 
 
 def add_large_text_encoder(model: DiffusersLive) -> None:
     """Let each prompt also run through CLIP ViT-L/14's text encoder, with random weights: the toy's takes no time."""
     from transformers import CLIPTextConfig, CLIPTextModel
 
-    large, tokens, encode = CLIPTextModel(CLIPTextConfig()).eval(), torch.zeros(1, 77, dtype=torch.long), model.encode
-    large.config.eos_token_id = 0
+    sizes = CLIPTextConfig(
+        hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, eos_token_id=0
+    )
+    large, tokens, encode = CLIPTextModel(sizes).eval(), torch.zeros(1, 77, dtype=torch.long), model.encode
     model.encode = lambda text: (large(tokens), encode(text))[1]
 
 
 def stalls(model: DiffusersLive, plain) -> dict[str, float]:
-    """Milliseconds between two frames at most: with the prompt encoded between them, and on the thread of `Prompts`."""
-    sampler, look, longest = model.sampler(), Look(), {}
+    """Milliseconds of the longest frame that a new prompt makes, encoded between two frames or on the thread of `Prompts`.
+
+    The median of five prompts.
+    """
+    sampler, look, medians = model.sampler(), Look(), {}
     for name in ("between two frames", "on its thread"):
-        timer, times = StepTimer(), []
-        prompts = Prompts(model.encode, model.device)
+        timer, longest, prompts = StepTimer(), [], Prompts(model.encode, model.device)
         for number in range(5):
-            words, text = None, f"{PROMPT} {number}"
+            words, text, times = None, f"{PROMPT} {number}", []
             while words is None:
                 with timer:
                     words = model.encode(text) if name == "between two frames" else prompts.find(text)
                     model.paint(plain, model.first, look, sampler).cpu()
                 times.append(1000 * timer.wait())
-        longest[name] = max(times)
-    return longest
+            longest.append(max(times))
+        medians[name] = statistics.median(longest)
+    return medians
 
 
 if __name__ == "__main__":

@@ -18,10 +18,7 @@ from PIL import Image
 from reactor_trio.errors import CommandError, ModelFailed
 from reactor_trio.testing import open_server
 
-pytestmark = [
-    pytest.mark.usefixtures("torch_threads"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:diffusers"),
-]
+pytestmark = pytest.mark.usefixtures("torch_threads")
 
 SMALL = ("width=64", "height=64")
 STEP = 0.25  # of virtual time
@@ -90,9 +87,7 @@ def loaded(live):
 @pytest.fixture
 def opened(live):
     guard = importlib.import_module("guard")
-    return lambda **config: open_server(
-        live.model, config=live.config | config, step_cost=STEP, moderate=guard.moderate
-    )
+    return lambda **config: open_server(live.model, config=live.config | config, step_cost=STEP, moderate=guard.moderate)
 
 
 def scene(number=5):
@@ -232,7 +227,7 @@ def test_a_name_in_the_cache_of_the_hub_is_loaded(loaded, toy, tmp_path, monkeyp
     (folder / "snapshots").mkdir()
     (folder / "snapshots" / ("0" * 40)).symlink_to(toy / "pipeline")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    assert loaded(model="ada/turbo").pipeline.config["_class_name"] == "StableDiffusionPipeline"
+    assert type(loaded(model="ada/turbo").pipeline).__name__ == "StableDiffusionPipeline"
 
 
 def test_another_number_format(loaded, toy):
@@ -492,12 +487,11 @@ async def test_the_camera_goes_before_the_landscape_and_a_picture_too(autojump_c
         await client.command("set_mirror", mirror=False)
         await client.push("camera", scene(3))
         await client.take(1)
-        at, count = trio.current_time(), len(plain)
+        came, count = trio.current_time() - STEP, len(plain)
         assert np.array_equal(plain[-1], scene(3))
-        await trio.sleep(0.9)
+        await trio.sleep_until(came + 0.95)
         assert len(plain) == count  # the camera is on: nothing is painted twice
-        await client.take(2)
-        assert trio.current_time() > at + 1
+        await client.take(1)
         assert np.array_equal(plain[-1], scene(1))
         await client.command("set_picture", picture=None)
         await client.take(3)
