@@ -18,7 +18,8 @@ LICENCE = "Weights of reactor-trio's examples/dream, Apache-2.0, trained from th
 
 
 def export(network: Dreamer, path: Path) -> None:
-    inputs = (torch.zeros(1, PAST * 3, SIZE, SIZE), torch.zeros(1, PAST * len(KEYS)), torch.zeros(1, 1))
+    # Of two pictures: torch would take a batch of one for a constant.
+    inputs = (torch.zeros(2, PAST * 3, SIZE, SIZE), torch.zeros(2, PAST * len(KEYS)), torch.zeros(2, 1))
     names = ["past", "keys", "noise"]
     batch = torch.export.Dim("batch")
     program = torch.onnx.export(
