@@ -30,7 +30,8 @@ def prefetch(
         download: whether a repository that is not in the local cache is downloaded, with `progress`.
         files: patterns of the files that are downloaded and, if they are safetensors, read. A pattern is compared with the
             whole path below the folder, and `*` also matches `/`.
-        revision: of the repository: a commit, which nobody can change later, a tag or a branch. None: its main branch.
+        revision: a commit, tag or branch of the repository; None means its main branch. Only a commit always gives the same
+            files.
 
     Raises FileNotFoundError, in one line that says how to get the checkpoint, if it is neither a folder nor in the cache;
     what `huggingface_hub` raises if a download fails; OSError if a file cannot be read.
