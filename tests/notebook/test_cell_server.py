@@ -81,6 +81,29 @@ def notebook(monkeypatch):
         function()
 
 
+@pytest.fixture
+def interrupt():
+    """A function that raises KeyboardInterrupt in the main thread, once.
+
+    It sends SIGINT until its handler runs: Python notices a signal late that comes just before a lock lets a thread sleep.
+    """
+    main, raised = threading.main_thread().ident, threading.Event()
+
+    def raise_once(*_):
+        if not raised.is_set():
+            raised.set()
+            raise KeyboardInterrupt
+
+    def send():
+        signal.pthread_kill(main, signal.SIGINT)
+        while not raised.wait(0.05):
+            signal.pthread_kill(main, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, raise_once)
+    yield send
+    signal.signal(signal.SIGINT, before)
+
+
 def answers(url):
     try:
         with urllib.request.urlopen(f"{url}health") as answer:
@@ -155,15 +178,10 @@ def test_a_load_that_fails_is_the_cell_s_error_and_leaves_no_server(notebook):
     assert answers(notebook.run("a", lambda: show(Sky)).url)
 
 
-def test_a_wait_that_is_interrupted_stops_the_server(notebook):
+def test_a_wait_that_is_interrupted_stops_the_server(notebook, interrupt):
     shown = notebook.run("a", lambda: show(Sky))
-    waits, main = threading.Event(), threading.main_thread().ident
-
-    def interrupt():
-        waits.wait()
-        signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
+    waits = threading.Event()
+    thread = threading.Thread(target=lambda: waits.wait() and interrupt())
     thread.start()
     try:
         waits.set()
@@ -175,13 +193,12 @@ def test_a_wait_that_is_interrupted_stops_the_server(notebook):
     assert notebook.shown[0][-1] == {"text/plain": "Sky has stopped"}
 
 
-def test_an_interrupted_load_leaves_no_server(notebook):
+def test_an_interrupted_load_leaves_no_server(notebook, interrupt):
     """The load goes on, since nothing can interrupt it; then its server ends."""
-    main = threading.main_thread().ident
 
     class Slow(Sky):
         def load(self, config):
-            signal.pthread_kill(main, signal.SIGINT)
+            interrupt()
             may_end.wait()
 
     may_end = threading.Event()
