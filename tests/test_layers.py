@@ -37,7 +37,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("moved", "msgspec"),
-    "admission": ("", ""),
+    "admission": ("", "msgspec"),
     "media": ("errors protocol interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
 from tests.support.cli_doubles import reactor
 from tests.support.real_server import ENVIRONMENT, REACTOR
 from tests.support.started_program import started_program
+
+from reactor_trio.interpreter import importing
 
 MODEL = """
 import gc, json, sys
@@ -39,3 +42,11 @@ def test_threads_take_turns_quickly_and_collections_are_rare(tmp_path, isolation
     assert (between_middle, switch) == (100, 0.001)
     if isolation == "process":  # the server's own process does it later, when its encoders are known
         assert frozen > 10_000
+
+
+def test_the_first_small_collection_after_imports_does_not_look_at_them():
+    with importing():
+        made = [[] for _ in range(10_000)]
+    assert gc.isenabled()
+    youngest = gc.get_objects(generation=0)
+    assert len(youngest) < 1_000 < len(made)

@@ -34,7 +34,7 @@ LATE = [
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
     "admission", "cli", "concurrency", "configuration", "connection", "decoding", "edge", "errors", "execution", "interface",
-    "interpreter", "log", "lost_part", "media", "moved", "notebook", "pacing", "protocol", "recording", "server", "session",
+    "interpreter", "log", "lost_part", "media", "moved", "notebook", "pacing", "protocol", "server", "session",
     "telemetry", "transport",
 }  # fmt: skip
 OTHERS = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+
+class Claims(msgspec.Struct, frozen=True):
     """A client's rights. The default is a client of a server without authentication.
 
     Attributes:

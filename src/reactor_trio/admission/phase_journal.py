@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Phase = Literal["loading", "ready", "draining", "drained", "stopped", "failed"]
 
@@ -18,8 +19,7 @@ _NEXT: dict[Phase, tuple[Phase, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseEntry:
+class PhaseEntry(msgspec.Struct, frozen=True):
     """One entry: its number from 1, the new phase, its time as `trio.current_time()` in seconds, and the reason."""
 
     seq: int

@@ -18,8 +18,9 @@ replaces the one that waits for a slot in this way, so at most one such client w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 RefusalReason = Literal["full", "address_full", "draining", "not_ready", "unclaimed"]
 
@@ -32,8 +33,7 @@ class NotAdmitted(Exception):
         self.reason: RefusalReason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change for a client that waits or has a reservation. `position` counts from 1; `total` is the queue's length."""
 
     sid: str

@@ -6,7 +6,6 @@ from a program that calls `parse_struct` with a mapping.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import math
 from collections.abc import Mapping
@@ -190,6 +189,8 @@ def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, o
     for key, value in values.items():
         here = f"{path}.{key}".lstrip(".")
         if key not in fields:
+            import difflib  # for a mistake alone
+
             near = difflib.get_close_matches(str(key), fields, n=1)
             hint = f"did you mean {f'{path}.{near[0]}'.lstrip('.')}?" if near else f"known keys: {', '.join(fields)}"
             raise ManifestError(f"{here}: unknown key; {hint}")

@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ _PAGE_POLICY = (
 )
 _PAGE_PATH = re.compile(r"/page/(?:(?P<version>[0-9a-f]{16})/)?(?P<name>.*)", re.DOTALL)
 _WEIGHT = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
-_PAGE = resources.files("reactor_trio").joinpath("page")
+_PAGE = Path(__file__).parents[1] / "page"
 _ASK_AGAIN = "no-cache"
 _KEEP = "public, max-age=31536000, immutable"
 

@@ -8,8 +8,9 @@ Source: `concepts/tracks` of the Reactor 1.x documentation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.tracks import Audio, Input, Output, Video
@@ -23,8 +24,7 @@ MAIN_TRACK = "main_video"
 CAMERA_TRACK = "camera"
 
 
-@dataclass(frozen=True)
-class BlockingTrack:
+class BlockingTrack(msgspec.Struct, frozen=True):
     """Base class of the four kinds of track.
 
     Attributes:
@@ -36,25 +36,23 @@ class BlockingTrack:
     default: bool = False
 
 
-@dataclass(frozen=True)
-class VideoOut(BlockingTrack):
+class VideoOut(BlockingTrack, frozen=True):
     """Declares a video track to the client. Without a `rate` the runtime measures the rate of the emitted frames."""
 
     rate: float | None = None
 
 
-@dataclass(frozen=True)
-class AudioOut(BlockingTrack):
+class AudioOut(BlockingTrack, frozen=True):
     """Declares an audio track to the client, at `rate` samples per second."""
 
     rate: float | None = 48_000
 
 
-class VideoIn(BlockingTrack):
+class VideoIn(BlockingTrack, frozen=True):
     """Declares a video track from the client. Frames come at the client's rate, whatever `rate` says."""
 
 
-class AudioIn(BlockingTrack):
+class AudioIn(BlockingTrack, frozen=True):
     """Declares an audio track from the client, at `rate` samples per second, 48 000 by default."""
 
 

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 import msgspec
 
@@ -64,8 +63,7 @@ class _Flight(msgspec.Struct, frozen=True, gc=False):
     sent_at: float
 
 
-@dataclass(slots=True)
-class _FirstAcknowledgement:
+class _FirstAcknowledgement(msgspec.Struct):
     """The first acknowledged frame, its delay, and when the acknowledgement came; `over` once the second one has come."""
 
     flight: _Flight

@@ -14,7 +14,8 @@ stall costs no more than a few usual steps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 #: The weight of a new step in the usual step.
 ALPHA = 0.3
@@ -26,8 +27,7 @@ LEAST = 1e-6
 EPSILON = 1e-9
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(msgspec.Struct):
     balance: float = 0.0  # seconds; negative is a debt
     usual: float = 0.0  # the smoothed step time in seconds; 0 before the second step
     steps: int = 0

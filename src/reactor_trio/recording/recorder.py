@@ -12,10 +12,11 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from reactor_trio.errors import ReactorError
 from reactor_trio.protocol import Packet, TrackInfo
@@ -29,8 +30,7 @@ log = logging.getLogger("reactor_trio.recording")
 MAX_BYTES, MAX_PACKETS, MAX_LINES = 64 * 1024 * 1024, 1024, 8192
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True):
     """A queued packet or timeline line: how to write it, and the bytes that it keeps in memory until then."""
 
     write: Callable[[], None]

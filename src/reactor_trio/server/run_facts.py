@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from reactor_trio.recording import config_digest
-
 
 def run_facts(model: type, config: Mapping[str, Any], session_id: str) -> dict[str, Any]:
     """Return the model's class, a digest of its config, and versions.
 
     The config itself may hold secrets; its digest is enough to compare it with another.
     """
+    from reactor_trio.recording import config_digest
+
     return {
         "model": f"{model.__module__}:{model.__qualname__}",
         "config": config_digest(config, session_id),

@@ -34,7 +34,6 @@ from reactor_trio.server.leases import Leases
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
-from reactor_trio.server.session_recording import recording_folder
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.session import Session, SessionServices
@@ -176,7 +175,10 @@ class Runtime:
         self.on_phase("loading")
         self.config = config
         try:
-            self.session_manager.recordings = recording_folder(self.settings.record)
+            if self.settings.record is not None:
+                from reactor_trio.server.session_recording import recording_folder
+
+                self.session_manager.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # the settings name one, so it must exist
                 await self.worker(encoders, self.settings.codec)
             await self._load()

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import trio
@@ -28,11 +28,12 @@ from reactor_trio.connection.resumable_session import Place
 from reactor_trio.media import Worker, input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
-from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.server.session_recording import SessionRecording, recorder_request
 from reactor_trio.server.waiting_room import RoomPlace, WaitingRoom
 from reactor_trio.session import Session, SessionServices
+
+if TYPE_CHECKING:
+    from reactor_trio.server.session_recording import SessionRecording
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -282,6 +283,9 @@ class SessionManager:
         return self._context.room.longest_wait(position, ends, self._context.settings.limits.session_length or math.inf)
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
+        from reactor_trio.server.run_facts import run_facts
+        from reactor_trio.server.session_recording import SessionRecording, recorder_request
+
         request = recorder_request()
         sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, watches=False)
         sender.join(self.renditions(session))

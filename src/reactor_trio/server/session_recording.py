@@ -44,10 +44,8 @@ log = logging.getLogger("reactor_trio.server")
 OPENING, CLOSING = 5.0, 10.0
 
 
-def recording_folder(text: str | None) -> Path | None:
+def recording_folder(text: str) -> Path:
     """Make the folder for recordings if needed. Raises ManifestError if that fails or PyAV is missing."""
-    if text is None:
-        return None
     folder = Path(text).expanduser()
     try:
         container_of(folder / "TIME-SESSION.mp4")  # as its files will be called
