@@ -1,5 +1,6 @@
 """From a name in `config.yml` to a pipeline of the library `diffusers`: a folder, or what is in the cache of the hub."""
 
+import pkgutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,10 @@ def load_pipeline(config: dict[str, Any], device: torch.device, dtype: torch.dty
                 "Stable Diffusion, SD-Turbo, SDXL-Turbo, latent consistency models"
             )
         if vae:
-            folder_of_vae = prefetch(vae)
-            pipeline.vae = diffusers.AutoencoderTiny.from_pretrained(folder_of_vae, **options(config, dtype))
+            pipeline.vae = diffusers.AutoencoderTiny.from_pretrained(prefetch(vae), **options(config, dtype))
     progress(None, f"copying the weights to {device}")
     pipeline.to(device)
-    if dtype == torch.float16 and hasattr(pipeline, "text_encoder_2") and not vae:
+    if dtype == torch.float16 and hasattr(pipeline, "text_encoder_2") and pipeline.vae.config.force_upcast:
         pipeline.vae.to(torch.float32)  # the autoencoder of SDXL overflows in 16 bits
     for name in WITH_WEIGHTS:
         if getattr(pipeline, name, None) is not None:
@@ -70,9 +70,8 @@ def options(config: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
 
 
 def named(place: str) -> Any:
-    """The function that `module:function` names, of a module beside this one."""
-    module, _, name = place.partition(":")
+    """The function that `module:function` names."""
     try:
-        return getattr(__import__(module), name)
-    except (ImportError, AttributeError) as error:
+        return pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"safety: {place!r} names no function, as module:function does ({error})") from None
