@@ -232,9 +232,10 @@ def test_a_name_in_the_cache_of_the_hub_is_loaded(loaded, toy, tmp_path, monkeyp
     assert type(loaded(model="ada/turbo").pipeline).__name__ == "StableDiffusionPipeline"
 
 
-def test_another_number_format(loaded, toy):
-    model = loaded(dtype="bfloat16")
-    assert {model.pipeline.unet.dtype, model.pipeline.vae.dtype, model.first.tokens.dtype} == {torch.bfloat16}
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_another_number_format(loaded, dtype):
+    model = loaded(dtype=dtype)
+    assert {model.pipeline.unet.dtype, model.pipeline.vae.dtype, model.first.tokens.dtype} == {getattr(torch, dtype)}
     assert np.abs(painted(model).astype(int) - painted(loaded())).mean() < 4
 
 
@@ -286,8 +287,10 @@ def test_sizes_that_the_network_cannot_have_are_refused(loaded):
         loaded(width=100)
 
 
-def test_sdxl_gets_its_second_text_and_the_size(loaded, toy, tmp_path, module):
-    from diffusers import EulerDiscreteScheduler, StableDiffusionXLPipeline, UNet2DConditionModel
+@pytest.fixture
+def sdxl(module, toy, tmp_path):
+    """A folder with a pipeline of SDXL."""
+    from diffusers import AutoencoderKL, EulerDiscreteScheduler, StableDiffusionXLPipeline, UNet2DConditionModel
     from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 
     toys = module("toy")
@@ -299,11 +302,16 @@ def test_sdxl_gets_its_second_text_and_the_size(loaded, toy, tmp_path, module):
         cross_attention_dim=64, attention_head_dim=1, addition_embed_type="text_time", addition_time_embed_dim=8,
         projection_class_embeddings_input_dim=6 * 8 + 32,
     )  # fmt: skip
+    vae = AutoencoderKL.from_pretrained(toy / "pipeline" / "vae")
     StableDiffusionXLPipeline(
-        toys.tiny_autoencoder(), first, second, toys.tokenizer(), toys.tokenizer(), unet,
+        vae, first, second, toys.tokenizer(), toys.tokenizer(), unet,
         EulerDiscreteScheduler(steps_offset=1), add_watermarker=False,
     ).save_pretrained(tmp_path)  # fmt: skip
-    model = loaded(model=str(tmp_path), guidance=1.5)
+    return tmp_path
+
+
+def test_sdxl_gets_its_second_text_and_the_size(loaded, sdxl):
+    model = loaded(model=str(sdxl), guidance=1.5)
     assert model.first.tokens.shape == (1, 32, 64)
     assert model.first.pooled.shape == (1, 32)
     seen = []
@@ -312,6 +320,13 @@ def test_sdxl_gets_its_second_text_and_the_size(loaded, toy, tmp_path, module):
     added = seen[0]["added_cond_kwargs"]
     assert added["time_ids"].tolist() == [[64, 64, 0, 0, 64, 64]] * 2
     assert torch.equal(added["text_embeds"][1:], model.first.pooled)
+
+
+def test_only_the_autoencoder_of_sdxl_stays_in_32_bits(loaded, sdxl, toy):
+    own, tiny = loaded(model=str(sdxl), dtype="float16"), loaded(model=str(sdxl), vae=str(toy / "tiny_vae"), dtype="float16")
+    assert [model.pipeline.unet.dtype for model in (own, tiny)] == [torch.float16] * 2
+    assert [model.pipeline.vae.dtype for model in (own, tiny)] == [torch.float32, torch.float16]
+    assert painted(own).shape == (1, 64, 64, 3)
 
 
 def test_a_latent_consistency_model_gets_the_guidance_as_an_input(loaded, toy, tmp_path, module):
