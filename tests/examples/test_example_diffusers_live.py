@@ -84,10 +84,24 @@ def loaded(live):
     return load
 
 
+@pytest.fixture(scope="session")
+def pipelines():
+    """The pipelines of all servers, by the name of their checkpoint: sessions change nothing in them."""
+    return {}
+
+
 @pytest.fixture
-def opened(live):
-    guard = importlib.import_module("guard")
-    return lambda **config: open_server(live.model, config=live.config | config, step_cost=STEP, moderate=guard.moderate)
+def opened(live, module, pipelines, monkeypatch):
+    load = module("checkpoint").load_pipeline
+
+    def load_once(config, *place):
+        if config["model"] not in pipelines:
+            pipelines[config["model"]] = load(config, *place)
+        return pipelines[config["model"]]
+
+    monkeypatch.setattr(module("live"), "load_pipeline", load_once)
+    moderate = module("guard").moderate
+    return lambda **config: open_server(live.model, config=live.config | config, step_cost=STEP, moderate=moderate)
 
 
 def scene(number=5):
