@@ -53,7 +53,7 @@ class Look(InputState):
         description="What you want to see",
     )  # fmt: skip
     strength: float = InputField(
-        default=0.5, ge=0.05, le=1.0, description="How much noise is added, and so how much is painted anew"
+        default=0.5, ge=0.05, le=1.0, description="How much noise is added, and so how much is repainted"
     )
     steps: int = InputField(default=1, ge=1, le=MOST_STEPS, description="Denoising steps: more take longer and paint finer")
     seed: int = InputField(default=7, ge=0, le=9999, description="Which noise; Space takes the next one")

@@ -253,6 +253,15 @@ def test_another_number_format(loaded, dtype):
     assert np.abs(painted(model).astype(int) - painted(loaded())).mean() < 4
 
 
+def test_a_variant_is_of_the_pipelines_files_alone(loaded, toy, tmp_path):
+    from diffusers import StableDiffusionPipeline
+
+    pipeline = StableDiffusionPipeline.from_pretrained(toy / "pipeline", safety_checker=None)
+    pipeline.save_pretrained(tmp_path, variant="fp16")
+    model = loaded(model=str(tmp_path), vae=str(toy / "tiny_vae"), variant="fp16")
+    assert np.array_equal(painted(model), painted(loaded()))
+
+
 def test_a_name_that_is_nowhere_says_in_one_line_how_to_get_it(loaded, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     line = "'ada/turbo' is neither a folder nor in the local cache; fetch it with: hf download ada/turbo"
