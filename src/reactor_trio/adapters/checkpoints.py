@@ -61,7 +61,7 @@ def _folder(checkpoint: str | Path, download: bool, files: Sequence[str], revisi
         raise FileNotFoundError(f"no folder {name!r}; a checkpoint is a folder, or a repository such as 'owner/name'")
     import huggingface_hub
 
-    wanted = {"revision": revision, "allow_patterns": list(files)}
+    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": list(files)}
     try:
         # The author chooses the revision, and files that are not code.
         return Path(huggingface_hub.snapshot_download(name, local_files_only=True, **wanted))  # nosec B615

@@ -84,10 +84,24 @@ def loaded(live):
     return load
 
 
+@pytest.fixture(scope="session")
+def pipelines():
+    """The pipelines of all servers, by the name of their checkpoint: sessions change nothing in them."""
+    return {}
+
+
 @pytest.fixture
-def opened(live):
-    guard = importlib.import_module("guard")
-    return lambda **config: open_server(live.model, config=live.config | config, step_cost=STEP, moderate=guard.moderate)
+def opened(live, module, pipelines, monkeypatch):
+    load = module("checkpoint").load_pipeline
+
+    def load_once(config, *place):
+        if config["model"] not in pipelines:
+            pipelines[config["model"]] = load(config, *place)
+        return pipelines[config["model"]]
+
+    monkeypatch.setattr(module("live"), "load_pipeline", load_once)
+    moderate = module("guard").moderate
+    return lambda **config: open_server(live.model, config=live.config | config, step_cost=STEP, moderate=moderate)
 
 
 def scene(number=5):
@@ -135,9 +149,9 @@ def test_a_stream_batch_makes_the_same_pictures_in_one_call_a_frame(module, step
         return network(noisy, times)
 
     look = {"strength": 0.8, "steps": steps, "seed": 3}
-    one, batch = sampler(network, SCHEDULER), sampler(counted, SCHEDULER, stream_batch=True)
-    expected = [one(latents, **look) for latents in frames(8)]
-    made = [batch(latents, **look) for latents in frames(8)]
+    one, batch = sampler(SCHEDULER), sampler(SCHEDULER, stream_batch=True)
+    expected = [one(network, latents, **look) for latents in frames(8)]
+    made = [batch(counted, latents, **look) for latents in frames(8)]
     assert rows == [steps] * 8
     for now, then in zip(made[steps - 1 :], expected, strict=False):
         assert torch.allclose(now, then, atol=1e-5)
@@ -147,11 +161,11 @@ def test_a_stream_batch_makes_the_same_pictures_in_one_call_a_frame(module, step
 def test_another_look_begins_with_the_frame_at_hand(module, change):
     sampler = module("few_steps").FewSteps
     look = {"strength": 0.8, "steps": 3, "seed": 3}
-    batch, fresh = (sampler(network, SCHEDULER, stream_batch=True) for _ in range(2))
+    batch, fresh = (sampler(SCHEDULER, stream_batch=True) for _ in range(2))
     first, second, third = frames(3)
-    batch(first, **look)
-    batch(second, **look)
-    assert torch.equal(batch(third, **look | change), fresh(third, **look | change))
+    batch(network, first, **look)
+    batch(network, second, **look)
+    assert torch.equal(batch(network, third, **look | change), fresh(network, third, **look | change))
 
 
 @pytest.mark.parametrize("prediction", ["epsilon", "v_prediction", "sample"])
@@ -165,16 +179,18 @@ def test_a_network_that_knows_the_picture_gives_it_back(module, prediction):
         velocity = alpha.sqrt() * noise - (1 - alpha).sqrt() * picture
         return {"epsilon": noise, "v_prediction": velocity, "sample": picture.expand_as(noisy)}[prediction]
 
-    made = module("few_steps").FewSteps(knows, scheduler)(picture, strength=1.0, steps=4, seed=1)
+    made = module("few_steps").FewSteps(scheduler)(knows, picture, strength=1.0, steps=4, seed=1)
     assert torch.allclose(made, picture, atol=1e-4)
 
 
 def test_an_unknown_kind_of_prediction_is_refused(module):
     scheduler = SimpleNamespace(alphas_cumprod=SCHEDULER.alphas_cumprod, config=SimpleNamespace(prediction_type="flow"))
     with pytest.raises(ValueError, match="prediction_type is 'flow': not known here"):
-        module("few_steps").FewSteps(network, scheduler)
+        module("few_steps").FewSteps(scheduler)
 
 
+# diffusers calls numpy.array(tensor), and torch.Tensor.__array__ has no argument `copy` yet
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning:diffusers")
 def test_one_step_is_what_the_librarys_own_pipeline_computes(module, loaded, toy):
     from diffusers import AutoencoderTiny, StableDiffusionImg2ImgPipeline
 
@@ -230,10 +246,20 @@ def test_a_name_in_the_cache_of_the_hub_is_loaded(loaded, toy, tmp_path, monkeyp
     assert type(loaded(model="ada/turbo").pipeline).__name__ == "StableDiffusionPipeline"
 
 
-def test_another_number_format(loaded, toy):
-    model = loaded(dtype="bfloat16")
-    assert {model.pipeline.unet.dtype, model.pipeline.vae.dtype, model.first.tokens.dtype} == {torch.bfloat16}
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_another_number_format(loaded, dtype):
+    model = loaded(dtype=dtype)
+    assert {model.pipeline.unet.dtype, model.pipeline.vae.dtype, model.first.tokens.dtype} == {getattr(torch, dtype)}
     assert np.abs(painted(model).astype(int) - painted(loaded())).mean() < 4
+
+
+def test_a_variant_is_of_the_pipelines_files_alone(loaded, toy, tmp_path):
+    from diffusers import StableDiffusionPipeline
+
+    pipeline = StableDiffusionPipeline.from_pretrained(toy / "pipeline", safety_checker=None)
+    pipeline.save_pretrained(tmp_path, variant="fp16")
+    model = loaded(model=str(tmp_path), vae=str(toy / "tiny_vae"), variant="fp16")
+    assert np.array_equal(painted(model), painted(loaded()))
 
 
 def test_a_name_that_is_nowhere_says_in_one_line_how_to_get_it(loaded, tmp_path, monkeypatch):
@@ -284,8 +310,10 @@ def test_sizes_that_the_network_cannot_have_are_refused(loaded):
         loaded(width=100)
 
 
-def test_sdxl_gets_its_second_text_and_the_size(loaded, toy, tmp_path, module):
-    from diffusers import EulerDiscreteScheduler, StableDiffusionXLPipeline, UNet2DConditionModel
+@pytest.fixture
+def sdxl(module, toy, tmp_path):
+    """A folder with a pipeline of SDXL."""
+    from diffusers import AutoencoderKL, EulerDiscreteScheduler, StableDiffusionXLPipeline, UNet2DConditionModel
     from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 
     toys = module("toy")
@@ -297,11 +325,16 @@ def test_sdxl_gets_its_second_text_and_the_size(loaded, toy, tmp_path, module):
         cross_attention_dim=64, attention_head_dim=1, addition_embed_type="text_time", addition_time_embed_dim=8,
         projection_class_embeddings_input_dim=6 * 8 + 32,
     )  # fmt: skip
+    vae = AutoencoderKL.from_pretrained(toy / "pipeline" / "vae")
     StableDiffusionXLPipeline(
-        toys.tiny_autoencoder(), first, second, toys.tokenizer(), toys.tokenizer(), unet,
+        vae, first, second, toys.tokenizer(), toys.tokenizer(), unet,
         EulerDiscreteScheduler(steps_offset=1), add_watermarker=False,
     ).save_pretrained(tmp_path)  # fmt: skip
-    model = loaded(model=str(tmp_path), guidance=1.5)
+    return tmp_path
+
+
+def test_sdxl_gets_its_second_text_and_the_size(loaded, sdxl):
+    model = loaded(model=str(sdxl), guidance=1.5)
     assert model.first.tokens.shape == (1, 32, 64)
     assert model.first.pooled.shape == (1, 32)
     seen = []
@@ -310,6 +343,13 @@ def test_sdxl_gets_its_second_text_and_the_size(loaded, toy, tmp_path, module):
     added = seen[0]["added_cond_kwargs"]
     assert added["time_ids"].tolist() == [[64, 64, 0, 0, 64, 64]] * 2
     assert torch.equal(added["text_embeds"][1:], model.first.pooled)
+
+
+def test_only_the_autoencoder_of_sdxl_stays_in_32_bits(loaded, sdxl, toy):
+    own, tiny = loaded(model=str(sdxl), dtype="float16"), loaded(model=str(sdxl), vae=str(toy / "tiny_vae"), dtype="float16")
+    assert [model.pipeline.unet.dtype for model in (own, tiny)] == [torch.float16] * 2
+    assert [model.pipeline.vae.dtype for model in (own, tiny)] == [torch.float32, torch.float16]
+    assert painted(own).shape == (1, 64, 64, 3)
 
 
 def test_a_latent_consistency_model_gets_the_guidance_as_an_input(loaded, toy, tmp_path, module):
@@ -331,8 +371,8 @@ def test_guidance_leads_away_from_the_picture_of_no_prompt(loaded):
         calls.append((len(noisy), len(times)))
         return (encoder_hidden_states.mean((1, 2)).view(-1, 1, 1, 1).expand_as(noisy),)
 
-    model.unet, model.words = unet, model.first
-    guess = model.network(torch.zeros(3, 4, 8, 8), torch.tensor([9, 5, 1]))
+    model.unet = unet
+    guess = model.network(model.first, torch.zeros(3, 4, 8, 8), torch.tensor([9, 5, 1]))
     assert calls == [(6, 6)]
     without, full = (words.tokens.mean() for words in (model.nothing, model.first))
     assert torch.allclose(guess, (without + 2 * (full - without)).expand_as(guess))

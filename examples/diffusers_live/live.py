@@ -2,6 +2,7 @@
 
 import io
 import logging
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from reactor_trio.interface import (
     to_frames,
 )
 
+FIRST_PROMPT = "a village by the sea, oil painting"
 MOST_STEPS = 4
 CAMERA_PATIENCE = 1.0  # seconds without a frame after which the camera is off
 MOST_PIXELS = 50e6  # of an uploaded picture
@@ -47,11 +49,11 @@ class Painted(Output):
 
 class Look(InputState):
     prompt: str = InputField(
-        default="a village by the sea, oil painting", min_length=1, max_length=300, moderate=True,
+        default=FIRST_PROMPT, min_length=1, max_length=300, moderate=True,
         description="What you want to see",
     )  # fmt: skip
     strength: float = InputField(
-        default=0.5, ge=0.05, le=1.0, description="How much noise is added, and so how much is painted anew"
+        default=0.5, ge=0.05, le=1.0, description="How much noise is added, and so how much is repainted"
     )
     steps: int = InputField(default=1, ge=1, le=MOST_STEPS, description="Denoising steps: more take longer and paint finer")
     seed: int = InputField(default=7, ge=0, le=9999, description="Which noise; Space takes the next one")
@@ -96,7 +98,7 @@ class DiffusersLive(ReactorPipeline):
         progress(None, "encoding the first prompt")
         self.prompts = Prompts(self.encode, self.device)
         with torch.inference_mode():
-            self.nothing, self.first = self.encode(""), self.encode(Look().prompt)
+            self.nothing, self.first = self.encode(""), self.encode(FIRST_PROMPT)
         self.unet, self.consistency = pipeline.unet, None
         if size := pipeline.unet.config.time_cond_proj_dim:  # a latent consistency model takes its guidance as an input
             scale = torch.tensor([self.guidance - 1.0])
@@ -117,10 +119,10 @@ class DiffusersLive(ReactorPipeline):
 
     async def inference(self):
         sampler, fade = self.sampler(), Crossfade(self.first)
-        asked, waited, hidden, camera_until = Look().prompt, 0, False, -1.0
+        asked, waited, hidden, camera_until = FIRST_PROMPT, 0, False, -1.0
         while True:
             look = self.state
-            words = self.first if look.prompt == Look().prompt else self.prompts.find(look.prompt)
+            words = self.first if look.prompt == FIRST_PROMPT else self.prompts.find(look.prompt)
             if words is not None:
                 if look.prompt != asked:
                     await self.send(PromptShown(prompt=look.prompt, frames=waited))
@@ -161,24 +163,32 @@ class DiffusersLive(ReactorPipeline):
     @torch.inference_mode()
     def paint(self, plain: np.ndarray, words: Words, look: Look, sampler: FewSteps) -> torch.Tensor:
         """A frame in the words of a prompt: uint8 (H, W, 3) of any size in, uint8 (1, height, width, 3) on the device."""
-        vae, scale = self.pipeline.vae, self.pipeline.vae.config.scaling_factor
-        self.words = words
-        video = self.fitted(plain).to(vae.dtype)
-        encoded = vae.encode(video)
-        latents = encoded.latents if hasattr(encoded, "latents") else encoded.latent_dist.mode()
-        clean = sampler((latents * scale).to(self.dtype), strength=look.strength, steps=look.steps, seed=look.seed)
-        return to_frames(vae.decode((clean / scale).to(vae.dtype)).sample, range=(-1, 1))
+        latents = self.latents(self.fitted(plain))
+        network = partial(self.network, words)
+        return self.picture(sampler(network, latents, strength=look.strength, steps=look.steps, seed=look.seed))
 
-    def network(self, noisy: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-        """The UNet's output for rows of latents."""
+    def latents(self, video: torch.Tensor) -> torch.Tensor:
+        """What the autoencoder makes of a picture."""
+        vae = self.pipeline.vae
+        encoded = vae.encode(video.to(vae.dtype))
+        latents = encoded.latents if hasattr(encoded, "latents") else encoded.latent_dist.mode()
+        return (latents * vae.config.scaling_factor).to(self.dtype)
+
+    def picture(self, latents: torch.Tensor) -> torch.Tensor:
+        """What the autoencoder makes of latents: a frame, uint8 (1, height, width, 3)."""
+        vae = self.pipeline.vae
+        return to_frames(vae.decode((latents / vae.config.scaling_factor).to(vae.dtype)).sample, range=(-1, 1))
+
+    def network(self, words: Words, noisy: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+        """The UNet's output for rows of latents, with guidance if there is any."""
         if self.guidance <= 1 or self.consistency is not None:
-            return self.unet_of(noisy, times, self.words)
+            return self.unet_of(words, noisy, times)
         # Classifier-free guidance: away from what the network makes of no prompt.
-        both = self.nothing.rows(len(noisy)).followed_by(self.words.rows(len(noisy)))
-        without, guess = self.unet_of(noisy.repeat(2, 1, 1, 1), times.repeat(2), both).chunk(2)
+        both = self.nothing.rows(len(noisy)).followed_by(words.rows(len(noisy)))
+        without, guess = self.unet_of(both, noisy.repeat(2, 1, 1, 1), times.repeat(2)).chunk(2)
         return without + self.guidance * (guess - without)
 
-    def unet_of(self, noisy: torch.Tensor, times: torch.Tensor, words: Words) -> torch.Tensor:
+    def unet_of(self, words: Words, noisy: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
         words, more = words.rows(len(noisy)), {}
         if words.pooled is not None:  # SDXL
             sizes = torch.tensor([self.height, self.width, 0, 0, self.height, self.width]).to(noisy)
@@ -195,7 +205,7 @@ class DiffusersLive(ReactorPipeline):
         return Words(encoded[0], encoded[2] if len(encoded) > 2 else None)  # SDXL has four parts, two of them None
 
     def sampler(self) -> FewSteps:
-        return FewSteps(self.network, self.pipeline.scheduler, stream_batch=self.stream_batch)
+        return FewSteps(self.pipeline.scheduler, stream_batch=self.stream_batch)
 
     def fitted(self, picture: np.ndarray) -> torch.Tensor:
         """The middle of a picture in our shape: (1, 3, height, width) from -1 to 1, on the device."""
@@ -211,8 +221,7 @@ class DiffusersLive(ReactorPipeline):
 
     def set_size(self, width: int | None, height: int | None) -> None:
         """The size of pictures; by default the one that the checkpoint was trained for."""
-        pipeline, unet = self.pipeline, self.pipeline.unet.config
-        scale = 2 ** (len(pipeline.vae.config.block_out_channels) - 1)
+        unet, scale = self.pipeline.unet.config, self.pipeline.vae_scale_factor
         self.width, self.height = (size or unet.sample_size * scale for size in (width, height))
         multiple = scale * 2 ** (len(unet.block_out_channels) - 1)
         if self.width % multiple or self.height % multiple:

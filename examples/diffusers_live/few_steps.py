@@ -10,6 +10,9 @@ from typing import Any
 
 import torch
 
+#: its output for noisy latents (N, C, h, w) at timesteps (N,), int64
+Network = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
 
 class FewSteps:
     """The sampler of one session.
@@ -19,13 +22,11 @@ class FewSteps:
     then leaves `steps - 1` frames later than it came.
 
     Args:
-        network: its output for noisy latents (N, C, h, w) at timesteps (N,), int64.
         scheduler: of the checkpoint; its noise schedule and the kind of prediction are used.
         stream_batch: whether the frames under way share one call of the network.
     """
 
-    def __init__(self, network: Callable[[Any, Any], Any], scheduler: Any, *, stream_batch: bool = False) -> None:
-        self.network = network
+    def __init__(self, scheduler: Any, *, stream_batch: bool = False) -> None:
         self.alphas = scheduler.alphas_cumprod.double()
         self.prediction = scheduler.config.prediction_type
         if self.prediction not in ("epsilon", "v_prediction", "sample"):
@@ -34,23 +35,23 @@ class FewSteps:
         self.plan: tuple | None = None
         self.waiting: torch.Tensor | None = None
 
-    def __call__(self, latents: torch.Tensor, *, strength: float, steps: int, seed: int) -> torch.Tensor:
-        """The clean latents of the oldest frame under way, (1, C, h, w), for the latents of a new frame, of the same shape.
+    def __call__(self, network: Network, latents: torch.Tensor, *, strength: float, steps: int, seed: int) -> torch.Tensor:
+        """Take the latents of a new frame (1, C, h, w), and return the clean latents of the oldest frame under way.
 
-        Another strength, number of steps or seed begins anew with this frame: those under way are dropped.
+        With another strength, number of steps or seed the sampler begins with this frame: those under way are dropped.
         """
         self.prepare(latents, strength, steps, seed)
         if self.stream_batch:
             if self.waiting is None:  # nothing is under way: this frame stands in for those before it
                 self.waiting = self.noised(latents, slice(1, steps))
             rows = torch.cat((self.noised(latents, slice(0, 1)), self.waiting))
-            clean = self.clean(rows, slice(0, steps))
+            clean = self.clean(network, rows, slice(0, steps))
             self.waiting = self.noised(clean[:-1], slice(1, steps))
             return clean[-1:]
         clean = latents
         for number in range(steps):
             step = slice(number, number + 1)
-            clean = self.clean(self.noised(clean, step), step)
+            clean = self.clean(network, self.noised(clean, step), step)
         return clean
 
     def prepare(self, latents: torch.Tensor, strength: float, steps: int, seed: int) -> None:
@@ -69,9 +70,9 @@ class FewSteps:
         """Clean latents with the noise of these steps, a row for each."""
         return self.signal[steps] * clean + self.sigma[steps] * self.noise[steps]
 
-    def clean(self, noisy: torch.Tensor, steps: slice) -> torch.Tensor:
+    def clean(self, network: Network, noisy: torch.Tensor, steps: slice) -> torch.Tensor:
         """What the network takes for the clean latents of these rows."""
-        guess = self.network(noisy, self.times[steps])
+        guess = network(noisy, self.times[steps])
         if self.prediction == "epsilon":
             return (noisy - self.sigma[steps] * guess) / self.signal[steps]
         if self.prediction == "v_prediction":

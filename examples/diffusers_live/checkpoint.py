@@ -1,5 +1,6 @@
 """From a name in `config.yml` to a pipeline of the library `diffusers`: a folder, or what is in the cache of the hub."""
 
+import pkgutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def load_pipeline(config: dict[str, Any], device: torch.device, dtype: torch.dty
     transformers.utils.logging.disable_progress_bar()
     diffusers.utils.logging.set_verbosity_error()  # it warns of each tiny autoencoder
     transformers.utils.logging.set_verbosity_error()  # it warns of image processors that nobody uses here
+    options = {"dtype": dtype, "use_safetensors": True, "local_files_only": True}
     with tempfile.TemporaryDirectory() as folder:
         model, vae = config.get("model"), config.get("vae")
         if not model:
@@ -32,18 +34,18 @@ def load_pipeline(config: dict[str, Any], device: torch.device, dtype: torch.dty
             progress(None, "writing a toy pipeline with random weights")
             write_toy(folder)
             model, vae = f"{folder}/pipeline", vae or f"{folder}/tiny_vae"
-        pipeline = diffusers.DiffusionPipeline.from_pretrained(checked(model, config), **options(config, dtype))
+        variant = config.get("variant") or None
+        pipeline = diffusers.DiffusionPipeline.from_pretrained(checked(model, variant), variant=variant, **options)
         if not hasattr(pipeline, "unet") or not hasattr(pipeline, "encode_prompt"):
             raise ValueError(
                 f"{model} is a {type(pipeline).__name__}; this example takes pipelines with a UNet and a prompt: "
                 "Stable Diffusion, SD-Turbo, SDXL-Turbo, latent consistency models"
             )
         if vae:
-            folder_of_vae = prefetch(vae)
-            pipeline.vae = diffusers.AutoencoderTiny.from_pretrained(folder_of_vae, **options(config, dtype))
+            pipeline.vae = diffusers.AutoencoderTiny.from_pretrained(prefetch(vae), **options)
     progress(None, f"copying the weights to {device}")
     pipeline.to(device)
-    if dtype == torch.float16 and hasattr(pipeline, "text_encoder_2") and not vae:
+    if dtype == torch.float16 and hasattr(pipeline, "text_encoder_2") and pipeline.vae.config.force_upcast:
         pipeline.vae.to(torch.float32)  # the autoencoder of SDXL overflows in 16 bits
     for name in WITH_WEIGHTS:
         if getattr(pipeline, name, None) is not None:
@@ -51,28 +53,21 @@ def load_pipeline(config: dict[str, Any], device: torch.device, dtype: torch.dty
     return pipeline
 
 
-def checked(model: str, config: dict[str, Any]) -> Path:
+def checked(model: str, variant: str | None) -> Path:
     """The folder of a pipeline, its weights read once."""
-    variant = f".{config['variant']}" if config.get("variant") else ""
-    folder = prefetch(model, files=("*.json", "*.txt", f"*/*{variant}.safetensors"))
+    ending = f"*.{variant}.safetensors" if variant else "*.safetensors"
+    folder = prefetch(model, files=("*.json", "*.txt", f"*/{ending}"))
     if not (folder / "model_index.json").is_file():
         raise ValueError(f"{folder} has no model_index.json: it is not a pipeline that diffusers has saved")
     for name in WITH_WEIGHTS:
-        if (folder / name).is_dir() and not any((folder / name).glob(f"*{variant}.safetensors")):
-            raise ValueError(f"{folder / name} has no *{variant}.safetensors; pickles may run code and are not loaded")
+        if (folder / name).is_dir() and not any((folder / name).glob(ending)):
+            raise ValueError(f"{folder / name} has no {ending}; pickles may run code and are not loaded")
     return folder
 
 
-def options(config: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
-    return {
-        "dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": config.get("variant") or None,
-    }  # fmt: skip
-
-
 def named(place: str) -> Any:
-    """The function that `module:function` names, of a module beside this one."""
-    module, _, name = place.partition(":")
+    """The function that `module:function` names."""
     try:
-        return getattr(__import__(module), name)
-    except (ImportError, AttributeError) as error:
+        return pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"safety: {place!r} names no function, as module:function does ({error})") from None

@@ -36,22 +36,19 @@ def main() -> None:
     config |= {key: yaml.safe_load(value) for key, _, value in (argument.partition("=") for argument in sys.argv[1:])}
     model = DiffusersLive()
     model.load(config)
-    device, pipeline = model.device, model.pipeline
-    plain = draw(0, model.width, model.height)
+    device, plain = model.device, draw(0, model.width, model.height)
     print(f"{model.width} x {model.height} on {device}, {model.dtype}, {torch.get_num_threads()} threads of the host")
 
-    video = model.fitted(plain).to(pipeline.vae.dtype)
-    encoded = pipeline.vae.encode(video)
-    latents = (encoded.latents if hasattr(encoded, "latents") else encoded.latent_dist.mode()).to(model.dtype)
-    model.words = model.first
-    print(f"autoencoder, in:  {median(device, lambda: pipeline.vae.encode(video)):6.1f} ms")
+    video = model.fitted(plain)
+    latents = model.latents(video)
+    print(f"autoencoder, in:  {median(device, lambda: model.latents(video)):6.1f} ms")
     for rows in (1, 2, 4):
         noisy, times = latents.repeat(rows, 1, 1, 1), torch.full((rows,), 499, device=device)
-        print(f"UNet, rows: {rows}     {median(device, lambda: model.network(noisy, times)):6.1f} ms")  # noqa: B023
-    print(f"autoencoder, out: {median(device, lambda: pipeline.vae.decode(latents.to(pipeline.vae.dtype))):6.1f} ms")
+        print(f"UNet, rows: {rows}     {median(device, lambda: model.network(model.first, noisy, times)):6.1f} ms")  # noqa: B023
+    print(f"autoencoder, out: {median(device, lambda: model.picture(latents)):6.1f} ms")
     for steps in (1, 2, 4):
         for stream_batch in (False, True):
-            sampler = FewSteps(model.network, pipeline.scheduler, stream_batch=stream_batch)
+            sampler = FewSteps(model.pipeline.scheduler, stream_batch=stream_batch)
             look = Look(steps=steps)
             time = median(device, lambda: model.paint(plain, model.first, look, sampler))  # noqa: B023
             name = f"a frame, steps: {steps}{', stream batch' if stream_batch else ''}"

@@ -28,11 +28,11 @@ class Words(NamedTuple):
 
 
 class Prompts:
-    """The prompts of late, encoded, and a thread that encodes new ones.
+    """The recent prompts, encoded, and a thread that encodes new ones.
 
     The text encoder runs on a thread of its own and, on CUDA, on a stream of its own, so the frames go on with the old
-    prompt. Torch computes outside of Python's lock. Of prompts that wait only the newest is encoded: who types fast makes
-    many.
+    prompt. Torch computes outside of Python's lock. If several prompts wait, only the newest is encoded: fast typing
+    makes many.
 
     Args:
         encode: makes `Words` of a text; called on that thread alone, since tokenizers are not made for several.
