@@ -1,7 +1,7 @@
 """Films the page in use, for the README: `python -m tests.browser.film FILE.webp`, or `scripts/film`.
 
-`reactor run` serves an example, Chromium shows its page, and a scripted visitor flies, picks an example, opens the stats and
-changes the colours. The pictures become an animated WebP, with the times at which they were taken.
+`reactor run` serves an example, Chromium shows its page, and a scripted visitor walks through a dream, shows the true game
+beside it, opens the stats and changes the colours. The pictures become an animated WebP, with the times at which they were taken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.browser.conftest import FLAGS, chromium
 from tests.support.real_server import real_server
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "flight"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "dream"
 SIZE = {"width": 1120, "height": 640}
 INTERVAL = 0.1  # seconds between pictures
 QUALITY = 62
@@ -37,12 +37,17 @@ def visit(page: Page) -> Iterator[None]:
     stage = page.locator("#hero")
     stage.hover()
     yield from watch(1)
-    for key, seconds in (("ArrowLeft", 1.2), ("ArrowUp", 0.8), ("ArrowRight", 1.2)):
+    walk = (("ArrowUp", 1.2), ("ArrowRight", 0.8), ("ArrowUp", 1.0), ("ArrowLeft", 1.2), ("ArrowUp", 0.8))
+    for key, seconds in walk:
         page.keyboard.down(key)
         yield from watch(seconds)
         page.keyboard.up(key)
-    page.get_by_role("button", name="Jet").click()
-    yield from watch(1.5)
+    page.get_by_role("button", name="Beside the game").click()
+    yield from watch(0.6)
+    for key, seconds in (("ArrowRight", 0.8), ("ArrowUp", 1.2)):
+        page.keyboard.down(key)
+        yield from watch(seconds)
+        page.keyboard.up(key)
     page.locator("#stats summary").first.click()
     yield from watch(1.5)
     page.keyboard.press("Escape")

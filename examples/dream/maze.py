@@ -1,7 +1,8 @@
-"""The game that the network learns: a small maze, seen through the eyes of who walks in it, with a map and a compass below.
+"""The game that the network learns: a small maze, seen through the eyes of who walks in it, with instruments below.
 
-All of a moment's state is in its picture: the dot on the map is the place, the needle of the compass is the heading. So the
-network can know where it is from what it has drawn, and `read` can measure where a dreamed picture believes itself to be.
+All of a moment's state is in its picture: a map whose dot says in which cell the walker is, two dials whose hands turn once
+for each cell to the right and each cell down, and a compass. So the network can know where it is from what it has drawn,
+and `read` can measure where a dreamed picture believes itself to be.
 Functions take and return batches: many mazes move and are drawn at once.
 """
 
@@ -12,20 +13,18 @@ import numpy as np
 SIZE = 64  # of the picture, in pixels: the view is 40 high, the panel below it 24
 VIEW = 40
 MAP = """
-##########
-#........#
-#..#..#..#
-#........#
-##.##...##
-#....#...#
-#....#.#.#
-#.#......#
-#...#....#
-##########
+########
+#......#
+#......#
+#..#...#
+##...#.#
+#....#.#
+#..#...#
+########
 """
 WALLS = np.array([list(row) for row in MAP.split()]) == "#"
-HEADINGS = 64  # a step turns by one of them, so that a heading is exact for ever
-STEP = 0.12  # cells
+HEADINGS = 32  # a step turns by one of them, so that a heading is exact for ever
+STEP = 0.2  # cells
 RADIUS = 0.3  # of the walker, in cells: how near the eye comes to a wall
 FIELD = np.tan(np.radians(36))  # half the width of the view, one cell ahead
 
@@ -33,8 +32,11 @@ KEYS = ("up", "down", "left", "right")
 
 _ANGLES = 2 * np.pi * np.arange(HEADINGS) / HEADINGS
 _RAYS = 2 * SIZE  # two for each column, averaged: edges move smoothly
-_MAP_TOP, _MAP_LEFT, _CELL = VIEW + 2, 6, 2
-_DOT = 0.9  # pixels
+_CELL = 3  # pixels of the map
+_MAP = slice(0, 24)  # columns of the panel
+_DIALS = slice(24, 40)
+_COMPASS = slice(40, 64)
+_DOT = 1.1  # pixels
 _EMPTY = np.array([24, 26, 36], np.float32) / 255
 
 
@@ -56,17 +58,15 @@ def _background() -> np.ndarray:
     picture[VIEW // 2 : VIEW] = ground * (0.45 + 0.55 * height[VIEW // 2 :])
     picture[VIEW:] = _EMPTY
     small = np.where(WALLS[..., None], COLOURS * 0.5, np.float32(0.06))
-    rows, columns = (side * _CELL for side in WALLS.shape)
-    picture[_MAP_TOP : _MAP_TOP + rows, _MAP_LEFT : _MAP_LEFT + columns] = small.repeat(_CELL, 0).repeat(_CELL, 1)
+    picture[VIEW:, _MAP] = small.repeat(_CELL, 0).repeat(_CELL, 1)
     return picture
 
 
 def _compasses() -> np.ndarray:
-    """The panel's right half for each heading, float32 (HEADINGS, 24, 32, 3)."""
-    y, x = np.mgrid[0 : SIZE - VIEW, 0 : SIZE // 2] + 0.5
-    x, y = x - 16, y - 12
+    """The compass at each heading, float32 (HEADINGS, 24, 24, 3)."""
+    y, x = np.mgrid[-11.5:12, -11.5:12]
     disc = (10.5 - np.hypot(x, y)).clip(0, 1)
-    panel = _EMPTY + disc[..., None] * (np.array([0.13, 0.15, 0.22]) - _EMPTY)
+    panel = _EMPTY + disc[..., None] * (_FACE - _EMPTY)
     pictures = []
     for angle in _ANGLES:
         along = (x * np.cos(angle) + y * np.sin(angle)).clip(-4, 8.5)
@@ -78,10 +78,22 @@ def _compasses() -> np.ndarray:
     return np.array(pictures, np.float32)
 
 
+def _hands(turns: np.ndarray) -> np.ndarray:
+    """How much of a hand is in each pixel of a dial, float32 (N, 12, 16), after so many turns, (N,)."""
+    angle = 2 * np.pi * turns[:, None, None]
+    along = (_DIAL_X * np.cos(angle) + _DIAL_Y * np.sin(angle)).clip(0, 4.5)
+    away = np.hypot(_DIAL_X - along * np.cos(angle), _DIAL_Y - along * np.sin(angle))
+    return (1.6 - away).clip(0, 1).astype(np.float32)
+
+
+_FACE = np.array([0.13, 0.15, 0.22], np.float32)
+_HAND = np.array([1.0, 0.8, 0.35], np.float32)
+_DIAL_Y, _DIAL_X = np.mgrid[-5.5:6, -7.5:8].astype(np.float32)
+_DIAL = _EMPTY + (6 - np.hypot(_DIAL_X, _DIAL_Y)).clip(0, 1)[..., None] * (_FACE - _EMPTY)  # (12, 16, 3)
 COLOURS = _colours()
 BACKGROUND = _background()
 COMPASSES = _compasses()
-_PANEL_MAP = BACKGROUND[VIEW:, : SIZE // 2]
+_PANEL_MAP = BACKGROUND[VIEW:, _MAP]
 _OPEN = np.argwhere(~WALLS)
 
 
@@ -124,10 +136,11 @@ class Maze:
         view = pictures[:, :VIEW]
         view *= 1 - (cover[:, :, ::2] + cover[:, :, 1::2]) / 2
         view += (seen[:, :, ::2] + seen[:, :, 1::2]) / 2
-        dot = self._dots()[..., None]
-        panel = pictures[:, VIEW:, : SIZE // 2]
-        panel += dot * (1 - panel)
-        pictures[:, VIEW:, SIZE // 2 :] = COMPASSES[self.heading]
+        panel = pictures[:, VIEW:]
+        panel[:, :, _MAP] += self._dots()[..., None] * (1 - panel[:, :, _MAP])
+        hands = self._both_hands()[..., None]
+        panel[:, :, _DIALS] = np.concatenate([_DIAL, _DIAL]) * (1 - hands) + _HAND * hands
+        panel[:, :, _COMPASS] = COMPASSES[self.heading]
         return pictures
 
     def free(self) -> np.ndarray:
@@ -135,11 +148,15 @@ class Maze:
         return _free(self.x, self.y)
 
     def _dots(self) -> np.ndarray:
-        """How white the dot makes the panel's left half, (N, 24, 32)."""
-        x, y = _MAP_LEFT + _CELL * self.x, _MAP_TOP - VIEW + _CELL * self.y
-        across = np.exp(-(((np.arange(SIZE // 2) + 0.5 - x[:, None]) / _DOT) ** 2) / 2)
-        down = np.exp(-(((np.arange(SIZE - VIEW) + 0.5 - y[:, None]) / _DOT) ** 2) / 2)
+        """How white the dot makes the map, (N, 24, 24)."""
+        pixels = np.arange(SIZE - VIEW) + 0.5
+        across = np.exp(-(((pixels - _CELL * self.x[:, None]) / _DOT) ** 2) / 2)
+        down = np.exp(-(((pixels - _CELL * self.y[:, None]) / _DOT) ** 2) / 2)
         return (down[:, :, None] * across[:, None, :]).astype(np.float32)
+
+    def _both_hands(self) -> np.ndarray:
+        """How much of a hand is in the pixels of both dials, the upper for `x`: (N, 24, 16)."""
+        return np.concatenate([_hands(self.x), _hands(self.y)], axis=1)
 
     def _look(self) -> tuple[np.ndarray, np.ndarray]:
         """For each ray the distance of the wall, and its colour there: float32 (N, rays) and (N, rays, 3)."""
@@ -179,33 +196,50 @@ def _free(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def read(pictures: np.ndarray) -> tuple[Maze, np.ndarray]:
     """Where pictures (N, SIZE, SIZE, 3) believe themselves to be, and how clear that is: from 0 to 1, the game's.
 
-    The place is the middle of the dot, the heading that of the most similar compass.
+    The middle of the dot says in which cell, the dials say where in it; the heading is that of the most similar compass.
     """
+    panel = pictures[:, VIEW:]
     missing = 1 - _PANEL_MAP
-    panel = pictures[:, VIEW:, : SIZE // 2]
-    white = ((panel - _PANEL_MAP) * missing).sum(-1) / (missing**2).sum(-1)
-    peak = white.reshape(len(white), (SIZE - VIEW) * SIZE // 2).argmax(1)
-    row, column = np.divmod(peak, SIZE // 2)
-    y, x = np.mgrid[0 : SIZE - VIEW, 0 : SIZE // 2] + 0.5
-    near = np.hypot(y - row[:, None, None] - 0.5, x - column[:, None, None] - 0.5) < 3.2  # 4 times the dot's width
+    white = ((panel[:, :, _MAP] - _PANEL_MAP) * missing).sum(-1) / (missing**2).sum(-1)
+    peak = white.reshape(len(white), (SIZE - VIEW) ** 2).argmax(1)
+    row, column = np.divmod(peak, SIZE - VIEW)
+    y, x = np.mgrid[0 : SIZE - VIEW, 0 : SIZE - VIEW] + 0.5
+    near = np.hypot(y - row[:, None, None] - 0.5, x - column[:, None, None] - 0.5) < 4 * _DOT
     weight = white.clip(0.02) * near - 0.02 * near
     total = weight.sum((1, 2)).clip(1e-6)
-    across, down = (weight * x).sum((1, 2)) / total, (weight * y).sum((1, 2)) / total
-    needles = pictures[:, VIEW:, SIZE // 2 :].reshape(len(pictures), COMPASSES[0].size)
+    face = np.concatenate([_DIAL, _DIAL])
+    ink = ((panel[:, :, _DIALS] - face) * (_HAND - face)).sum(-1) / ((_HAND - face) ** 2).sum(-1)
+    half = len(_DIAL)
+    x, y = (
+        _exactly((weight * rough).sum((1, 2)) / total / _CELL, _turned(hand))
+        for rough, hand in ((x, ink[:, :half]), (y, ink[:, half:]))
+    )
+    compass = panel[:, :, _COMPASS].reshape(len(pictures), COMPASSES[0].size)
     known = COMPASSES.reshape(HEADINGS, -1)
     # einsum, for the threads of a matrix product would wait at the cost of others
-    apart = (needles**2).sum(1)[:, None] - 2 * np.einsum("np,hp->nh", needles, known) + (known**2).sum(1)
-    heading = apart.argmin(1)
-    maze = Maze((across - _MAP_LEFT) / _CELL, (down - (_MAP_TOP - VIEW)) / _CELL, heading)
-    # One dot and nothing else on the map, and a whole needle:
-    dot = maze._dots()
-    stray = np.abs(white - dot).sum((1, 2)) / dot.sum((1, 2)).clip(1e-6)
-    bent = np.sqrt(apart.min(1).clip(0) / _TURNED)
-    return maze, (1 - np.maximum(stray, bent)).clip(0, 1)
+    apart = (compass**2).sum(1)[:, None] - 2 * np.einsum("np,hp->nh", compass, known) + (known**2).sum(1)
+    maze = Maze(x, y, apart.argmin(1))
+    # One dot and nothing else on the map, and whole hands:
+    dot, hands = maze._dots(), maze._both_hands()
+    stray = np.sqrt(np.square(white - dot).sum((1, 2)) / np.square(dot).sum((1, 2)).clip(1e-6))
+    loose = np.sqrt(np.square(ink - hands).sum((1, 2)) / np.square(hands).sum((1, 2)))
+    bent = np.sqrt(apart.min(1).clip(0) / _QUARTER)
+    return maze, (1 - np.maximum(np.maximum(stray, loose), bent)).clip(0, 1)
+
+
+def _turned(hand: np.ndarray) -> np.ndarray:
+    """How far a dial's hand, (N, 12, 16), has turned: 0 to 1."""
+    inside = hand.clip(0, 1) * (np.hypot(_DIAL_X, _DIAL_Y) < 6)
+    return np.arctan2((inside * _DIAL_Y).sum((1, 2)), (inside * _DIAL_X).sum((1, 2))) / (2 * np.pi) % 1
+
+
+def _exactly(rough: np.ndarray, turned: np.ndarray) -> np.ndarray:
+    """The place nearest to a rough one at which a dial has turned so far."""
+    return turned + np.round(rough - turned)
 
 
 #: squared difference of two compasses a quarter apart
-_TURNED = ((COMPASSES[0] - COMPASSES[HEADINGS // 4]) ** 2).sum()
+_QUARTER = ((COMPASSES[0] - COMPASSES[HEADINGS // 4]) ** 2).sum()
 
 
 class Fingers:

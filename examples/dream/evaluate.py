@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from dream import LEGIBLE, NOISE, PAST, WEIGHTS
-from maze import HEADINGS, KEYS, STEP, Fingers, Maze, read
+from maze import HEADINGS, KEYS, STEP, WALLS, Fingers, Maze, read
 from onnxruntime import InferenceSession as Session
 from onnxruntime import SessionOptions, get_available_providers
 
@@ -70,7 +70,7 @@ def drift(network: Session, number: int, steps: int, temperature: float, seed: i
         longest = np.maximum(longest, blurred)
         away = np.hypot(place.x - maze.x, place.y - maze.y)
         angle = np.abs(turned(maze.heading, place.heading)) * 360 / HEADINGS
-        own = Maze(place.x.clip(0.1, 9.9), place.y.clip(0.1, 9.9), place.heading)
+        own = Maze(*(side.clip(1, len(WALLS) - 1.1) for side in (place.x, place.y)), place.heading)  # inside the outer walls
         rows.append((away, angle, psnr(pictures, maze.draw()), psnr(pictures, own.draw()), clarity))
         if step in {10, 50, 100, 200, 500} or step % 1000 == 0 or step == steps:
             print(step, *(f"{np.median(value):.2f}" for value in np.array(rows[-10:]).transpose(1, 0, 2)), sep=" | ")

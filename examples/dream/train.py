@@ -18,7 +18,8 @@ from maze import HEADINGS, SIZE, VIEW, Fingers, Maze, read
 from network import PAST, Dreamer
 from PIL import Image
 
-UPDATES = 9_000
+UPDATES = 16_000
+FIRST = 10 / 16  # the part of the updates in which the instruments are learned; then the view counts more
 BATCH = 16
 POOL = 256  # walkers
 WAKING = 0.25  # the share of walkers whose past is always the game's
@@ -26,10 +27,12 @@ FIRST_DREAM = 800  # updates; until then the network draws nothing from which it
 LEGIBLE = 0.2  # a dream in which place and heading are less clear than this begins again
 NEAR = 0.04  # cells: nearer than this to where the game would be, the dream counts as there
 LIFE = 200  # steps after which a walker begins elsewhere, on average
+INSTRUMENTS = (6, 3)  # the weight of their pixels to one of the view, in the first part and after it
+CHANGES = (10, 5)  # more weight, for one that changes by half of its range
 NOISE = 0.4  # the standard deviation of the strongest noise on the past; pictures are from -1 to 1
-LEARNING_RATE = 1.2e-3
+LEARNING_RATE = 1.2e-3, 6e-4  # the highest in the first part, and after it
 WARMING = 200  # updates in which the learning rate rises
-STEADY = 0.3  # the part of the updates after which the learning rate sinks to 0
+STEADY = 0.3, 0.1  # the share of either part after which the learning rate sinks to 0
 AVERAGE = 0.998  # of the weights that are kept, per update
 SEED = 1
 
@@ -110,11 +113,15 @@ def predict(network: Dreamer, past: np.ndarray, keys: np.ndarray, noise: np.ndar
     return network(seen.contiguous(memory_format=torch.channels_last), torch.from_numpy(keys).flatten(1), level[:, None])
 
 
-def importance() -> torch.Tensor:
-    """The weight of each pixel's error. Dot and needle are few pixels, and all else follows from them."""
-    weight = torch.ones(SIZE, SIZE)
-    weight[VIEW:, : SIZE // 2] = 12
-    weight[VIEW:, SIZE // 2 :] = 6
+def importance(before: torch.Tensor, after: torch.Tensor, part: int) -> torch.Tensor:
+    """The weight of each pixel's error, (N, 1, SIZE, SIZE); `before` and `after` are two pictures of the game or a dream.
+
+    The instruments are few pixels, and all else follows from them. Those of them that change count most: a network that
+    draws a still hand is nearly right everywhere else.
+    """
+    weight = torch.ones(len(after), 1, SIZE, SIZE)
+    change = (after - before)[:, :, VIEW:].abs().amax(dim=1, keepdim=True)
+    weight[:, :, VIEW:] = INSTRUMENTS[part] + CHANGES[part] * change
     return weight
 
 
@@ -132,21 +139,21 @@ class Training:
         self.network = Dreamer().to(memory_format=torch.channels_last)
         self.average = copy.deepcopy(self.network).requires_grad_(False)
         weights = self.network.parameters()
-        self.optimizer = torch.optim.AdamW(weights, LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+        self.optimizer = torch.optim.AdamW(weights, LEARNING_RATE[0], betas=(0.9, 0.98), weight_decay=0.01, fused=True)
         self.walkers = Walkers(POOL, self.dice)
-        self.weight = importance()
         self.done = 0
         self.spent = dict.fromkeys(CLOCKS, 0.0)  # seconds before this process
 
-    def update(self, rate: float) -> float:
+    def update(self, rate: float, part: int) -> float:
         """Learn from the next step of some walkers; return the loss."""
         which = self.dice.choice(POOL, BATCH, replace=False)
         past = self.walkers.past[which]
         maze = self.walkers.press(which)
         truth = shown(maze)
         pictures = predict(self.network, past, self.walkers.keys[which], NOISE * self.dice.random(BATCH) ** 3)
-        off = pictures - torch.from_numpy(truth)
-        loss = ((off.abs() + 2 * off.square()) * self.weight).mean()
+        target = torch.from_numpy(truth)
+        off = pictures - target
+        loss = ((off.abs() + 2 * off.square()) * importance(torch.from_numpy(past[:, -1]), target, part)).mean()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
@@ -189,9 +196,8 @@ def train(options: argparse.Namespace) -> None:
         if not options.resume:
             log.writerow(COLUMNS)
         while training.done < options.updates:
-            left = 1 - training.done / options.updates
-            rate = LEARNING_RATE * min(1, (training.done + 1) / WARMING, left / (1 - STEADY))
-            losses.append(training.update(rate))
+            part, rate = learning_rate(training.done, options.updates)
+            losses.append(training.update(rate, part))
             if training.done % options.every == 0 or training.done == options.updates:
                 spent = {name: training.spent[name] + clock() - begun[name] for name, clock in CLOCKS.items()}
                 figures = judge(training.average, options.out / "rollout.png")
@@ -202,6 +208,15 @@ def train(options: argparse.Namespace) -> None:
                 file.flush()
                 print(", ".join(f"{name} {value}" for name, value in zip(COLUMNS, row, strict=True)), flush=True)
                 training.save(options.out / "checkpoint.pt", spent)
+
+
+def learning_rate(done: int, updates: int) -> tuple[int, float]:
+    """In which part of the training an update is, 0 or 1, and its learning rate."""
+    first = round(updates * FIRST)
+    part = int(done >= first)
+    begun, length = (first, updates - first) if part else (0, first)
+    left = 1 - (done - begun) / length
+    return part, LEARNING_RATE[part] * min(1, (done - begun + 1) / WARMING, left / (1 - STEADY[part]))
 
 
 CLOCKS = {"wall_s": time.perf_counter, "processor_s": time.process_time}

@@ -9,7 +9,8 @@ PAST = 4  # pictures
 PATCH = 4  # pixels along its edge
 WIDTHS = (48, 128, 192)  # channels at 16 x 16, 8 x 8 and 4 x 4
 CODE = 256  # numbers that carry place, keys and noise to all blocks
-MEMORY = 64  # channels at 8 x 8
+GUIDE = 448  # numbers on the way to them
+MEMORY = 48  # channels at 8 x 8
 PACE = 8.0  # how much faster than other weights the columns' are learned
 
 
@@ -42,7 +43,7 @@ class Dreamer(nn.Module):
     Four things make it quick to learn. `columns` mixes the columns of the last view, in another way for each key: a turn
     moves all columns by what is always the same. The code comes from the panel, so each block knows the place. `memory`
     makes features of the code alone: what is to be seen from that place, also where no past picture shows it. `draw_panel`
-    draws dot and needle from the code alone.
+    draws dot, hands and needle from the code alone.
     """
 
     def __init__(self) -> None:
@@ -52,8 +53,9 @@ class Dreamer(nn.Module):
         self.columns = nn.Parameter(torch.zeros(len(KEYS), SIZE, SIZE))
         panel = (SIZE - VIEW) * SIZE
         self.guide = nn.Sequential(
-            nn.Linear(panel + PAST * len(KEYS) + 1, CODE), nn.SiLU(), nn.Linear(CODE, CODE), nn.SiLU()
-        )
+            nn.Linear(panel + PAST * len(KEYS) + 1, GUIDE), nn.SiLU(), nn.Linear(GUIDE, GUIDE), nn.SiLU(),
+            nn.Linear(GUIDE, CODE), nn.SiLU(),
+        )  # fmt: skip
         self.memory = nn.Linear(CODE, MEMORY * 8 * 8)
         self.recall = nn.Conv2d(MEMORY, middle, 1)
         self.draw_panel = nn.Linear(CODE, 2 * panel)

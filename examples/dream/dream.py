@@ -26,7 +26,7 @@ from reactor_trio.interface import (
 WEIGHTS = Path(__file__).with_name("dream.onnx")
 PAST = 4  # pictures that the network sees
 NOISE = 0.4  # standard deviation at temperature 1, the strongest of the training; pictures are from -1 to 1
-LEGIBLE = 0.5  # a picture whose place and heading are less clear is blurred
+LEGIBLE = 0.2  # a picture whose place and heading are less clear is blurred
 PATIENCE = 15  # steps for which a dream may be blurred
 
 
@@ -44,7 +44,7 @@ class Sleeper(InputState):
     temperature: float = InputField(
         default=0.0, ge=0.0, le=1.0, description="How noisily the network remembers its last pictures; 0: exactly"
     )
-    seed: int = InputField(default=1, ge=0, description="Where the dream begins, and all that is random in it")
+    seed: int = InputField(default=11, ge=0, description="Where the dream begins, and all that is random in it")
     true_game: bool = InputField(default=False, description="Show the true game beside it, played with the same keys")
     smooth: bool = InputField(default=False, group="Picture", description="Blend the pixels; off: show each as a square")
 
