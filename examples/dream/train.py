@@ -35,6 +35,7 @@ WARMING = 200  # updates in which the learning rate rises
 STEADY = 0.3, 0.1  # the share of either part after which the learning rate sinks to 0
 AVERAGE = 0.998  # of the weights that are kept, per update
 SEED = 1
+JUDGED = 8, 150  # roll-outs for a line of the log, and their steps; every tenth is in the picture
 
 
 class Walkers:
@@ -227,7 +228,7 @@ COLUMNS = (
 
 
 @torch.no_grad()
-def judge(network: Dreamer, picture: Path, number: int = 8, steps: int = 150) -> tuple[float, ...]:
+def judge(network: Dreamer, picture: Path) -> tuple[float, ...]:
     """How good the network is on walks that it has not seen; draws one of its roll-outs above the game's.
 
     Returns:
@@ -235,6 +236,7 @@ def judge(network: Dreamer, picture: Path, number: int = 8, steps: int = 150) ->
         game's pictures: median distance from the game's place in cells, median difference of the heading in degrees, mean
         clarity of the pictures, and the share of dreams that were lost at any time.
     """
+    number, steps = JUDGED
     dice = np.random.default_rng(7)
     walkers, everyone = Walkers(number, dice), np.arange(number)
     noise = np.zeros(number)

@@ -122,7 +122,7 @@ async def test_the_game_is_a_second_track_that_is_sent_on_request(autojump_clock
         assert client.statistics().tracks["game"].frames == 0
         await client.command("set_true_game", true_game=True)
         await hold(client, "right", 12)
-        (game,) = await client.take(1, "game")
+        game = await client.take_after(track="game")
         for dream in await client.take(40, "dream"):
             if dream.step == game.step:
                 break
@@ -216,9 +216,8 @@ def test_the_training_goes_on_from_its_checkpoint(dream, tmp_path, monkeypatch, 
     spec = importlib.util.spec_from_file_location("dream_training", dream.path / "train.py")
     train = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(train)
-    for name, value in {"BATCH": 4, "POOL": 8, "FIRST_DREAM": 2, "FIRST": 1}.items():
+    for name, value in {"BATCH": 4, "POOL": 8, "FIRST_DREAM": 2, "FIRST": 1, "JUDGED": (2, 10)}.items():
         monkeypatch.setattr(train, name, value)
-    monkeypatch.setattr(train.judge, "__defaults__", (2, 4))
     options = argparse.Namespace(updates=4, every=2, seed=1, out=tmp_path, resume=False)
     train.train(options)
     train.train(argparse.Namespace(**vars(options) | {"updates": 6, "resume": True}))
