@@ -51,13 +51,37 @@ class Sleeper(InputState):
     _held: frozenset[str] = frozenset()
     _begun_with: int | None = None
     _dice: Any = None
-    _past: Any = None  # float32 (1, PAST * 3, SIZE, SIZE) from -1 to 1, oldest first
-    _keys: Any = None  # float32 (PAST, 4), of the steps to these pictures
+    _dreams: Any = None  # Dreams, of one
     _game: Any = None  # Maze
     _place: Any = None  # Maze: where the dream was when that could last be read
     _wanderer: Any = None
     _steps: int = 0
     _blurred: int = 0
+
+
+class Dreams:
+    """A batch of dreams, which begin with a past of standing still in the game.
+
+    Attributes:
+        past: float32 (N, PAST * 3, SIZE, SIZE) from -1 to 1, oldest first.
+        keys: float32 (N, PAST, 4) of the steps to these pictures.
+    """
+
+    def __init__(self, network: onnxruntime.InferenceSession, begun: Maze, dice: np.random.Generator) -> None:
+        self.network, self.dice = network, dice
+        self.past = np.tile(begun.draw().transpose(0, 3, 1, 2) * 2 - 1, (1, PAST, 1, 1))
+        self.keys = np.zeros((len(begun.x), PAST, len(KEYS)), np.float32)
+
+    def step(self, keys: np.ndarray, temperature: float) -> np.ndarray:
+        """Dream the next pictures: float32 (N, SIZE, SIZE, 3) from 0 to 1. Keys are bool (N, 4)."""
+        self.keys = np.concatenate([self.keys[:, 1:], keys[:, None].astype(np.float32)], axis=1)
+        number, noise, past = len(keys), np.float32(temperature * NOISE), self.past
+        if noise:
+            past = past + noise * self.dice.standard_normal(past.shape, np.float32)
+        inputs = {"past": past, "keys": self.keys.reshape(number, -1), "noise": np.full((number, 1), noise)}
+        new = self.network.run(["picture"], inputs)[0].clip(-1, 1)
+        self.past = np.concatenate([self.past[:, 3:], new], axis=1)
+        return new.transpose(0, 2, 3, 1) / 2 + 0.5
 
 
 class Wanderer:
@@ -138,8 +162,7 @@ class Dream(ReactorPipeline):
         state = self.state
         state._game = Maze(place.x, place.y, place.heading)
         state._place = place
-        state._past = np.tile(place.draw().transpose(0, 3, 1, 2) * 2 - 1, (1, PAST, 1, 1))
-        state._keys = np.zeros((PAST, len(KEYS)), np.float32)
+        state._dreams = Dreams(self.network, place, state._dice)
         state._steps = state._blurred = 0
 
     def pressed(self) -> np.ndarray:
@@ -147,22 +170,15 @@ class Dream(ReactorPipeline):
         state = self.state
         keys = state._held
         if state.let_it_dream and not keys:
-            keys = state._wanderer.keys(np.abs(state._past[:, -3:] - state._past[:, -6:-3]).mean())
+            past = state._dreams.past
+            keys = state._wanderer.keys(np.abs(past[:, -3:] - past[:, -6:-3]).mean())
         return np.array([[key in keys for key in KEYS]])
 
     def step(self, keys: np.ndarray) -> np.ndarray:
         """Dream the next picture: float32 (SIZE, SIZE, 3) from 0 to 1."""
         state = self.state
-        noise = np.float32(state.temperature * NOISE)
-        state._keys = np.concatenate([state._keys[1:], keys.astype(np.float32)])
-        past = state._past
-        if noise:
-            past = past + noise * state._dice.standard_normal(past.shape, np.float32)
-        inputs = {"past": past, "keys": state._keys.reshape(1, -1), "noise": np.full((1, 1), noise)}
-        new = self.network.run(["picture"], inputs)[0].clip(-1, 1)
-        state._past = np.concatenate([state._past[:, 3:], new], axis=1)
+        picture = state._dreams.step(keys, state.temperature)
         state._steps += 1
-        picture = new.transpose(0, 2, 3, 1) / 2 + 0.5
         place, clarity = read(picture)
         if clarity[0] < LEGIBLE:
             state._blurred += 1

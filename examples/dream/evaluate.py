@@ -9,32 +9,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from dream import LEGIBLE, NOISE, PAST, WEIGHTS
+from dream import LEGIBLE, WEIGHTS, Dreams
 from maze import HEADINGS, KEYS, STEP, WALLS, Fingers, Maze, read
 from onnxruntime import InferenceSession as Session
 from onnxruntime import SessionOptions, get_available_providers
 
 WARM = 60  # steps that a dream has gone on before a key is pressed
 SOON = 3  # steps within which a press must have its effect
-
-
-class Dreams:
-    """A batch of dreams, without a server."""
-
-    def __init__(self, network: Session, maze: Maze, temperature: float, dice: np.random.Generator) -> None:
-        self.network, self.noise, self.dice = network, np.float32(temperature * NOISE), dice
-        self.past = np.tile(maze.draw().transpose(0, 3, 1, 2) * 2 - 1, (1, PAST, 1, 1))
-        self.keys = np.zeros((len(maze.x), PAST, len(KEYS)), np.float32)
-
-    def step(self, keys: np.ndarray) -> np.ndarray:
-        """The next pictures, float32 (N, SIZE, SIZE, 3) from 0 to 1."""
-        self.keys = np.concatenate([self.keys[:, 1:], keys[:, None].astype(np.float32)], axis=1)
-        past = self.past + self.noise * self.dice.standard_normal(self.past.shape, np.float32) if self.noise else self.past
-        number = len(past)
-        inputs = {"past": past, "keys": self.keys.reshape(number, -1), "noise": np.full((number, 1), self.noise)}
-        new = self.network.run(["picture"], inputs)[0].clip(-1, 1)
-        self.past = np.concatenate([self.past[:, 3:], new], axis=1)
-        return new.transpose(0, 2, 3, 1) / 2 + 0.5
 
 
 def opened(threads: int, weights: Path = WEIGHTS) -> Session:
@@ -56,7 +37,7 @@ def turned(heading: np.ndarray, other: np.ndarray) -> np.ndarray:
 def drift(network: Session, number: int, steps: int, temperature: float, seed: int) -> None:
     dice = np.random.default_rng(seed)
     maze, fingers = Maze.scattered(number, dice), Fingers(number, dice)
-    dreams = Dreams(network, maze, temperature, dice)
+    dreams = Dreams(network, maze, dice)
     blurred, longest = np.zeros(number, int), np.zeros(number, int)
     print(f"\n{number} dreams at temperature {temperature:g}, random keys; medians of 10 steps up to each")
     print("step | cells from the game | degrees from it | dB to the game | dB to the game at the dream's place | clarity")
@@ -64,7 +45,7 @@ def drift(network: Session, number: int, steps: int, temperature: float, seed: i
     for step in range(1, steps + 1):
         keys = fingers.next()
         maze.step(keys)
-        pictures = dreams.step(keys)
+        pictures = dreams.step(keys, temperature)
         place, clarity = read(pictures)
         blurred = np.where(clarity < LEGIBLE, blurred + 1, 0)
         longest = np.maximum(longest, blurred)
@@ -85,17 +66,17 @@ def presses(network: Session, number: int, temperature: float, seed: int) -> Non
     for index, key in enumerate(KEYS):
         fingers = Fingers(number, dice)
         start = Maze.scattered(number, dice)
-        dreams = Dreams(network, start, temperature, dice)
+        dreams = Dreams(network, start, dice)
         for _ in range(WARM):
-            dreams.step(fingers.next())
+            dreams.step(fingers.next(), temperature)
         for _ in range(3):
-            pictures = dreams.step(np.zeros((number, len(KEYS)), bool))
+            pictures = dreams.step(np.zeros((number, len(KEYS)), bool), temperature)
         before, clear = read(pictures)
         game = Maze(before.x, before.y, before.heading)
         pressed = np.zeros((number, len(KEYS)), bool)
         pressed[:, index] = True
         for _ in range(SOON):
-            pictures = dreams.step(pressed)
+            pictures = dreams.step(pressed, temperature)
             game.step(pressed)
         after, _ = read(pictures)
         if key in {"left", "right"}:
@@ -116,13 +97,13 @@ def presses(network: Session, number: int, temperature: float, seed: int) -> Non
 def speed() -> None:
     print("\nsteps of the network alone")
     for threads in (1, 2):
-        dreams = Dreams(opened(threads), Maze.scattered(1, np.random.default_rng(1)), 0, np.random.default_rng(1))
+        dreams = Dreams(opened(threads), Maze.scattered(1, np.random.default_rng(1)), np.random.default_rng(1))
         keys = np.array([[True, False, False, True]])
         best = 0.0
         for _ in range(6):
             begun = time.perf_counter()
             for _ in range(50):
-                dreams.step(keys)
+                dreams.step(keys, 0)
             best = max(best, 50 / (time.perf_counter() - begun))
         print(f"{threads} thread{'s' * (threads > 1)}: {best:.0f} a second")
 

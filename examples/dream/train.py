@@ -84,7 +84,6 @@ class Walkers:
         """Let the pictures be the newest of some walkers' past."""
         self.past[which] = np.concatenate([self.past[which, 1:], pictures[:, None]], axis=1)
 
-
     def follow(self, which: np.ndarray, pictures: np.ndarray) -> None:
         """Set walkers, each in a dream, to where the pictures say that they are; begin again with those that are lost."""
         where, clarity = believed(pictures)
@@ -197,7 +196,7 @@ def train(options: argparse.Namespace) -> None:
         if not options.resume:
             log.writerow(COLUMNS)
         while training.done < options.updates:
-            part, rate = learning_rate(training.done, options.updates)
+            part, rate = schedule(training.done, options.updates)
             losses.append(training.update(rate, part))
             if training.done % options.every == 0 or training.done == options.updates:
                 spent = {name: training.spent[name] + clock() - begun[name] for name, clock in CLOCKS.items()}
@@ -211,7 +210,7 @@ def train(options: argparse.Namespace) -> None:
                 training.save(options.out / "checkpoint.pt", spent)
 
 
-def learning_rate(done: int, updates: int) -> tuple[int, float]:
+def schedule(done: int, updates: int) -> tuple[int, float]:
     """In which part of the training an update is, 0 or 1, and its learning rate."""
     first = round(updates * FIRST)
     part = int(done >= first)

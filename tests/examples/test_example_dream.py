@@ -161,23 +161,25 @@ async def test_temperature_makes_the_memory_noisy(autojump_clock, open_dream):
 
 
 async def test_a_lost_dream_begins_again_where_it_was_last_clear(autojump_clock, open_dream, dream, place):
-    async with open_dream() as server, server.connect() as client:
-        before, heading = place((await client.take(5))[-1])
-        module = sys.modules[dream.model.__module__]
-        network = server.model.network
+    class Network:
+        def __init__(self, whole):
+            self.whole, self.broken = whole, False
 
-        class Broken:
-            def run(self, *_):
-                return [np.zeros((1, 3, 64, 64), np.float32)]
+        def run(self, *arguments):
+            return [np.zeros((1, 3, 64, 64), np.float32)] if self.broken else self.whole.run(*arguments)
 
-        server.model.network = Broken()
-        await client.take(module.PATIENCE - 1)
-        server.model.network = network
-        assert (await client.next_message()).type == "woken"
-        frames = await client.take(10)
-        after, same = place(frames[-1])
-        assert np.hypot(*(after - before)) < 0.3
-        assert same == heading
+    async with open_dream() as server:
+        network = server.model.network = Network(server.model.network)
+        async with server.connect() as client:
+            before, heading = place((await client.take(5))[-1])
+            network.broken = True
+            await client.take(sys.modules[dream.model.__module__].PATIENCE - 1)
+            network.broken = False
+            assert (await client.next_message()).type == "woken"
+            frames = await client.take(10)
+            after, same = place(frames[-1])
+            assert np.hypot(*(after - before)) < 0.3
+            assert same == heading
 
 
 def test_a_picture_of_the_game_says_where_it_is(maze):

@@ -95,9 +95,9 @@ def interrupt():
             raise KeyboardInterrupt
 
     def send():
-        signal.pthread_kill(main, signal.SIGINT)
-        while not raised.wait(0.05):
+        while not raised.is_set():
             signal.pthread_kill(main, signal.SIGINT)
+            raised.wait(0.05)
 
     before = signal.signal(signal.SIGINT, raise_once)
     yield send

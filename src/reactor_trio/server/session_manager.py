@@ -28,6 +28,7 @@ from reactor_trio.connection.resumable_session import Place
 from reactor_trio.media import Worker, input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
+from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.waiting_room import RoomPlace, WaitingRoom
 from reactor_trio.session import Session, SessionServices
@@ -283,7 +284,6 @@ class SessionManager:
         return self._context.room.longest_wait(position, ends, self._context.settings.limits.session_length or math.inf)
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
-        from reactor_trio.server.run_facts import run_facts
         from reactor_trio.server.session_recording import SessionRecording, recorder_request
 
         request = recorder_request()
