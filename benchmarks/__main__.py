@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    against,
     comeback,
     compare,
     convert,
@@ -33,6 +34,7 @@ from benchmarks import (
     traces,
     viewers,
 )
+from benchmarks.peers import SOURCE
 from benchmarks.report import Report, machine
 
 BENCHMARKS = {
@@ -43,6 +45,8 @@ BENCHMARKS = {
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}
+#: those with a `turn`, which `--against` measures
+TURNS = ("gap", "fanout", "isolation")
 
 
 def main() -> int:
@@ -54,15 +58,28 @@ def main() -> int:
     parser.add_argument("--codec", default="h264", help="for links (default: %(default)s)")
     parser.add_argument("--python", default=sys.executable, help="for startup: another environment's interpreter")
     parser.add_argument("--workload", action="append", default=[], help="for compare: only this one, and no scenarios")
+    parser.add_argument("--against", type=Path, metavar="OLD/src", help="for gap, fanout, isolation: another tree in turns")
+    parser.add_argument("--pairs", type=int, default=against.PAIRS, help="turns of each tree (default: %(default)s)")
     options = parser.parse_args()
     chosen = list(BENCHMARKS) if not options.names or "all" in options.names else options.names
+    if options.against is not None:
+        if not set(chosen) <= set(TURNS):
+            parser.error(f"--against compares {', '.join(TURNS)}; name some of them")
+        if not (options.against / "reactor_trio").is_dir():
+            parser.error(f"--against: {options.against} has no folder reactor_trio")
+        if options.pairs < 1:
+            parser.error("--pairs: at least 1")
     facts = machine()
     print(*(f"{key}: {value}" for key, value in facts.items()), sep="\n")
     reports: list[Report] = []
     for name in chosen:
         report = Report(name)
-        given = {TAKES[name]: getattr(options, TAKES[name])} if name in TAKES else {}
-        BENCHMARKS[name].run(report, quick=options.quick, **given)
+        if options.against is not None:
+            trees = options.against.resolve(), Path(SOURCE)
+            against.compare(report, f"benchmarks.{name}", *trees, pairs=options.pairs, quick=options.quick)
+        else:
+            given = {TAKES[name]: getattr(options, TAKES[name])} if name in TAKES else {}
+            BENCHMARKS[name].run(report, quick=options.quick, **given)
         reports.append(report)
         if options.json is not None:
             document = {"machine": facts, "quick": options.quick, "benchmarks": [report.as_dict() for report in reports]}

@@ -21,7 +21,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
@@ -65,13 +65,19 @@ class Model(Model):
 
 def run(report: Report, *, quick: bool) -> None:
     """The cost, then the ages."""
-    costs(report, quick=quick)
-    ages(report, quick=quick)
+    costs(report, turns=1 if quick else 3, quick=quick)
+    ages(report, AUDIENCES, quick=quick)
 
 
-def costs(report: Report, *, quick: bool) -> None:
+def turn(report: Report, *, quick: bool) -> None:
+    """One turn of the cost, and the age at the largest audience that is promised (two minutes)."""
+    costs(report, turns=1, quick=quick)
+    ages(report, (AUDIENCE,), quick=quick)
+
+
+def costs(report: Report, *, turns: int, quick: bool) -> None:
     """Turns of the runtime and of the bare loop, each with the few and with the many."""
-    seconds, turns = (1.0, 1) if quick else (4.0, 3)
+    seconds = 1.0 if quick else 4.0
     taken: dict[tuple[str, str], list[float]] = {}
     with sessions_server(MODEL) as server, bare_server(__name__) as (bare, bare_port):
         servers = {"runtime": (server.process.pid, server.port), "bare loop": (bare, bare_port)}
@@ -93,15 +99,16 @@ def costs(report: Report, *, quick: bool) -> None:
     )  # fmt: skip
     report.bar("a frame to one more viewer, as allowed", 1e6 * cost["as allowed", "runtime"], 1e6 * COST, "us")
     for way in WAYS:
+        report.figure(f"a frame to one more viewer, acknowledged {way}, us", 1e6 * cost[way, "runtime"])
         report.bar(f"{way}: to the bare loop", cost[way, "runtime"] / cost[way, "bare loop"], BARE, "times")
 
 
-def ages(report: Report, *, quick: bool) -> None:
+def ages(report: Report, audiences: Sequence[int], *, quick: bool) -> None:
     """Larger and larger audiences that acknowledge as the server allows."""
     seconds = 2.0 if quick else 8.0
     rows, most = [], 0
     with sessions_server(MODEL) as server:
-        for count in AUDIENCES:
+        for count in audiences:
             seen = _measure(server.process.pid, server.port, count, "as allowed", seconds)
             mean = max(1, sum(seen["frames"])) / count
             _, p50, p95, p99, longest = spread(seen["ages"])
@@ -118,6 +125,7 @@ def ages(report: Report, *, quick: bool) -> None:
         ["viewers", "fps each", "least share", "age p50", "p95", "p99", "max", "I/O loop %", "server %", "clients %"], rows,
     )  # fmt: skip
     report.note(f"the largest of these audiences with p95 below {1000 * AGE:g} ms and all frames: {most}")
+    report.figure(f"{AUDIENCE} viewers: age p95, ms", reached)
     report.bar(f"{AUDIENCE} viewers: age p95", reached, 1000 * AGE, "ms")
 
 

@@ -118,11 +118,17 @@ class Model(ReactorPipeline):
 
 def run(report: Report, *, quick: bool) -> None:
     """Gap, cold, batches, processor, sessions."""
-    gaps(report, quick=quick)
+    gaps(report, steps=12 if quick else 200)
     cold(report, quick=quick)
     batches(report, quick=quick)
-    processor(report, quick=quick)
+    processor(report, turns=1 if quick else 7, quick=quick)
     many(report, quick=quick)
+
+
+def turn(report: Report, *, quick: bool) -> None:
+    """One turn of gap and processor, the main figures (a minute)."""
+    gaps(report, steps=12 if quick else 100)
+    processor(report, turns=1, quick=quick)
 
 
 # ---- between two steps ------------------------------------------------------------------------------------------------
@@ -131,15 +137,16 @@ def run(report: Report, *, quick: bool) -> None:
 Taken = dict[tuple[str, str], list[tuple[float, float]]]
 
 
-def gaps(report: Report, *, quick: bool) -> None:
+def gaps(report: Report, *, steps: int) -> None:
     """Each size in a server of its own."""
     rows, bars = [], []
     for name, (width, height) in SIZES.items():
-        taken = timed((height, width, 3), WAYS, steps=12 if quick else 200, seconds=STEP)
+        taken = timed((height, width, 3), WAYS, steps=steps, seconds=STEP)
         for way in WAYS:
             gap, copy = _median(taken[way, "gap"]), _median(taken[way, "copy"])
             beyond = gap if way == "read-only" else gap - copy
             used = median(used for _, used in taken[way, "gap"])
+            report.figure(f"{name}, {way}: yield to resume, us", 1e6 * gap)
             rows.append([f"{name}, {way}", *(1e6 * each for each in (gap, copy, beyond, used))])
             bars.append((f"{name}, {way}: gap beyond {'nothing' if way == 'read-only' else 'a copy'}", 1000 * beyond))
     report.table(
@@ -175,11 +182,9 @@ def cold(report: Report, *, quick: bool) -> None:
     )  # fmt: skip
 
 
-async def _times(
-    part: Callable[[], Awaitable[object]], pause: Callable[[float], object] | None, samples: int
-) -> list[float]:
+async def _times(part: Callable[[], Awaitable[object]], pause: Callable[[float], object] | None, times: int) -> list[float]:
     taken = []
-    for _ in range(samples):
+    for _ in range(times):
         if pause is not None:
             pause(STEP)
         began = time.perf_counter()
@@ -240,9 +245,9 @@ def _median(samples: list[tuple[float, float]]) -> float:
 # ---- processor time of a frame ----------------------------------------------------------------------------------------
 
 
-def processor(report: Report, *, quick: bool) -> None:
+def processor(report: Report, *, turns: int, quick: bool) -> None:
     """Turns of the spine and of the runtime, which both run all the time."""
-    seconds, turns, warm_up = (1.0, 1, 1.0) if quick else (4.0, 7, 1.5)
+    seconds, warm_up = (1.0, 1.0) if quick else (4.0, 1.5)
     counts = (1, 8)
     cost: dict[tuple[str, int], list[float]] = {}
     with bare_server(__name__) as (spine, spine_port), sessions_server(NOTHING, max_sessions=max(counts)) as server:
@@ -252,10 +257,6 @@ def processor(report: Report, *, quick: bool) -> None:
                 for name, (pid, port) in servers.items():
                     counted, cpu, _ = count_frames(pid, port, ["control"] * count, "raw", seconds, warm_up)
                     cost.setdefault((name, count), []).append(cpu / max(1, sum(counted["frames"])))
-    ratios = {
-        count: [ours / bare for ours, bare in zip(cost["runtime", count], cost["bare spine", count], strict=True)]
-        for count in counts
-    }
     report.table(
         f"processor time of a raw {WIDTH}x{HEIGHT} frame at {FPS} fps, us, {turns} turns of {seconds:g} s",
         ["", "median", "least", "most"],
@@ -265,8 +266,10 @@ def processor(report: Report, *, quick: bool) -> None:
         ],
     )
     for count in counts:
-        what = f"{count} session{'s' * (count > 1)}: processor time of a frame to the bare spine's"
-        report.bar(what, median(ratios[count]), SPINE, "times")
+        sessions, ours = f"{count} session{'s' * (count > 1)}", cost["runtime", count]
+        ratio = median(each / bare for each, bare in zip(ours, cost["bare spine", count], strict=True))
+        report.figure(f"{sessions}: processor time of a frame, us", 1e6 * median(ours))
+        report.bar(f"{sessions}: processor time of a frame to the bare spine's", ratio, SPINE, "times")
 
 
 def many(report: Report, *, quick: bool) -> None:
@@ -281,10 +284,7 @@ def many(report: Report, *, quick: bool) -> None:
     report.table(
         f"{SESSIONS} sessions of a model that computes nothing, {turns} turns of {seconds:g} s",
         ["", "median", "least", "most"],
-        [
-            ["fps each", *(f(rates) for f in (median, min, max))],
-            ["cores", *(f(used) for f in (median, min, max))],
-        ],
+        [[name, *(f(each) for f in (median, min, max))] for name, each in (("fps each", rates), ("cores", used))],
     )
     report.bar(f"{SESSIONS} sessions: frames a second of each", median(rates), LEAST, "fps", least=True)
 

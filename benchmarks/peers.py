@@ -29,8 +29,8 @@ from tests.support.replica_kit import Application, descendants, running, title
 ROOT = Path(__file__).parents[1]
 
 __all__ = [
-    "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "bare_server", "cpu_seconds", "cycle",
-    "descendants", "environment", "frame", "health", "open_websocket", "opening", "reactor_run", "running",
+    "PONG", "ROOT", "SOURCE", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "bare_server", "cpu_seconds",
+    "cycle", "descendants", "environment", "frame", "health", "open_websocket", "opening", "reactor_run", "running",
     "thread_seconds", "title",
 ]  # fmt: skip
 

@@ -23,6 +23,8 @@ class Report:
         self.bars: list[dict[str, Any]] = []
         #: what is for drawing and not for reading; only in JSON
         self.data: dict[str, Any] = {}
+        #: what `benchmarks.against` compares between two source trees
+        self.figures: dict[str, float] = {}
         print(f"\n== {name}")
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -41,6 +43,10 @@ class Report:
         met = value >= limit if least else value <= limit
         self.bars.append({"what": what, "value": value, "limit": limit, "unit": unit, "least": least, "met": met})
         print(f"  {'met' if met else 'MISSED'}: {what}: {value:.2f} {unit}, at {'least' if least else 'most'} {limit:g}")
+
+    def figure(self, what: str, value: float) -> None:
+        """A main figure, of which less is better; `what` names its unit."""
+        self.figures[what] = value
 
     def note(self, text: str) -> None:
         """A sentence under the tables."""
