@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -34,7 +35,7 @@ def compare(report: Report, module: str, old: Path, new: Path, *, pairs: int, qu
         for what, value in figures(module, trees[which], quick=quick).items():
             taken.setdefault(what, {"old": [], "new": []})[which].append(value)
     ratios = {
-        what: [after / before for before, after in zip(values["old"], values["new"], strict=True)]
+        what: [ratio(before, after) for before, after in zip(values["old"], values["new"], strict=True)]
         for what, values in taken.items()
     }
     report.table(
@@ -48,6 +49,11 @@ def compare(report: Report, module: str, old: Path, new: Path, *, pairs: int, qu
     report.data["ratios"] = ratios
     for what, each in ratios.items():
         report.bar(f"{what}: new to old, the median", median(each), MOST, "times")
+
+
+def ratio(before: float, after: float) -> float:
+    """New to old. A difference of two measurements can come out below zero, if others used the machine; then infinity."""
+    return after / before if min(before, after) > 0 else math.inf
 
 
 def order(pairs: int) -> Iterator[str]:

@@ -49,6 +49,11 @@ def test_ratios_are_of_pairs_and_each_turn_imports_its_tree(report, tmp_path):
     assert [(bar["value"], bar["met"]) for bar in report.bars] == [(1.55, False)]
 
 
+@pytest.mark.parametrize(("old", "new"), [(-1.0, 2.0), (1.0, -2.0), (-1.0, -2.0), (0.0, 1.0)])
+def test_a_disturbed_pair_counts_against_the_new_tree(old, new):
+    assert against.ratio(old, new) > against.MOST
+
+
 def test_turns_alternate_and_so_does_which_begins():
     assert [*against.order(4)] == ["old", "new", "new", "old"] * 2
 
