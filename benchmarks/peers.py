@@ -24,14 +24,15 @@ from tests.support.fault_peers import (
     opening,
     reactor_run,
 )
+from tests.support.free_port import free_port
 from tests.support.replica_kit import Application, descendants, running, title
 
 ROOT = Path(__file__).parents[1]
 
 __all__ = [
     "PONG", "ROOT", "SOURCE", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "bare_server", "cpu_seconds",
-    "cycle", "descendants", "environment", "frame", "health", "open_websocket", "opening", "reactor_run", "running",
-    "thread_seconds", "title",
+    "cycle", "descendants", "environment", "frame", "free_port", "health", "open_websocket", "opening", "reactor_run",
+    "running", "thread_seconds", "title",
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import trio
 from packaging.requirements import Requirement
 
-from benchmarks.peers import cpu_seconds, environment
+from benchmarks.peers import cpu_seconds, environment, free_port
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio.client import connect
 
@@ -133,14 +133,6 @@ def websocket_probe(port: int) -> bool:
         b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
         101,
     )
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 on which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def imported(python: str, statement: str, env: Mapping[str, str]) -> float:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare.environments import FASTRTC, OURS, OURS_BASE, PEER, environment_of
-from benchmarks.startup import free_port, http_probe, started, websocket_probe
+from benchmarks.peers import free_port
+from benchmarks.startup import http_probe, started, websocket_probe
 
 HERE = Path(__file__).parent
 SERVERS = HERE / "servers"

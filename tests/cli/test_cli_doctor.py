@@ -349,11 +349,6 @@ def test_a_weights_folder_that_is_named_must_exist(project, monkeypatch):
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def use_port(project, port):
     text = (project / "reactor.yaml").read_text()
     (project / "reactor.yaml").write_text(text.partition("runtime:")[0] + f"runtime:\n  port: {port}\n")

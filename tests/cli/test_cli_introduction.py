@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
 import pytest
+from tests.support.free_port import free_port
 from tests.support.real_server import ENVIRONMENT, REACTOR
 
 PATIENCE = 60
@@ -66,9 +66,7 @@ def test_a_real_server_shows_its_load_and_its_model(tmp_path, isolation):
     (tmp_path / "lamp.py").write_text(MODEL)
     (tmp_path / "reactor.yaml").write_text(MANIFEST % isolation)
     (tmp_path / "lamp.png").write_bytes(PNG)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     here = f"http://127.0.0.1:{port}"
     with subprocess.Popen(
         [*REACTOR, "run", "--port", str(port)], cwd=tmp_path, env=ENVIRONMENT, text=True,

@@ -14,9 +14,10 @@ import time
 
 import pytest
 import trio
-from test_model_faults import free_port, gate
+from test_model_faults import gate
 from tests.support.fault_checks import MODEL, Witness, after, entries, wait_for, wait_for_rest
 from tests.support.fault_peers import CLOSE, PATIENCE, RawClient, ask, frame, health, reactor_run
+from tests.support.free_port import free_port
 
 from reactor_trio.interface import ReactorModel
 from reactor_trio.testing import open_server

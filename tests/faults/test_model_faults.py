@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 import pytest
 from tests.support.fault_peers import PATIENCE, Gone, RawClient, ask, frame, health, opening, reactor_run
+from tests.support.free_port import free_port
 
 PRELUDE = '''
 import threading
@@ -406,8 +407,3 @@ class watching_health:
     def __exit__(self, *error: object) -> None:
         self._over.set()
         self._thread.join()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]

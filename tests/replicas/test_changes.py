@@ -13,6 +13,7 @@ from functools import partial
 
 import pytest
 import trio
+from tests.support.free_port import free_port
 from tests.support.replica_kit import (
     PATIENCE,
     REPLICAS,
@@ -20,7 +21,6 @@ from tests.support.replica_kit import (
     alive,
     descendants,
     ended,
-    free_port,
     pictures,
     title,
     until,

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -20,6 +19,7 @@ import trio
 
 from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.client import Client, connect
+from tests.support.free_port import free_port
 
 REPLICAS = Path(__file__).parents[1] / "replicas"
 #: Seconds after which what a test waits for does not come any more.
@@ -172,12 +172,6 @@ def answer(launcher: subprocess.Popen[str]) -> str:
         if line.strip() in ("ready", "updated", "gone"):
             return line.strip()
     return "dead"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def descendants(process: int) -> list[int]:

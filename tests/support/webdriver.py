@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from typing import Any
 
+from tests.support.free_port import free_port
+
 #: in seconds, for one command: a machine may be slow
 PATIENCE = 90
 #: MiniBrowser's: a camera and a microphone that are not real
@@ -73,11 +75,6 @@ class WebKit:
             self.go("about:blank")
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @contextmanager
 def _screen() -> Iterator[str]:
     """The name of an X display that nobody sees."""
@@ -96,7 +93,7 @@ def _screen() -> Iterator[str]:
 @contextmanager
 def run_webkit() -> Iterator[WebKit]:
     """WebKitGTK's MiniBrowser, with a profile that is forgotten."""
-    port = _free_port()
+    port = free_port()
     with _screen() as display:
         environment = {**os.environ, "DISPLAY": display, "GDK_BACKEND": "x11"}
         with subprocess.Popen(["WebKitWebDriver", f"--port={port}"], env=environment, stderr=subprocess.DEVNULL) as driver:
