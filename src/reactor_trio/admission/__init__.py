@@ -1,4 +1,4 @@
-"""Admission without I/O: the state machine of slots and queue, a client's rights, and the journal of a server's phases."""
+"""Admission without I/O: slots and queue, a client's rights, token buckets, and the journal of a server's phases."""
 
 from reactor_trio.admission.claims import Claims as Claims
 from reactor_trio.admission.phase_journal import Phase as Phase
@@ -8,3 +8,4 @@ from reactor_trio.admission.slots import Admission as Admission
 from reactor_trio.admission.slots import Change as Change
 from reactor_trio.admission.slots import NotAdmitted as NotAdmitted
 from reactor_trio.admission.slots import RefusalReason as RefusalReason
+from reactor_trio.admission.token_bucket import TokenBucket as TokenBucket
