@@ -13,7 +13,8 @@ import trio
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
 from reactor_trio.edge import acceptor as serving
-from reactor_trio.edge.address_limits import REMEMBERED, Addresses
+from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.allowances import REMEMBERED
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.serve import serve
@@ -193,7 +194,7 @@ async def test_of_very_many_addresses_the_newest_are_remembered(autojump_clock):
     found, _ = addresses(handshakes_per_minute=1)
     for number in range(REMEMBERED + 10):
         found.refusal(request(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:1"))
-    assert len(found._allowances) == REMEMBERED
+    assert len(found._allowances["address_handshakes"]) == REMEMBERED
     assert found.refusal(request("10.0.16.1:1")) is not None
     assert found.refusal(request("10.0.0.1:1")) is None, "forgotten, and bounded"
 

@@ -76,6 +76,9 @@ class StandInGate:
     def hosts_allowed(self, host: str) -> bool:
         return True
 
+    def over_limit(self, request: Request) -> Response | None:
+        return None
+
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         return True
 

@@ -60,6 +60,9 @@ class TinySite:
     def hosts_allowed(self, host: str) -> bool:
         return host in ("localhost", "127.0.0.1", "::1")
 
+    def over_limit(self, request: Request) -> Response | None:
+        return None
+
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         return origin in (None, "https://friend.test", f"http://{request.authority}")
 

@@ -1,4 +1,4 @@
-"""The limits of one client address: connections at a time, and WebSocket handshakes a minute.
+"""The limits of one client address: connections at a time; handshakes, requests and wrong credentials a minute.
 
 An address is an IPv4 address, or the /64 network of an IPv6 address, because one user usually has the whole network. Behind
 a proxy in `runtime.proxies`, the proxy's `X-Forwarded-For` gives the address: its last hop that is not such a proxy. From
@@ -6,6 +6,9 @@ any other peer the header proves nothing and is ignored.
 
 Loopback addresses and the proxies themselves have no limit per address, because many clients may share them. The limit of
 all connections counts them too, and each address behind a proxy has its own limits.
+
+A request with a wrong credential counts as a failure and not as a handshake or request. So failures of an address never
+refuse a right credential from the same address.
 
 This module also knows this machine's own addresses: which ones it has, and at which of them a browser finds the page.
 """
@@ -16,20 +19,21 @@ import ipaddress
 import logging
 import math
 import socket
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import trio
 
 from reactor_trio.configuration.settings import LimitSettings
+from reactor_trio.edge.allowances import Allowances
 from reactor_trio.edge.request_metrics import LimitKind
 from reactor_trio.transport import Request, Response
 
 log = logging.getLogger("reactor_trio.server")
 
-#: Addresses whose handshakes are remembered. The one that was quiet longest is forgotten first.
-REMEMBERED = 4096
+#: Wrong credentials that one address may show in a minute.
+FAILURES_PER_MINUTE = 60
 #: Seconds between two lines in the log about one kind of refusal.
 QUIET = 60.0
 
@@ -44,13 +48,16 @@ class Addresses:
     """
 
     def __init__(self, limits: LimitSettings, proxies: Sequence[str], limited: Callable[[LimitKind], None]) -> None:
-        self._connections, self._handshakes = limits.connections_per_address, limits.handshakes_per_minute
-        self._waiting = limits.waiting_per_address
+        self._connections, self._waiting = limits.connections_per_address, limits.waiting_per_address
+        self._allowances: dict[LimitKind, Allowances] = {
+            "address_handshakes": Allowances(limits.handshakes_per_minute),
+            "address_requests": Allowances(limits.http_per_minute),
+            "address_failures": Allowances(FAILURES_PER_MINUTE),
+        }
         self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
         self._limited = limited
         self._open: Counter[str] = Counter()
         self._behind: Counter[str] = Counter()
-        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._told: dict[LimitKind, float] = {}
 
     # ---- the address of a client --------------------------------------------------------------------------------------
@@ -93,18 +100,25 @@ class Addresses:
             return None
         if self._connections and self._behind[address] >= self._connections:
             return self._answer("address_connections", address, self._connections, 1)
-        if not self._handshakes:
+        return self._one_a_minute("address_handshakes", address)
+
+    def over_limit(self, request: Request) -> Response | None:
+        """Return the refusal of any other request if its address sends too many. Counts the request."""
+        address = self.of_request(request)
+        return None if address is None else self._one_a_minute("address_requests", address)
+
+    def failed(self, request: Request, counted_as: LimitKind | None) -> Response | None:
+        """Count a request with a wrong credential. Return its refusal if its address has shown too many of them.
+
+        Args:
+            counted_as: what the request was counted as; it does not count as that any more.
+        """
+        address = self.of_request(request)
+        if address is None:
             return None
-        now, rate = trio.current_time(), self._handshakes / 60
-        left, at = self._allowances.pop(address, (float(self._handshakes), now))
-        left = min(float(self._handshakes), left + (now - at) * rate)
-        granted = left >= 1
-        self._allowances[address] = (left - granted, now)
-        if len(self._allowances) > REMEMBERED:
-            self._allowances.popitem(last=False)
-        if granted:
-            return None
-        return self._answer("address_handshakes", address, self._handshakes, math.ceil((1 - left) / rate))
+        if counted_as is not None:
+            self._allowances[counted_as].give_back(address)
+        return self._one_a_minute("address_failures", address)
 
     @staticmethod
     def too_many(why_not: str) -> Response:
@@ -119,13 +133,13 @@ class Addresses:
         """Count a refusal, log it at most once in `QUIET` seconds, and return the text for the client."""
         self._limited(kind)
         setting, words = _WORDS[kind]
+        bound = f"runtime.limits.{setting}: {limit}" if setting else f"at most {limit} a minute"
         now = trio.current_time()
         if now - self._told.get(kind, -QUIET) >= QUIET:
             self._told[kind] = now
             hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
             log.warning(
-                "%s was refused: %s (runtime.limits.%s: %d)%s; more of this kind is not logged for %g s",
-                address, words, setting, limit, hint, QUIET,
+                "%s was refused: %s (%s)%s; more of this kind is not logged for %g s", address, words, bound, hint, QUIET,
             )  # fmt: skip
         return words
 
@@ -152,6 +166,11 @@ class Addresses:
                 if not counter[address]:
                     del counter[address]
 
+    def _one_a_minute(self, kind: LimitKind, address: str) -> Response | None:
+        allowances = self._allowances[kind]
+        wait = allowances.take(address, trio.current_time())
+        return self._answer(kind, address, allowances.per_minute, math.ceil(wait)) if wait else None
+
     def _answer(self, kind: LimitKind, address: str, limit: int, after: int) -> Response:
         return Response.plain(429, self.refuse(kind, address, limit), {"retry-after": str(after)})
 
@@ -163,6 +182,8 @@ _WORDS: dict[LimitKind, tuple[str, str]] = {
     "connections": ("connections", "the server has all the connections that it may have"),
     "address_connections": ("connections_per_address", "this address has all the connections that it may have"),
     "address_handshakes": ("handshakes_per_minute", "this address asks too often; wait a little"),
+    "address_requests": ("http_per_minute", "this address sends too many requests; wait a little"),
+    "address_failures": ("", "this address has shown too many wrong credentials; wait a little"),
     "address_waiting": ("waiting_per_address", "this address has as many clients in the queue as it may have"),
 }
 

@@ -11,6 +11,9 @@ log = logging.getLogger("reactor_trio.server")
 #: does not allow the request; or the server has no room to remember another used ticket.
 DenialReason = Literal["missing", "wrong", "expired", "used", "not_allowed", "full"]
 
+#: The reasons that mean: the client has shown a credential, and it is not good.
+FAILURES: frozenset[DenialReason] = frozenset({"wrong", "expired", "used"})
+
 #: Seconds in which the log names an address at most once, and how many addresses it names in that time.
 LOG_WINDOW, LOG_ADDRESSES = 60.0, 64
 

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from prometheus_client.registry import Collector
 
-#: Why a limit refused a connection or handshake: the server has too many connections; an address has too many, makes too
-#: many handshakes, or has too many clients in the queue.
-LimitKind = Literal["connections", "address_connections", "address_handshakes", "address_waiting"]
+#: Why a limit refused a connection or request: the server has too many connections; an address has too many, makes too
+#: many handshakes or other requests, has shown too many wrong credentials, or has too many clients in the queue.
+LimitKind = Literal[
+    "connections", "address_connections", "address_handshakes", "address_requests", "address_failures", "address_waiting"
+]
 
 #: HTTP statuses of refusals. Any other status counts as "other".
 REFUSALS = (
@@ -48,7 +50,7 @@ class RequestMetrics:
         self._denials[reason] += 1
 
     def limited(self, kind: LimitKind) -> None:
-        """Count a connection or handshake that a limit refused."""
+        """Count a connection or request that a limit refused."""
         self._limited[kind] += 1
 
     def families(self) -> Iterator[Metric]:
@@ -57,7 +59,7 @@ class RequestMetrics:
 
         yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
         for name, text, label, counts in (
-            ("reactor_connections_refused", "Connections and handshakes refused by a limit", "limit", self._limited),
+            ("reactor_connections_refused", "Connections and requests refused by a limit", "limit", self._limited),
             ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
             ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
         ):

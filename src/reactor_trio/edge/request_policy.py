@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,8 +18,8 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant, shown_token
 from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
 from reactor_trio.edge.common_responses import busy, json_response, page_response, picture_response
-from reactor_trio.edge.denial import DenialLog, Denied
-from reactor_trio.edge.request_metrics import RequestMetrics
+from reactor_trio.edge.denial import FAILURES, DenialLog, Denied
+from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.transport import (
@@ -32,8 +33,11 @@ from reactor_trio.transport import (
     Response,
 )
 from reactor_trio.transport.refusal_bye import refuse_inside, wants_bye
+from reactor_trio.transport.upgrade import wants_websocket
 
 SESSIONS_PATH = "/v1/sessions"
+#: Paths that every client may request as often as it wants, because those who watch over the server do.
+PROBES = ("/health", "/ready")
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: status and headers of a denial; any other reason: 401, since the client may come back with a token or another ticket
@@ -107,6 +111,10 @@ class RequestPolicy:
                 return origin
         return None
 
+    def over_limit(self, request: Request) -> Response | None:
+        """See `Site`. Without limits by address there are never too many."""
+        return None
+
     def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
         """See `Site`. Without limits by address there are never too many."""
         return nullcontext(True)
@@ -143,12 +151,19 @@ class AccessSite(RequestPolicy):
                 return self._end(request, one[1])
             return self._answer(request)
         except Denied as denied:
-            return self._deny(request, denied)
+            return self._deny_unless_too_many(request, denied)
+
+    def over_limit(self, request: Request) -> Response | None:
+        """See `Site`. A handshake is counted in `admit`."""
+        return self.addresses.over_limit(request) if self._counts_as(request) == "address_requests" else None
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """See `Site`. Raises Refused."""
         if request.method == "POST":
-            return self._take_post(request)
+            try:
+                return self._take_post(request)
+            except Denied as denied:
+                raise Refused(self._deny(request, denied)) from None
         if _ONE_SESSION.fullmatch(request.path) is None:
             raise Refused.because(405, f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
         return None
@@ -167,7 +182,7 @@ class AccessSite(RequestPolicy):
 
     @abstractmethod
     def _take_post(self, request: Request) -> BodyTaker:
-        """Return the reader of this POST's body. Raises Refused."""
+        """Return the reader of this POST's body. Raises Refused, Denied."""
 
     @abstractmethod
     def _end_session(self, session_id: str) -> Response | None:
@@ -188,23 +203,46 @@ class AccessSite(RequestPolicy):
         self._access.use(grant)
         return self._end_session(session_id) or Response.plain(404, f"no session {session_id} is here")
 
+    def _counts_as(self, request: Request) -> LimitKind | None:
+        """Return the limit of its address in which a request counts."""
+        if wants_websocket(request):
+            return "address_handshakes"
+        return None if request.path in PROBES else "address_requests"
+
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """Return what the client may do. At a server share links count if `share_links`; they lead to it. Raises Denied."""
         return self._access.check(shown_token(request))
 
     def _known(self, request: Request) -> Grant | None:
-        """Return what the client may do; None if it may only ask for the server's status."""
+        """Return what the client may do; None if it may only ask for the server's status.
+
+        Raises Refused if its address has shown too many wrong credentials.
+        """
         try:
             return self._look(request, share_links=True)
         except Denied as denied:
             if denied.reason != "missing":
-                self._deny(request, denied)
+                self._deny_unless_too_many(request, denied)
             return None
 
+    def _deny_unless_too_many(self, request: Request, denied: Denied) -> Response:
+        """As `_deny`. Raises Refused for too many failures, so that a connection carries no more guesses."""
+        response = self._deny(request, denied)
+        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise Refused(response)
+        return response
+
     def _deny(self, request: Request, denied: Denied) -> Response:
+        """Count and log a denied request and return its response: 429 if its address has shown too many credentials
+        that are not good. The credential was checked before, so a good one never gets that.
+        """
         self.metrics.denied(denied.reason)
         address = self.addresses.of_request(request) or network_of(request.peer)
         self._denials.note(address, denied, trio.current_time())
+        if denied.reason in FAILURES:
+            too_many = self.addresses.failed(request, self._counts_as(request))
+            if too_many is not None:
+                return too_many
         status, headers = _DENIAL_STATUS.get(denied.reason, (401, {"www-authenticate": "Bearer"}))
         return Response.plain(status, denied.message, headers)
 

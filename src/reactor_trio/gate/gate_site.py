@@ -16,6 +16,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import Denied
+from reactor_trio.edge.request_metrics import LimitKind
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
@@ -122,6 +123,11 @@ class GateSite(AccessSite):
             return place
         query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
         return _redirect(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
+
+    def _counts_as(self, request: Request) -> LimitKind | None:
+        """A request for a place counts as a handshake, by which it could be asked for as well."""
+        asks = request.path == SESSIONS_PATH and request.method == "POST"
+        return "address_handshakes" if asks else super()._counts_as(request)
 
     def _check_client(self, request: Request) -> Response | Grant:
         """Return what the client may do, or the response that refuses it. This does not use up its ticket."""

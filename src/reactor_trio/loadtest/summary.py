@@ -16,12 +16,13 @@ LIMITS = {
     "the server has all the connections that it may have": "runtime.limits.connections",
     "this address has all the connections that it may have": "runtime.limits.connections_per_address",
     "this address asks too often; wait a little": "runtime.limits.handshakes_per_minute",
+    "this address sends too many requests; wait a little": "runtime.limits.http_per_minute",
     "this address has as many clients in the queue as it may have": "runtime.limits.waiting_per_address",
     "the server is full": "runtime.queue",
     "no_room": "runtime.queue",
 }
 #: limits that a load test reaches because all its clients have one address
-OF_ADDRESS = ("connections_per_address", "handshakes_per_minute", "waiting_per_address")
+OF_ADDRESS = ("connections_per_address", "handshakes_per_minute", "http_per_minute", "waiting_per_address")
 
 
 class Refusal(msgspec.Struct, frozen=True):

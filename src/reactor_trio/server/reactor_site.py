@@ -85,7 +85,10 @@ class ReactorSite(AccessSite):
         if resumable is not None and request.query.get("role", "control") == "control":
             connect_request = self._parse(request)
             return replace(connect_request, claims=resumable.claims, address=address), Grant(resumable.claims)
-        grant, shown = self._look(request, share_links=True), shown_token(request)
+        shown = shown_token(request)
+        if shown is None and resumable is None and self._access.required and request.query.get("resume"):
+            raise Denied("wrong", "no session can be resumed with this token now, and a new one takes the server's token")
+        grant = self._look(request, share_links=True)
         connect_request = self._parse(request)
         if connect_request.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")

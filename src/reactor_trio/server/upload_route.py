@@ -17,6 +17,7 @@ from functools import partial
 import trio
 
 from reactor_trio.edge.common_responses import json_response
+from reactor_trio.edge.denial import Denied
 from reactor_trio.errors import UploadRefused
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.server_metrics import UploadOutcome
@@ -31,10 +32,13 @@ _OUTCOMES: dict[int, UploadOutcome] = {400: "incomplete", 410: "session_over", 5
 
 
 def take_upload(runtime: Runtime, request: Request) -> BodyTaker:
-    """Return the function that takes the body of a `POST /uploads`. Raises Refused for a mistake in its head."""
+    """Return the function that takes the body of a `POST /uploads`.
+
+    Raises Refused for a mistake in its head, and Denied for its token.
+    """
     try:
         return partial(_take, runtime, *_check_head(runtime, request))
-    except Refused:
+    except (Refused, Denied):
         runtime.metrics.uploaded("refused", 0)
         raise
 
@@ -44,11 +48,11 @@ def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, 
         raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
     if not runtime.services.placement.declaration.takes_files:
         raise Refused.because(404, f"{runtime.name} takes no files")
-    session = runtime.session_manager.uploaded_to(_token(request))
+    token = _token(request)
+    session = runtime.session_manager.uploaded_to(token)
     if session is None:
-        raise Refused.because(
-            401, "show the upload_token of reactor.welcome, of a session that runs", {"www-authenticate": "Bearer"}
-        )
+        wrong = "show the upload_token of reactor.welcome, of a session that runs"
+        raise Denied("missing" if token is None else "wrong", wrong)
     length = request.header("content-length")
     if length is None or request.header("transfer-encoding") is not None:
         raise Refused.because(411, "say the size of the file in Content-Length; a chunked body is not taken")

@@ -16,7 +16,7 @@ from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.session import Session
 from reactor_trio.testing.activity import Mark, done_since, mark
-from reactor_trio.transport import Request
+from reactor_trio.transport import Refused, Request
 
 HOST = "127.0.0.1"
 
@@ -95,7 +95,10 @@ class InspectedServer:
 
     def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:
         """Return the server's answer to a plain request: status, content_type, body."""
-        return self._site.respond(request_to(path, method, headers))
+        try:
+            return self._site.respond(request_to(path, method, headers))
+        except Refused as refused:
+            return refused.response
 
     async def drain(self) -> None:
         """Go down as on SIGTERM."""

@@ -13,7 +13,7 @@ ends without CR or is folded (RFC 9112, sections 2.2, 5.2 and 6.3). An `Expect` 
 
 The checks come in this order:
 
-1. the head (431, 408, 400, 417) and Host (421);
+1. the head (431, 408, 400, 417), Host (421), and the number of requests (429);
 2. a CORS preflight for an origin that may read the response is answered (200), and the request is done;
 3. the method (405);
 4. unless it is GET or HEAD: Origin (403), then `Site.take_body`;
@@ -243,17 +243,18 @@ class _Connection:
         request = _parse(head, self._wire.peer)
         has_body = request.method not in ("GET", "HEAD")
         if request.authority and not self._site.hosts_allowed(request.host):
-            name = shlex.quote(request.host)
             raise Refused.because(
                 421, f"this server does not answer for the host {request.host}; if it is this server's own, start it with "
-                f"--allow-host {name}, or list it in runtime.hosts",
+                f"--allow-host {shlex.quote(request.host)}, or list it in runtime.hosts",
             )  # fmt: skip
         self._cors = cors_headers(self._site.shared_with(request))
+        self._linger = _LINGER_BODY if has_body else _LINGER
+        if (too_many := self._site.over_limit(request)) is not None:
+            raise Refused(too_many)
         if not (self._cors and is_preflight(request)):
             if request.method not in self._site.methods:
                 raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._site.methods)})
             if has_body:
-                self._linger = _LINGER_BODY
                 self._check_origin(request, "send this")
                 with self._errors_answered(request):
                     if (taker := self._site.take_body(request)) is not None:
@@ -262,8 +263,7 @@ class _Connection:
         return (replace(request, body=body) if has_body else request), None
 
     async def _receive_body(self, request: Request) -> bytes:
-        limit = self._limits.http_body
-        body = bytearray()
+        limit, body = self._limits.http_body, bytearray()
         too_long = int(request.header("content-length") or 0) > limit  # h11 has checked that it is a number
         while not too_long:
             event = await self._event()

@@ -129,7 +129,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Site(Protocol):
     """What a server serves. The transport calls these methods for each request, in this order:
 
-    * every request: `hosts_allowed`, then `shared_with`;
+    * every request: `hosts_allowed`, `shared_with`, then `over_limit`;
     * a method other than GET and HEAD: `origin_allowed`, then `take_body`;
     * a plain request: `respond`, unless `take_body` returned a `BodyTaker`;
     * a WebSocket request: `origin_allowed`, then `admit`, then the `Conversation` that `admit` returned; or, if the client
@@ -147,6 +147,9 @@ class Site(Protocol):
 
     def hosts_allowed(self, host: str) -> bool:
         """Return whether this server answers for `host` (lower-case, without port and brackets). If not: 421."""
+
+    def over_limit(self, request: Request) -> Response | None:
+        """Count a request. Returns its refusal if its client sends too many; the connection is closed after that."""
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         """Return whether a page of `origin` may open a WebSocket or send a body. If not, the answer is 403.
