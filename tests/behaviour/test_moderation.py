@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from dataclasses import dataclass
 
+import msgspec
 import pytest
 import trio
 import trio.lowlevel
@@ -42,6 +44,29 @@ class Painter(ReactorPipeline):
     def inference(self):
         while True:
             yield picture(1)
+
+
+@dataclass
+class Note:
+    line: str = ""
+
+
+class Label(msgspec.Struct):
+    text: str
+    more: list[Label] = []
+    kinds: set[str] = set()
+    note: Note | None = None
+
+
+TWO_TEXTS = {"text": "", "kinds": ["dog"]}
+
+
+class Nested(Painter):
+    @event
+    def nest(
+        self, words: dict[str, list[str]] = InputField(moderate=True), label: Label = InputField(moderate=True)  # noqa: B008
+    ):
+        pass
 
 
 def no_cats(text, *, command, field):
@@ -195,3 +220,64 @@ async def test_a_thread_that_hangs_is_left_behind(caplog):
     finally:
         release.set()
     assert "took over 0.05 s for say.text" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("command", "texts"),
+    [
+        ("set_tags", lambda number: {"tags": ["dog"] * number}),
+        ("nest", lambda number: {"words": {f"dog {place}": ["dog"] for place in range(number // 2)}, "label": TWO_TEXTS}),
+    ],
+)
+async def test_a_command_may_have_64_texts_and_the_hook_sees_none_of_one_with_more(autojump_clock, command, texts):
+    seen = []
+
+    def hook(text, *, command, field):
+        seen.append(text)
+
+    async with open_server(Nested, moderate=hook, step_cost=0.1) as server, server.connect() as client:
+        fit = 64 if command == "set_tags" else 62  # the label has two more
+        await client.command(command, **texts(fit))
+        assert len(seen) == 64
+        for number in (fit + 1 if command == "set_tags" else fit + 2, 25_000):
+            with pytest.raises(CommandError, match=f"{command}: more than 64 texts to check in one command") as refused:
+                await client.command(command, **texts(number))
+            assert refused.value.code == "moderated"
+        assert len(seen) == 64
+        await client.command(command, **texts(2))
+        assert server.runtime.metrics._commands["refused"] == 2
+
+
+async def test_a_command_with_too_many_texts_does_not_pass_those_before_it(autojump_clock):
+    async with open_server(Nested, moderate=no_cats_slowly, step_cost=0.1) as server, server.connect() as client:
+        answers = []
+
+        async def send(name, **arguments):
+            try:
+                await client.command(name, **arguments)
+                answers.append(name)
+            except CommandError as error:
+                answers.append(error.code)
+
+        async with trio.open_nursery() as nursery:
+            for name, arguments in (
+                ("say", {"text": "dog"}), ("set_tags", {"tags": ["a"] * 65}), ("mark", {"number": 1}),
+            ):  # fmt: skip
+                nursery.start_soon(lambda name=name, arguments=arguments: send(name, **arguments))
+                await trio.testing.wait_all_tasks_blocked()
+        assert answers == ["moderated", "say", "mark"], "refused at once, as one with a wrong argument is"
+        assert server.model.log == [("say", "dog", 0), ("mark", 1)]
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        {"text": "cat"}, {"text": "", "more": [{"text": "cat"}]}, {"text": "", "kinds": ["dog", "cat"]},
+        {"text": "", "note": {"line": "cat"}},
+    ],
+)  # fmt: skip
+async def test_texts_in_classes_and_sets_are_checked(autojump_clock, label):
+    async with open_session(Nested, moderate=no_cats, step_cost=0.1) as client:
+        await client.command("nest", words={}, label={"text": "dog"})
+        with pytest.raises(CommandError, match=r"no cats in nest\.label"):
+            await client.command("nest", words={}, label=label)

@@ -71,6 +71,7 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"tls": {"keyfile": "key.pem"}}, "runtime.tls: Object missing required field certfile"),
         ({"frame_ancestors": ["https://a; img-src *"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
         ({"frame_ancestors": ["a.example"]}, "runtime.frame_ancestors[0]: Expected str matching regex"),
+        ({"limits": {"timeline_bytes": 1023}}, "runtime.limits.timeline_bytes: Expected int >= 1024"),
         ({"limits": {"http_per_minute": -1}}, "runtime.limits.http_per_minute: Expected int >= 0"),
         ({"limits": {"silence": 5}}, "runtime.limits.silence: 5 s must be longer than ping_interval (10 s)"),
     ],
@@ -85,6 +86,10 @@ def test_a_mistake_is_one_line_with_the_full_path_of_its_key(values, message):
 def test_frame_ancestors_are_origins_with_wildcards_and_schemes():
     given = ("*", "https://a.example", "http://localhost:*", "https://*.a.example:8443", "vscode-webview:")
     assert parse_settings({"frame_ancestors": given}).frame_ancestors == given
+
+
+def test_a_timeline_may_have_a_kibibyte():
+    assert parse_settings({"limits": {"timeline_bytes": 1024}}).limits.timeline_bytes == 1024
 
 
 def test_zero_means_no_limit_of_requests():

@@ -75,7 +75,8 @@ async def guess(site, request, wrong, usual):
     """Guess until the limit answers, and a little beyond it."""
     found = [(await ask(site, request(wrong)))[0] for _ in range(FAILURES_PER_MINUTE + 3)]
     assert [one.status for one in found] == [usual] * FAILURES_PER_MINUTE + [429] * 3
-    assert {(one.headers["retry-after"], one.headers["connection"], one.body) for one in found[-3:]} == {("1", "close", WORDS)}
+    told = {(one.headers["retry-after"], one.headers["connection"], one.body) for one in found[-3:]}
+    assert told == {("1", "close", WORDS)}
 
 
 async def status(site, *lines, **options):

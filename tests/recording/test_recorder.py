@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import av
+import msgspec
 import numpy as np
 import pytest
 from tests.support.recording_streams import STEP, lines, look, opus, sound, video
@@ -308,3 +309,61 @@ def test_a_full_disk_ends_the_recording_with_one_line_and_keeps_what_was_written
     assert len(look(tmp_path / "out.mp4").times[0]) >= 15
     end = lines(tmp_path / "out.jsonl")[-1]
     assert (end["type"], end["failure"]) == ("end", "File too large")
+
+
+# ---- a timeline that is full ------------------------------------------------------------------------------------------
+
+
+def size_of(*entries):
+    return sum(len(msgspec.json.encode(entry)) + 1 for entry in entries)
+
+
+def test_a_timeline_may_have_exactly_its_bytes(tmp_path, caplog):
+    entries = [{"type": "message", "t": 0.5, "name": "hello", "data": "x" * size} for size in (10, 1000)]
+    for name, most in (("fits", size_of(*entries)), ("full", size_of(*entries) - 1)):
+        recorder = Recorder(tmp_path / f"{name}.mp4", [], most)
+        for entry in entries:
+            recorder.note(entry)
+        recorder.close(1.0, "done")
+    assert lines(tmp_path / "fits.jsonl")[:-1] == entries
+    assert "failure" not in lines(tmp_path / "fits.jsonl")[-1]
+    first, end = lines(tmp_path / "full.jsonl")
+    assert first == entries[0]
+    why = f"its timeline has the {size_of(*entries) - 1} bytes that it may have (runtime.limits.timeline_bytes)"
+    assert (end["type"], end["reason"], end["failure"]) == ("end", "done", why)
+    (entry,) = caplog.records
+    assert entry.getMessage() == f"the recording {tmp_path / 'full.mp4'} ended, the session goes on: {why}"
+
+
+def test_a_full_timeline_ends_the_film_cleanly_and_what_comes_later_is_counted(tmp_path):
+    track, packets = video("h264", 8)
+    recorder = Recorder(tmp_path / "out.mp4", [track], 1000)
+    for packet in packets[:4]:
+        recorder.put(track, packet)
+    recorder.note({"type": "message", "t": 0.5, "name": "hello", "data": "x" * 1000})
+    for packet in packets[4:6]:
+        recorder.put(track, packet)
+    recorder.write()
+    assert look(tmp_path / "out.mp4").grays() == [0, 1, 2, 3], "the film has its end at once, not with the session"
+    assert not recorder.waiting
+    for packet in packets[6:]:
+        recorder.put(track, packet)
+    recorder.note({"type": "message", "t": 0.6, "name": "hello", "data": ""})
+    recorder.close(1.0, "done")
+    assert recorder.left_out() == {"timeline_full": 4}
+    file, end = lines(tmp_path / "out.jsonl")
+    assert file["type"] == "file"
+    assert (end["frames"], end["left_out"]) == ({"video_0": 4}, {"timeline_full": 4})
+
+
+def test_the_bytes_of_lines_in_the_queue_are_bounded(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("reactor_trio.recording.recorder.MAX_LINE_BYTES", 10_000)
+    recorder = Recorder(tmp_path / "out.mp4", [])
+    for _ in range(4):
+        recorder.note({"type": "message", "t": 0.5, "name": "hello", "data": "x" * 2400})
+    recorder.note_later(lambda: {"type": "frames"}, 60_000, lambda: {"type": "frames"})
+    assert recorder.failure is None, "frames have a bound of their own"
+    recorder.note({"type": "message", "t": 0.5, "name": "hello", "data": "x" * 2400})
+    assert recorder.failure == "the disk is too slow: too many lines of the timeline wait"
+    assert not recorder.waiting
+    recorder.close(1.0, "done")

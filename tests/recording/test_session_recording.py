@@ -20,6 +20,7 @@ from reactor_trio.interface import (
     Video,
     event,
 )
+from reactor_trio.offline.recorded_session import read_recording
 from reactor_trio.recording import Recorder
 from reactor_trio.testing import open_server
 
@@ -306,3 +307,59 @@ async def test_the_recorder_takes_no_clients_slot_and_has_no_control(tmp_path, a
             assert len(server.runtime.session_manager.clients) == 2
             assert len(await client.take(2)) == len(await viewer.take(2)) == 2
         await server.wait_left(client)
+
+
+async def test_a_timeline_has_its_bytes_then_the_recording_ends_and_the_session_goes_on(tmp_path, autojump_clock, caplog):
+    """A client that fills the disk with valid commands: its own recording ends, the other's does not."""
+    most = 300_000
+    async with open_server(
+        Painter, step_cost=0.05, record=str(tmp_path), max_sessions=2, limits={"timeline_bytes": most}
+    ) as server:
+        async with server.connect() as quiet, server.connect() as loud:
+            await quiet.take(1)
+            await loud.take(3)
+            for _ in range(12):
+                await loud.command("grow", secret="x" * 50_000)
+            await loud.command("set_level", level=160)
+            await loud.take(2)
+            await quiet.command("set_level", level=100)
+        for client in (loud, quiet):
+            await server.wait_left(client)
+        (full,), (whole,) = (list(tmp_path.glob(f"*-{client.session_id}.jsonl")) for client in (loud, quiet))
+        assert most < full.stat().st_size + 60_000
+        assert full.stat().st_size < most + 1000, "the last line is not bounded by it"
+        *_, end = lines(full)
+        assert (end["reason"], end["failure"]) == (
+            "client_left", f"its timeline has the {most} bytes that it may have (runtime.limits.timeline_bytes)"
+        )  # fmt: skip
+        applied = read_recording(full).commands
+        assert {command.name for command in applied} == {"grow"}
+        assert 0 < len(applied) < 12
+        film = look(full.with_suffix(".mp4"))
+        assert end["frames"] == {"main_video": len(film.times[0])}
+        lost = server.runtime.metrics.drops()["recording", "timeline_full"]
+        assert end["left_out"]["timeline_full"] == lost
+        assert lost > 0
+        assert "failure" not in lines(whole)[-1]
+        assert [command.name for command in read_recording(whole).commands] == ["set_level"]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        f"the recording {full.with_suffix('.mp4')} ended, the session goes on: {end['failure']}"
+    ]
+
+
+async def test_a_refused_command_costs_the_timeline_at_most_its_beginning(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            for name, arguments in (
+                ("set_level", {"level": "é" * 100_000}), ("no such" + "y" * 100_000, {}), ("set_level", {"level": "short"}),
+            ):  # fmt: skip
+                with pytest.raises(CommandError):
+                    await client.command(name, **arguments)
+        await server.wait_left(client)
+    long, unknown, short = (line for line in timeline(tmp_path) if line["type"] == "command")
+    assert (long["name"], long["code"], long["arguments"], long["size"]) == ("set_level", "invalid_command", None, 200_012)
+    assert long["arguments_cut"] == '{"level":"' + "é" * 507
+    assert (len(unknown["name"]), unknown["arguments"]) == (1000, {})
+    assert len(unknown["message"]) == 1000
+    assert (short["arguments"], "size" in short) == ({"level": "short"}, False)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 import trio
 import trio.testing
-from tests.support.transport_peers import Answer, answers, opening, read_all
 
 from reactor_trio.transport import Site, serve_http, wire_stream
+from tests.support.transport_peers import Answer, answers, opening, read_all
 
 #: The proxy that all connections come through; name it in `runtime.proxies`.
 PROXY = "10.0.0.1"

@@ -59,6 +59,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resume_messages: Count = 1024
     resume_bytes: Bytes = 4 * 1024 * 1024
     input_bytes: Bytes = INPUT_BYTES
+    timeline_bytes: Bytes = 256 * 1024 * 1024
 
 
 class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

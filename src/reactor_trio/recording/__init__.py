@@ -9,8 +9,10 @@
 from reactor_trio.recording.containers import container_of as container_of
 from reactor_trio.recording.movie import FileSeries as FileSeries
 from reactor_trio.recording.recorder import Recorder as Recorder
+from reactor_trio.recording.timeline import LONGEST_REFUSED as LONGEST_REFUSED
 from reactor_trio.recording.timeline import command_line as command_line
 from reactor_trio.recording.timeline import config_digest as config_digest
+from reactor_trio.recording.timeline import cut_arguments as cut_arguments
 from reactor_trio.recording.timeline import frame_digest as frame_digest
 from reactor_trio.recording.timeline import frames_line as frames_line
 from reactor_trio.recording.timeline import message_line as message_line

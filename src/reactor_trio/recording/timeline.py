@@ -24,6 +24,8 @@ from reactor_trio.protocol import TrackInfo, Welcome
 #: returns a frame as an array
 Frame = Callable[[], npt.NDArray[np.generic]]
 
+#: Bytes of JSON up to which the arguments of a refused command are written whole.
+LONGEST_REFUSED = 1024
 _DIGEST_SIZE = 16
 
 
@@ -35,15 +37,37 @@ def _plain(value: Any) -> Any:
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
+class TimelineFull(Exception):
+    """The timeline has as many bytes as it may have."""
+
+
+def encode_line(line: Mapping[str, Any]) -> bytes:
+    """Encode a line of the file."""
+    return _encoder.encode(line) + b"\n"
+
+
 class Timeline:
-    """Writes the lines. The constructor and each method raise OSError; FileExistsError if the file exists."""
+    """Writes the lines. The constructor and each method raise OSError; FileExistsError if the file exists.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        most: bytes that the file may have, besides its last line.
+    """
+
+    def __init__(self, path: Path, most: float) -> None:
         self._file = path.open("xb", buffering=0)
+        self._most = most
+        self._size = 0
 
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Add a line. When this returns, the operating system has it."""
-        self._file.write(_encoder.encode(line) + b"\n")
+    def write(self, line: bytes) -> None:
+        """Add an encoded line. When this returns, the operating system has it. Raises TimelineFull."""
+        if self._size + len(line) > self._most:
+            raise TimelineFull(f"its timeline has the {self._most} bytes that it may have (runtime.limits.timeline_bytes)")
+        self._size += len(line)
+        self._file.write(line)
+
+    def end(self, line: bytes) -> None:
+        """Add the last line, also to a timeline that is full."""
+        self._file.write(line)
 
     def close(self) -> None:
         """Close the file."""
@@ -69,6 +93,11 @@ def track_line(t: float, track: TrackInfo) -> dict[str, Any]:
 def message_line(t: float, name: str, data: Any) -> dict[str, Any]:
     """The model sent a message."""
     return {"type": "message", "t": t, "name": name, "data": data}
+
+
+def cut_arguments(data: bytes) -> dict[str, Any]:
+    """What a line has of arguments that are too long for it: their beginning as text."""
+    return {"arguments": None, "arguments_cut": data[:LONGEST_REFUSED].decode(errors="replace"), "size": len(data)}
 
 
 def command_line(

@@ -35,6 +35,7 @@ _REASONS = {
     "lane": ("superseded", "late", "thinned", "gated", "encoder_failed", "audio_overflow", "client_left"),
     "recording": (
         "before_keyframe", "before_picture", "no_picture", "changed", "disk_too_slow", "until_keyframe", "failed",
+        "timeline_full",
     ),
 }  # fmt: skip
 #: Where a frame can be dropped, and why.

@@ -23,11 +23,13 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest
 from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.media import Bundle, choose_codecs, to_host
-from reactor_trio.protocol import TrackInfo, Welcome, decode_packet, decode_server_text
+from reactor_trio.protocol import TrackInfo, Welcome, decode_packet, decode_server_text, presentable
 from reactor_trio.recording import (
+    LONGEST_REFUSED,
     Recorder,
     command_line,
     container_of,
+    cut_arguments,
     frames_line,
     message_line,
     session_line,
@@ -106,7 +108,8 @@ class SessionRecording(MessageChannel):
         with trio.move_on_after(OPENING, shield=True):
             try:
                 tracks = list(self._tracks.values())
-                recorder: Recorder = await self._disk(partial(Recorder, self._path, tracks), abandon_on_cancel=True)
+                most = self._session.services.settings.limits.timeline_bytes
+                recorder: Recorder = await self._disk(partial(Recorder, self._path, tracks, most), abandon_on_cancel=True)
             except ReactorError as error:
                 log.error("session %s is not recorded: %s", self._session.id, error)
                 return None
@@ -205,8 +208,11 @@ class SessionRecording(MessageChannel):
         self._note(line | ({"superseded": True} if superseded else {}))
 
     def refused(self, name: str, data: bytes, id: int | None, code: str, message: str) -> None:  # noqa: A002
-        """A command was refused."""
-        self._note(command_line(self._now(), id, name, _plain(data), None, (code, message)))
+        """A command was refused. A long one costs the disk little: it changed nothing, so a replay does not need it."""
+        short = len(data) <= LONGEST_REFUSED
+        refused = code, presentable(message)
+        line = command_line(self._now(), id, presentable(name), _plain(data) if short else None, None, refused)
+        self._note(line if short else line | cut_arguments(data))
 
     def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
         """The model sent a message."""

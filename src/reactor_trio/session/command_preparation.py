@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
@@ -16,6 +17,9 @@ from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.placement import Check
 from reactor_trio.interface.declaration import CommandSpec
+
+#: Texts of one command that a moderation hook checks at most. `limits.text_message` bounds their bytes.
+MOST_TEXTS = 64
 
 #: Awaited before a command goes on; raises CommandError to refuse it, and nothing else.
 Preparation = Callable[[], Awaitable[None]]
@@ -62,11 +66,18 @@ class CommandPreparer:
 
 
 def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any]) -> list[Preparation]:
-    """The checks of the command's texts, in arguments declared with `moderate=True`; none without a `check`."""
+    """The checks of the command's texts, in arguments declared with `moderate=True`; none without a `check`.
+
+    Raises CommandError if there are more than `MOST_TEXTS`.
+    """
     if check is None:
         return []
     marked = [parameter.name for parameter in spec.arguments.parameters if parameter.info.moderate]
-    return [partial(_moderate, check, spec.name, name, text) for name in marked for text in _texts(arguments[name])]
+    texts = ((name, text) for name in marked for text in _texts(arguments[name]))
+    first = list(islice(texts, MOST_TEXTS + 1))
+    if len(first) > MOST_TEXTS:
+        raise CommandError("moderated", f"{spec.name}: more than {MOST_TEXTS} texts to check in one command; send fewer")
+    return [partial(_moderate, check, spec.name, name, text) for name, text in first]
 
 
 async def _moderate(check: Check, command: str, field: str, text: str) -> None:
@@ -75,13 +86,16 @@ async def _moderate(check: Check, command: str, field: str, text: str) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, also those in its lists and tables."""
+    """The texts in a value, also those in its lists, sets, tables and classes with fields. Files have none."""
     if type(value) is str:
         yield value
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
             yield from _texts(item)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _texts(key)
             yield from _texts(item)
+    else:
+        for name in getattr(value, "__struct_fields__", ()) or getattr(value, "__dataclass_fields__", ()):
+            yield from _texts(getattr(value, name))
