@@ -14,6 +14,7 @@ from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.lessor import Granted, LeaseLost
+from reactor_trio.protocol.text import MAX_LINE
 
 
 async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock):
@@ -396,6 +397,19 @@ async def test_commands_of_a_waiting_client_get_an_error_and_a_flood_ends_it(aut
         assert await early.closed() == 1008
         await trio.testing.wait_all_tasks_blocked()
         assert gate.allocation.waiting == 0
+
+
+@pytest.mark.parametrize("key", ["k" * 200_000, "\\ud800"], ids=["long", "surrogate"])
+async def test_an_error_to_a_waiting_client_is_short_and_can_be_sent(key, autojump_clock):
+    async with open_gate() as gate:
+        await (await gate.call()).until("reactor.admitted")
+        early = await gate.call()
+        await early.until("reactor.queued")
+        await early.transport.send(f'{{"type":"set_x","data":{{"{key}":NaN}},"id":7}}')
+        error = await early.until("reactor.error")
+        assert error["code"] == "invalid_command"
+        assert error["message"].startswith("NaN and infinities are not JSON - at $.")
+        assert len(error["message"]) <= MAX_LINE
 
 
 async def test_the_routes_of_a_gate(autojump_clock):

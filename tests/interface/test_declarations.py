@@ -124,6 +124,7 @@ def test_invalid_values_are_refused_with_their_path(name: str, json: str, messag
         ("set_f", b"[1]", "Expected object, got array"),
         ("place", b'{"y": 1}', "Object missing required field x - at $.x"),
         ("jump", b'{"client": 1}', "Object contains unknown field client - at $.client"),
+        ("set_f", b'{"f": 1, "` - at `\\n": 2}', "Object contains unknown field  - at \n - at $. - at \n"),
         ("set__private", b'{"_private": {}}', "unknown command 'set__private'; this model takes: "),
     ],
 )
@@ -131,6 +132,13 @@ def test_missing_extra_and_unknown_arguments_are_named(command: str, data: bytes
     with pytest.raises(CommandError) as refused:
         declaration_of(Model).decode(command, data)
     assert str(refused.value).startswith(message)
+
+
+def test_a_long_unknown_argument_that_looks_like_an_error_text_costs_no_more_than_another() -> None:
+    """A search that began again at each of these took a minute."""
+    with pytest.raises(CommandError) as refused:
+        declaration_of(Model).decode("set_f", b'{"f": 1, "' + b"` - at `" * 30_000 + b'\\n": 2}')
+    assert str(refused.value).endswith(" - at \n")
 
 
 def test_events_with_and_without_options_and_in_place_of_a_generated_command() -> None:

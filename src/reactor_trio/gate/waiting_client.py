@@ -23,6 +23,7 @@ from reactor_trio.protocol import (
     close_code,
     decode_client_text,
     encode_server_text,
+    presentable,
 )
 from reactor_trio.transport import MessageChannel, PeerGone
 
@@ -110,7 +111,7 @@ def _answer(message: str) -> ServerText:
     try:
         text = decode_client_text(message)
     except NotFiniteError as error:
-        return ServerText("reactor.error", {"code": "invalid_command", "message": str(error)}, error.id)
+        return ServerText("reactor.error", {"code": "invalid_command", "message": presentable(str(error))}, error.id)
     except ProtocolError as error:
-        return ServerText("reactor.error", {"code": "protocol_error", "message": str(error)})
+        return ServerText("reactor.error", {"code": "protocol_error", "message": presentable(str(error))})
     return ServerText("reactor.error", {"code": "not_admitted", "message": _TOO_EARLY}, text.id)

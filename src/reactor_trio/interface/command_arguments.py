@@ -8,7 +8,6 @@ never arrive.
 from __future__ import annotations
 
 import copy
-import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -303,9 +302,16 @@ def with_integers(value: Any) -> Any:
 
 
 def _with_path(text: str) -> str:
-    """Remove the backticks from msgspec's error text, and add the path where the text names only the field."""
-    found = re.fullmatch(r"Object (contains unknown|missing required) field `(.*?)`(?: - at `(.*)`)?", text)
-    if found:
-        what, name, path = found.groups()
-        return f"Object {what} field {name} - at {path or '$'}.{name}"
+    """Remove the backticks from msgspec's error text, and add the path where the text names only the field.
+
+    The client chose the field's name, so the text is as long as a message may be: no search here may start again within it.
+    """
+    for what in ("contains unknown", "missing required"):
+        beginning = f"Object {what} field `"
+        if text.startswith(beginning):
+            text = text.removeprefix(beginning).removesuffix("`")
+            name, has_path, path = text.rpartition("` - at `$")
+            if not has_path:
+                name, path = text, ""
+            text = f"Object {what} field {name} - at ${path}.{name}"
     return text.replace("`", "")

@@ -208,13 +208,23 @@ def _refuse_non_finite(text: str) -> None:
     raise NotFiniteError(given if type(given) is int and abs(given) <= _MAX_ID else None, path)
 
 
-def non_finite_path(value: object, path: str = "$", depth: int = 32) -> str | None:
-    """Return the path of the first NaN or infinity in `value`, down to `depth` levels; None if there is none."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return path
+def non_finite_path(value: object, depth: int = 32) -> str | None:
+    """Return the path of the first NaN or infinity in `value`, down to `depth` levels; None if there is none.
+
+    Linear in the size of `value`: it writes the path only when it has found the number.
+    """
+    keys = _keys_to_non_finite(value, depth)
+    return None if keys is None else "$" + "".join(reversed(keys))
+
+
+def _keys_to_non_finite(value: object, depth: int) -> list[str] | None:
+    """The keys on the way to the first NaN or infinity, the last one first."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else []
     if depth == 0 or not isinstance(value, (dict, list)):
         return None
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    inside = (non_finite_path(item, f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]", depth - 1)
-              for key, item in items)  # fmt: skip
-    return next((found for found in inside if found is not None), None)
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, (float, dict, list)) and (keys := _keys_to_non_finite(item, depth - 1)) is not None:
+            keys.append(f".{key}" if isinstance(key, str) else f"[{key}]")
+            return keys
+    return None
