@@ -46,7 +46,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec numpy outcome torch trio",
     ),
     "session": ("errors protocol telemetry concurrency interface pacing media configuration execution", "msgspec trio"),
-    "transport": ("protocol", "h11 msgspec trio trio_websocket wsproto"),
+    "transport": ("protocol pacing", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",

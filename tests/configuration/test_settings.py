@@ -25,6 +25,7 @@ def test_an_empty_section_is_all_defaults():
     assert Settings().port == 8080
     assert Settings().queue == 16
     assert Settings().limits.text_message == 256 * 1024
+    assert Settings().limits.text_per_second == 256 * 1024
     assert Settings().codec.jpeg_quality == 80
 
 
@@ -50,6 +51,7 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"limits": {"stal": 1}}, "runtime.limits.stal: unknown key; did you mean runtime.limits.stall?"),
         ({"codec": {"zzz": 1}}, "runtime.codec.zzz: unknown key; known keys: jpeg_quality, h264, preset, bitrate"),
         ({3: 1}, "runtime.3: unknown key"),
+        ({"limits": {"text_per_second": 1023}}, "runtime.limits.text_per_second: Expected int >= 1024"),
         ({"port": 65536}, "runtime.port: Expected int <= 65535"),
         ({"port": "8080"}, "runtime.port: Expected int, got str"),
         ({"port": True}, "runtime.port: Expected int, got bool"),

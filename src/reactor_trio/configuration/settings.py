@@ -40,6 +40,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     text_message: Bytes = 256 * 1024
     client_binary: Bytes = 4 * 1024 * 1024
+    text_per_second: Bytes = 256 * 1024
     http_head: Bytes = 16 * 1024
     connections: Count = 64
     commands_per_second: Count = 200

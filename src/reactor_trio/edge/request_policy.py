@@ -68,9 +68,9 @@ class RequestPolicy:
     def __init__(self, settings: Settings, *bound: str) -> None:
         given = settings.limits
         self.limits = Limits(
-            text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
-            body_time=settings.uploads.time, handshake=given.handshake, ping_interval=given.ping_interval,
-            silence=given.silence, stall=given.stall,
+            text_message=given.text_message, binary_message=given.client_binary, text_per_second=given.text_per_second,
+            http_head=given.http_head, body_time=settings.uploads.time, handshake=given.handshake,
+            ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
         )  # fmt: skip
         self._hosts = {host.lower().strip("[]") for host in (settings.host, *bound, *settings.hosts)}
         self._everywhere = any(map(is_everywhere, (settings.host, *bound)))

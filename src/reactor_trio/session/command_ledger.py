@@ -20,6 +20,7 @@ from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
+from reactor_trio.pacing import TokenBucket
 from reactor_trio.session.attachment import Flood
 from reactor_trio.telemetry import CommandRecord
 
@@ -46,19 +47,17 @@ class CommandLedger:
         self._over = over
         self._commands: deque[Command] = deque()
         self._numbers = 0
-        self._allowance: float = limits.commands_per_second
-        self._allowance_at = trio.current_time()
+        rate = limits.commands_per_second
+        self._allowance = TokenBucket(rate, rate, trio.current_time())
 
     def admit(self) -> None:
         """Count a command that comes. Raises Flood if too many are unanswered, CommandError if too many come in a second."""
         if len(self._commands) >= self._limits.unanswered_commands:
             raise Flood
-        rate, now = self._limits.commands_per_second, trio.current_time()
-        self._allowance = min(rate, self._allowance + (now - self._allowance_at) * rate)
-        self._allowance_at = now
-        if self._allowance < 1:
-            raise CommandError("busy", f"more than {rate:g} commands a second")
-        self._allowance -= 1
+        now = trio.current_time()
+        if self._allowance.left(now) < 1:
+            raise CommandError("busy", f"more than {self._limits.commands_per_second:g} commands a second")
+        self._allowance.take(1, now)
 
     def add(
         self,

@@ -1,6 +1,10 @@
 """WebSocket messages over a `WireStream`: trio-websocket reads, we write.
 
 `trio_websocket_workarounds.py` has the reader, and says why we use the library in this way.
+
+Each text costs the loop time, whoever sends it and whatever it is good for. So texts count against a rate before anything
+looks into them. A client that sends more is not read for a while: `receive` waits, then the library's reader waits, and then
+the client's own sending does. Nothing is lost, and pings and the close wait with the texts.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from contextlib import suppress
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
+from reactor_trio.pacing import TokenBucket
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow, SentNow
 from reactor_trio.transport.site import Conversation, Limits
@@ -21,6 +26,9 @@ from reactor_trio.transport.websocket_frames import BINARY, PING, TEXT, frame_he
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
+
+#: Bytes as which a shorter text counts, because each message costs something.
+LEAST_TEXT = 256
 
 
 async def serve_websocket(
@@ -64,10 +72,18 @@ class WebSocketStream(MessageChannel):
         self._stream = stream
         self._wire = stream.wire
         self._limits = limits
+        self._texts = TokenBucket(limits.text_per_second, limits.text_per_second, trio.current_time())
+        self._held_back = False
         self._silence = ""  # the reason of `PeerGone` if the heartbeat has dropped the client
 
     async def receive(self) -> str | bytes:
-        """Return the next message. A message over its limit closes with 1009 and raises PeerGone with that code."""
+        """Return the next message, as soon as the texts before it are within their rate.
+
+        A message over its limit closes with 1009 and raises PeerGone with that code.
+        """
+        if self._texts.paid_at() > trio.current_time():
+            self._say_held_back()
+            await trio.sleep_until(self._texts.paid_at())
         try:
             message = await self._connection.get_message()
         except ConnectionClosed:
@@ -80,7 +96,17 @@ class WebSocketStream(MessageChannel):
             reason = f"too_big: {size} bytes, a {kind} message may have {limit}"
             await self.aclose(TOO_BIG, reason)
             raise PeerGone(TOO_BIG, reason)
+        if kind == "text":
+            self._texts.take(max(size, LEAST_TEXT), trio.current_time())
         return message
+
+    def _say_held_back(self) -> None:
+        if not self._held_back:
+            self._held_back = True
+            logger.warning(
+                "%s sends more text than runtime.limits.text_per_second allows (%d bytes) and is read more slowly; this is "
+                "logged once for a connection", self.peer, self._limits.text_per_second,
+            )  # fmt: skip
 
     async def send_text(self, text: str) -> None:
         """Send a text message."""
@@ -115,6 +141,7 @@ class WebSocketStream(MessageChannel):
     async def heartbeat(self, opened: float) -> None:
         """Task: ping every `ping_interval`. Drop a client that is silent for `silence` seconds, and return.
 
+        The time in which `receive` waits because of the rate of texts does not count as silence: nothing is read then.
         The time in which this process was stopped or suspended does not count as the client's silence. The loop notices such
         a pause by the clock, from `opened` on. The pings are no measure of it: a ping may wait behind a packet that the
         client takes slowly.
@@ -127,7 +154,7 @@ class WebSocketStream(MessageChannel):
                 if now - awake_at > 1.5 * self._limits.ping_interval:
                     paused_until = now
                 awake_at = now
-                lost_at = max(self._wire.last_received, paused_until) + self._limits.silence
+                lost_at = max(self._wire.last_received, self._texts.paid_at(), paused_until) + self._limits.silence
                 if lost_at <= now:
                     break
                 await trio.sleep_until(min(lost_at, now + self._limits.ping_interval))
