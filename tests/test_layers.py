@@ -35,7 +35,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "distributed": ("errors lost_part", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
-    "decoding": ("", "av cv2 numpy"),
+    "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("moved", "msgspec"),
     "admission": ("", "msgspec"),
     "media": ("errors protocol interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),

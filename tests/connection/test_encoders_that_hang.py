@@ -21,8 +21,8 @@ from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.sound_queue import SoundTrack
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoded, Overrun
-from reactor_trio.media.codec_pool import CodecPool, worker_threads
+from reactor_trio.media import CodecSettings, Encoded, InputDecoder, Overrun, Undecodable
+from reactor_trio.media.codec_pool import MOST_LEFT, CodecPool, worker_threads
 from reactor_trio.media.encoders import PcmEncoder
 from reactor_trio.protocol import TrackInfo, packet_head
 
@@ -33,6 +33,12 @@ async def never(function: Any, argument: Any, /, limit: float) -> Any:
     """A worker whose functions never return."""
     await trio.sleep(limit)
     raise Overrun
+
+
+async def at_once(function: Any, argument: Any, /, limit: float) -> Any:
+    """A worker whose functions take no time."""
+    await trio.lowlevel.checkpoint()
+    return function(argument)
 
 
 async def let_hang(stage: Stage, seconds: float = LIMIT) -> None:
@@ -262,43 +268,77 @@ async def test_sound_that_hangs_goes_on_with_the_next_codec(autojump_clock: Any,
     assert other.info.codec == "pcm_s16le"
 
 
-async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, caplog: pytest.LogCaptureFixture) -> None:
-    work, go_on = worker_threads(1), threading.Event()
+def packet(payload: bytes, **meta: Any) -> bytes:
+    return packet_head(0, 0, 0, 0, None, 0, meta, memoryview(payload)) + payload
+
+
+async def test_a_decoder_that_hangs_costs_its_codec_and_its_client_alone(
+    autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    work, go_on, returned = worker_threads(1), threading.Event(), threading.Event()
     noted = NotedDrops()
     said: list[dict[str, str]] = []
     got: list[Any] = []
 
     async def worker(function: Any, argument: Any, /, limit: float) -> Any:
         if trio.current_time() < 10:  # the first one hangs
-            return await work(lambda _: go_on.wait(120), argument, limit)
-        await trio.lowlevel.checkpoint()
-        return function(argument)
+            return await work(hang, (function, argument), limit)
+        return await at_once(function, argument, limit=limit)
 
-    def packet(payload: bytes, **meta: Any) -> bytes:
-        return packet_head(0, 0, 0, 0, None, 0, meta, memoryview(payload)) + payload
+    def hang(job: tuple[Any, Any]) -> Any:
+        assert go_on.wait(120)
+        picture = job[0](job[1])
+        returned.set()
+        return picture
 
     spec = TrackSpec("camera", "video", "in")
     codec_pool = CodecPool(worker, 10)
     receiver = MediaReceiver(context((spec,), codec_pool, telemetry=noted), lambda _type, data: said.append(data))
+    other = MediaReceiver(context((spec,), codec_pool), lambda _type, data: said.append(data))
     picture, first = np.zeros((2, 2, 3), np.uint8), receiver._decoders[0]
+    jpeg = packet(simplejpeg.encode_jpeg(picture), codec="jpeg")
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(receiver.run)
             for _ in range(2):
-                receiver.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
+                receiver.take(jpeg, lambda *frame: got.append(frame))
             await trio.sleep(12)
             assert [data["message"].partition(": ")[2] for data in said] == [
-                "track camera: it has not returned in 10 s and is left behind; until it returns this server uses no other "
+                "track camera: it has not returned in 10 s and is left behind; until it returns this client uses no other "
                 "jpeg decoder"
             ]
             assert receiver._decoders[0] is not first  # which its thread still works on
             receiver.take(packet(picture.tobytes(), codec="raw", width=2, height=2), lambda *frame: got.append(frame))
-            receiver.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
+            receiver.take(jpeg, lambda *frame: got.append(frame))
             await trio.testing.wait_all_tasks_blocked()
             assert len(got) == 1
-            assert said[-1]["message"].endswith("the server's jpeg decoder hangs; send another codec")
+            assert said[-1]["message"].endswith("the decoder hangs at an earlier jpeg packet of yours; send another codec")
             assert noted.drops == [("input", "refused", 1)] * 3
+            nursery.start_soon(other.run)
+            other.take(jpeg, lambda *frame: got.append(frame))
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(got) == 2
+            go_on.set()
+            assert returned.wait(120)
+            receiver.take(jpeg, lambda *frame: got.append(frame))
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(got) == 3
             nursery.cancel_scope.cancel()
     finally:
         go_on.set()
     assert caplog.text.count("camera: the jpeg decoder failed") == 1
+
+
+@pytest.mark.parametrize("clients", [MOST_LEFT - 1, MOST_LEFT])
+async def test_so_many_decoders_may_hang_and_no_more(autojump_clock: Any, clients: int) -> None:
+    codec_pool, decoder = CodecPool(never, 10), InputDecoder(TrackSpec("camera", "video", "in"))
+    jpeg, meta = memoryview(simplejpeg.encode_jpeg(np.zeros((2, 2, 3), np.uint8))), {"codec": "jpeg"}
+    for _ in range(clients):
+        with pytest.raises(Overrun):
+            await codec_pool.decode(object(), decoder, meta, jpeg)
+    codec_pool._worker = at_once
+    if clients < MOST_LEFT:
+        assert (await codec_pool.decode(object(), decoder, meta, jpeg)).shape == (2, 2, 3)
+    else:
+        with pytest.raises(Undecodable, match=r"^16 decoders of this server hang; send it later$"):
+            await codec_pool.decode(object(), decoder, meta, jpeg)

@@ -163,7 +163,7 @@ def test_a_small_jpeg_that_announces_gigabytes_is_refused():
     at = data.index(b"\xff\xc0") + 5
     data[at : at + 4] = struct.pack("!HH", 65_500, 65_500)
     decoder = make_decoder(msgspec.convert(track(codec="jpeg"), TrackInfo))
-    with pytest.raises(ProtocolError, match="65500x65500, expected at most 8192x8192"):
+    with pytest.raises(ProtocolError, match="at most 8192x8192, got 65500x65500"):
         decoder.decode(Packet(0, 0, 0, 1, None, 0, {}, memoryview(bytes(data))))
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reactor_trio.decoding import INSTALL, DecodeError, OpusDecoder, VideoDecoder
+from reactor_trio.decoding import INSTALL, DecodeError, OpusDecoder, VideoDecoder, decode_jpeg
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Packet, TrackInfo
 
@@ -62,15 +62,10 @@ class JpegDecoder(Decoder):
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
-        import simplejpeg
-
         try:
-            height, width, *_ = simplejpeg.decode_jpeg_header(packet.payload)
-            if max(height, width) > MAX_SIDE:  # a few bytes may announce 12 GB
-                raise ValueError(f"{width}x{height}, expected at most {MAX_SIDE}x{MAX_SIDE}")
-            return [simplejpeg.decode_jpeg(packet.payload, colorspace="RGB")]
+            return [decode_jpeg(packet.payload, MAX_SIDE)]  # a few bytes may announce 12 GB
         except ValueError as error:
-            raise self._broken(f"not a JPEG picture: {error}") from None
+            raise self._broken(str(error)) from None
 
 
 class PcmDecoder(Decoder):

@@ -54,6 +54,8 @@ class MediaReceiver:
         self._gaps: set[int] = set()
         self._waiting: deque[tuple[TrackSpec, Packet, Callable[[str, InputFrame], None]]] = deque()
         self._wakeup = RepeatedEvent()
+        #: what the codec pool knows this client by; not `self`, which a decoder that hangs must not keep
+        self._client = object()
         #: when a message of a type was last sent about a track
         self._said: dict[tuple[str, int | None], float] = {}
 
@@ -113,7 +115,7 @@ class MediaReceiver:
                     continue
                 codec = packet.meta.get("codec")
                 try:
-                    data = await self._context.codec_pool.decode(decoder, packet.meta, packet.payload)
+                    data = await self._context.codec_pool.decode(self._client, decoder, packet.meta, packet.payload)
                 except (Undecodable, Overrun) as error:
                     if isinstance(error, Overrun):
                         log.error("%s: the %s decoder failed: %s", spec.name, codec, error)

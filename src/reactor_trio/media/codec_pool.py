@@ -4,9 +4,14 @@ A library may hang, and nothing can end its thread. After a limit of time its co
 exception. The encoder or decoder is then left behind with its thread. The thread gives its place to others. Closing the
 encoder would wait for it or crash, so its own thread closes it if it ever returns.
 
-While an encoder hangs, this server opens no other encoder of its codec; while a decoder hangs, it decodes nothing more of
-that codec. So at most as many threads are left behind as encoders and decoders of the codec were open when the first one
-hung. One that was only slow, because the machine stood still, takes its codec away only for that time.
+While an encoder hangs, this server opens no other encoder of its codec: what it encodes are the model's pictures, so another
+one would hang, too. At most as many threads are left behind as encoders of the codec were open when the first one hung.
+
+What a decoder gets comes from one client, so its hanging is that client's affair: while it hangs, the server decodes nothing
+more of that codec for that client. All other clients go on. At most `MOST_LEFT` decoders are left behind; then the server
+decodes nothing until one of them returns.
+
+An encoder or decoder that was only slow, because the machine stood still, is out of use only for that time.
 
 Closing may hang as well, so it leaves the loop too, inside `closing`.
 """
@@ -36,6 +41,9 @@ R = TypeVar("R")
 Kind = Literal["encoder", "decoder"]
 
 log = logging.getLogger("reactor_trio.connection")
+
+#: decoders of all clients that may be left behind at a time
+MOST_LEFT = 16
 
 
 class Overrun(Exception):
@@ -71,11 +79,15 @@ class _Job(Generic[A, R]):
 
     Args:
         returned: called in that thread if `function` returns after it was left behind.
+        client: whose packet it decodes; None for an encoder.
     """
 
-    def __init__(self, kind: Kind, codec: str, function: Callable[[A], R], returned: Callable[[], object]) -> None:
+    def __init__(
+        self, kind: Kind, codec: str, function: Callable[[A], R], returned: Callable[[], object], client: object = None
+    ) -> None:
         self.kind = kind
         self.codec = codec
+        self.client = client
         self.over = False
         #: whether it was left behind
         self.left = False
@@ -114,10 +126,10 @@ class CodecPool:
         self._left: WeakSet[Encoder] = WeakSet()
         self._nursery: trio.Nursery | None = None
 
-    def hangs(self, kind: Kind, codec: object) -> bool:
-        """Whether an encoder or decoder of this codec is left behind and has not returned."""
+    def hangs(self, kind: Kind, codec: object, client: object = None) -> bool:
+        """Whether an encoder of this codec, or a decoder of this codec and client, is left behind and has not returned."""
         self._hanging = [job for job in self._hanging if not job.over]
-        return any(job.kind == kind and job.codec == codec for job in self._hanging)
+        return any((job.kind, job.codec, job.client) == (kind, codec, client) for job in self._hanging)
 
     async def encode(self, encoder: Encoder, frame: FrameHandle) -> Encoded:
         """Encode, away from the loop if that costs anything. Raises what the encoder raises, Overrun if it hangs.
@@ -140,16 +152,21 @@ class CodecPool:
                 self._left.add(encoder)
             raise overrun from None
 
-    async def decode(self, decoder: InputDecoder, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[Any]:
-        """Decode, away from the loop. Raises Undecodable, also while another decoder of the codec hangs.
+    async def decode(
+        self, client: object, decoder: InputDecoder, meta: Mapping[str, Any], payload: memoryview
+    ) -> npt.NDArray[Any]:
+        """Decode a packet of `client` (any object that is it), away from the loop.
 
-        Raises Overrun if this one hangs; the decoder is then of no use. Cancelled, it waits as `encode` does.
+        Raises Undecodable, also while another decoder of the codec hangs at a packet of this client, and while too many
+        decoders hang. Raises Overrun if this one hangs; the decoder is then of no use. Cancelled, it waits as `encode` does.
         """
         codec = meta.get("codec")
-        if self.hangs("decoder", codec):
-            raise Undecodable(f"the server's {codec} decoder hangs; send another codec")
+        if self.hangs("decoder", codec, client):
+            raise Undecodable(f"the decoder hangs at an earlier {codec} packet of yours; send another codec")
+        if sum(job.kind == "decoder" for job in self._hanging) >= MOST_LEFT:
+            raise Undecodable(f"{MOST_LEFT} decoders of this server hang; send it later")
         returned = partial(log.warning, "a %s decoder that hung has returned", codec)
-        job = _Job("decoder", str(codec), partial(decoder.decode, meta), returned)
+        job = _Job("decoder", str(codec), partial(decoder.decode, meta), returned, client)
         try:
             return await self._worker(job, payload, self._limit)
         except Overrun:
@@ -187,8 +204,11 @@ class CodecPool:
         job.leave()
         if job.left:
             self._hanging.append(job)
-        wait = f"it has not returned in {self._limit:g} s"
-        return Overrun(f"{wait} and is left behind; until it returns this server uses no other {job.codec} {job.kind}")
+        whose = "this client" if job.kind == "decoder" else "this server"
+        return Overrun(
+            f"it has not returned in {self._limit:g} s and is left behind; until it returns {whose} uses no other "
+            f"{job.codec} {job.kind}"
+        )
 
 
 def _close(encoder: Encoder) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import simplejpeg
 
-from reactor_trio.decoding import INSTALL, DecodeError, VideoDecoder, available
+from reactor_trio.decoding import INSTALL, DecodeError, VideoDecoder, available, decode_jpeg
 from reactor_trio.interface.tracks import TrackSpec
 
 #: the longest side of an input picture, in pixels
@@ -125,12 +124,9 @@ def _raw(meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[np.uint8]:
 
 def _jpeg(payload: memoryview) -> npt.NDArray[np.uint8]:
     try:
-        height, width, *_ = simplejpeg.decode_jpeg_header(payload)
-        _check_size(width, height)
-        picture: npt.NDArray[np.uint8] = simplejpeg.decode_jpeg(payload, colorspace="RGB")
+        return decode_jpeg(payload, MAX_SIDE)
     except ValueError as error:
-        raise Undecodable(f"not a JPEG picture: {error}") from None
-    return picture
+        raise Undecodable(str(error)) from None
 
 
 def _shown(value: object) -> str:
