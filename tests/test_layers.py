@@ -45,8 +45,11 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors interpreter lost_part protocol telemetry concurrency interface pacing media configuration",
         "msgspec numpy outcome torch trio",
     ),
-    "session": ("errors protocol telemetry concurrency interface pacing media configuration execution", "msgspec trio"),
-    "transport": ("protocol pacing", "h11 msgspec trio trio_websocket wsproto"),
+    "session": (
+        "errors protocol telemetry concurrency interface pacing admission media configuration execution",
+        "msgspec trio",
+    ),
+    "transport": ("protocol admission", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",

@@ -21,6 +21,16 @@ def test_what_it_refuses_it_does_not_take():
     assert bucket.take(0.0, 1) == 0.0
 
 
+def test_what_is_owed_is_paid_at_the_rate_before_anything_can_be_taken():
+    bucket = TokenBucket(4, 2.0, now=0.0)
+    assert bucket.owe(0.0, 4) == 0.0
+    assert bucket.owe(0.0, 8) == 4.0
+    assert bucket.owe(1.0, 1) == 3.5
+    assert bucket.take(4.5) == 0.5
+    assert bucket.take(5.0) == 0.0
+    assert bucket.owe(100.0, 4) == 0.0, "it is never more than full"
+
+
 def test_what_is_given_back_can_be_taken_again_but_no_more_than_that():
     bucket = TokenBucket(2, 2.0, now=0.0)
     bucket.give_back()

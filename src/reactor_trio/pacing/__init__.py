@@ -4,7 +4,6 @@
 * `PresentationTimeline` says when each frame is shown; `PlayoutForecast` predicts that from the model's side.
 * `StepMargin` says how early a step starts; `PlayoutSmoother` evens out the durations of frames.
 * `RoundRobin` divides a thread among sessions.
-* `TokenBucket` limits how much comes in a time.
 * `CongestionWindow` and `BitrateLadder` adapt the stream to one viewer's link.
 """
 
@@ -20,7 +19,6 @@ from reactor_trio.pacing.playout_smoother import PlayoutSmoother as PlayoutSmoot
 from reactor_trio.pacing.presentation_timeline import PresentationTimeline as PresentationTimeline
 from reactor_trio.pacing.round_robin import RoundRobin as RoundRobin
 from reactor_trio.pacing.step_margin import StepMargin as StepMargin
-from reactor_trio.pacing.token_bucket import TokenBucket as TokenBucket
 
 #: names of earlier versions
 RENAMED = {

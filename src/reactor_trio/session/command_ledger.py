@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import trio
 
+from reactor_trio.admission import TokenBucket
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
-from reactor_trio.pacing import TokenBucket
 from reactor_trio.session.attachment import Flood
 from reactor_trio.telemetry import CommandRecord
 
@@ -47,17 +47,14 @@ class CommandLedger:
         self._over = over
         self._commands: deque[Command] = deque()
         self._numbers = 0
-        rate = limits.commands_per_second
-        self._allowance = TokenBucket(rate, rate, trio.current_time())
+        self._allowance = TokenBucket(limits.commands_per_second, 1.0, trio.current_time())
 
     def admit(self) -> None:
         """Count a command that comes. Raises Flood if too many are unanswered, CommandError if too many come in a second."""
         if len(self._commands) >= self._limits.unanswered_commands:
             raise Flood
-        now = trio.current_time()
-        if self._allowance.left(now) < 1:
+        if self._allowance.take(trio.current_time()):
             raise CommandError("busy", f"more than {self._limits.commands_per_second:g} commands a second")
-        self._allowance.take(1, now)
 
     def add(
         self,

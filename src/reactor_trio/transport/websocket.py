@@ -16,7 +16,7 @@ from contextlib import suppress
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
-from reactor_trio.pacing import TokenBucket
+from reactor_trio.admission import TokenBucket
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow, SentNow
 from reactor_trio.transport.site import Conversation, Limits
@@ -72,7 +72,9 @@ class WebSocketStream(MessageChannel):
         self._stream = stream
         self._wire = stream.wire
         self._limits = limits
-        self._texts = TokenBucket(limits.text_per_second, limits.text_per_second, trio.current_time())
+        now = trio.current_time()
+        self._texts = TokenBucket(limits.text_per_second, 1.0, now)
+        self._read_at = now  # until then nothing more is read, because of the texts so far
         self._held_back = False
         self._silence = ""  # the reason of `PeerGone` if the heartbeat has dropped the client
 
@@ -81,9 +83,9 @@ class WebSocketStream(MessageChannel):
 
         A message over its limit closes with 1009 and raises PeerGone with that code.
         """
-        if self._texts.paid_at() > trio.current_time():
+        if self._read_at > trio.current_time():
             self._say_held_back()
-            await trio.sleep_until(self._texts.paid_at())
+            await trio.sleep_until(self._read_at)
         try:
             message = await self._connection.get_message()
         except ConnectionClosed:
@@ -97,7 +99,8 @@ class WebSocketStream(MessageChannel):
             await self.aclose(TOO_BIG, reason)
             raise PeerGone(TOO_BIG, reason)
         if kind == "text":
-            self._texts.take(max(size, LEAST_TEXT), trio.current_time())
+            now = trio.current_time()
+            self._read_at = now + self._texts.owe(now, max(size, LEAST_TEXT))
         return message
 
     def _say_held_back(self) -> None:
@@ -154,7 +157,7 @@ class WebSocketStream(MessageChannel):
                 if now - awake_at > 1.5 * self._limits.ping_interval:
                     paused_until = now
                 awake_at = now
-                lost_at = max(self._wire.last_received, self._texts.paid_at(), paused_until) + self._limits.silence
+                lost_at = max(self._wire.last_received, self._read_at, paused_until) + self._limits.silence
                 if lost_at <= now:
                     break
                 await trio.sleep_until(min(lost_at, now + self._limits.ping_interval))
