@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import Audio, Input, InputFrame, Output, ReactorPipeline, Video
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media.codec_pool import CodecPool
-from reactor_trio.protocol import KEYFRAME, Packet, encode_packet
+from reactor_trio.protocol import KEYFRAME, Packet, decode_client_packet, encode_packet
 from reactor_trio.testing import open_server
 
 CAMERA, MICROPHONE = 1, 2
@@ -55,6 +56,7 @@ RAW = packet(PICTURE.tobytes(), codec="raw", width=32, height=24)
 
 BAD = {
     "no packet": (b"\x00\x01", "not a packet of the protocol"),
+    "a codec that is a list": (packet(JPEG, codec=[["jpeg"]]), "not a packet of the protocol: Expected "),
     "an output track": (packet(JPEG, track=0, codec="jpeg"), "track 0 is no input track; this model has 1 (camera), 2"),
     "an undeclared track": (packet(JPEG, track=7, codec="jpeg"), "track 7 is no input track"),
     "a time before the first": (packet(JPEG, pts_us=-1, codec="jpeg"), "pts_us"),
@@ -183,6 +185,22 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         nursery.cancel_scope.cancel()
     assert noted.drops[3:] == [("input", "client_left", 2)]
     assert said == []
+
+
+def test_what_the_server_does_not_read_of_a_packet_becomes_no_object():
+    def alive(**meta: Any) -> int:
+        data = packet(JPEG, codec="jpeg", **meta)
+        gc.collect()
+        gc.disable()
+        try:
+            before = len(gc.get_objects())
+            decoded = decode_client_packet(data)
+            return len(gc.get_objects()) - before
+        finally:
+            gc.enable()
+            assert decoded.meta == {"codec": "jpeg"}
+
+    assert alive(others=[[[]] * 1000] * 50, metadata={"a": [[]] * 1000}) == alive()
 
 
 async def test_a_model_without_inputs_refuses_media(autojump_clock):

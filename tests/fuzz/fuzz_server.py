@@ -26,6 +26,7 @@ from reactor_trio.connection.connect_request import ConnectRequest, parse_connec
 from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.sender_context import SenderContext
+from reactor_trio.gate.waiting_client import _answer
 from reactor_trio.interface import (
     Audio,
     Idle,
@@ -42,7 +43,7 @@ from reactor_trio.interface import (
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import CodecSettings
 from reactor_trio.media.codec_pool import CodecPool
-from reactor_trio.protocol import decode_server_text
+from reactor_trio.protocol import decode_server_text, encode_server_text
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
@@ -280,6 +281,26 @@ class Texts(Target):
             (answer,) = answers
             if answer.type == "reactor.ack":
                 return "ack"
+            return f"{answer.data['code']}: {kind_of(answer.data['message'])}"
+
+        yield run
+
+
+class WaitingTexts(Target):
+    """Text messages of a client that waits at a gate, and what they are answered."""
+
+    name, share, words = "waiting", 4, WORDS_OF_TEXT
+
+    def seeds(self) -> list[bytes]:
+        return TEXTS
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[Run, None]:
+        async def run(data: bytes) -> str:
+            text = encode_server_text(_answer(data.decode(errors="replace")))
+            assert len(text) <= LONGEST_WORDS, f"an answer of {len(text)} characters"
+            answer = decode_server_text(text)
+            assert answer.type == "reactor.error"
             return f"{answer.data['code']}: {kind_of(answer.data['message'])}"
 
         yield run
@@ -697,4 +718,14 @@ class Frames(_Served):
         return data[:LONGEST]
 
 
-SERVER_TARGETS: list[Callable[[], Target]] = [Texts, Packets, Heads, Queries, Http, Uploads, Frames, JsonWebTokens]
+SERVER_TARGETS: list[Callable[[], Target]] = [
+    Texts,
+    WaitingTexts,
+    Packets,
+    Heads,
+    Queries,
+    Http,
+    Uploads,
+    Frames,
+    JsonWebTokens,
+]

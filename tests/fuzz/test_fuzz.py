@@ -16,6 +16,7 @@ TARGETS = {target.name: target for target in (make() for make in (*SERVER_TARGET
 #: inputs in every run of the tests, under a second each
 INPUTS = {
     "text": 1500,
+    "waiting": 600,
     "packet": 600,
     "head": 800,
     "query": 600,

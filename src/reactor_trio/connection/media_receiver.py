@@ -27,7 +27,7 @@ from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Overrun, Undecodable
 from reactor_trio.media.input_decoder import STREAMS
-from reactor_trio.protocol import KEYFRAME_REQUEST_FLOOR, Packet, decode_packet
+from reactor_trio.protocol import KEYFRAME_REQUEST_FLOOR, Packet, decode_client_packet
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -68,7 +68,7 @@ class MediaReceiver:
         """Take a binary message of the controlling client; `deliver` gets the track's name and the frame. Never waits."""
         index: int | None = None
         try:
-            packet = decode_packet(message)
+            packet = decode_client_packet(message)
             spec = self._tracks.get(packet.track)
             if spec is None:
                 names = ", ".join(f"{index} ({track.name})" for index, track in self._tracks.items())

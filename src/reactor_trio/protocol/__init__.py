@@ -10,6 +10,7 @@ from reactor_trio.protocol.client_messages import transport_arguments as transpo
 from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME
 from reactor_trio.protocol.packet import KEYFRAME_REQUEST_FLOOR as KEYFRAME_REQUEST_FLOOR
 from reactor_trio.protocol.packet import Packet as Packet
+from reactor_trio.protocol.packet import decode_client_packet as decode_client_packet
 from reactor_trio.protocol.packet import decode_packet as decode_packet
 from reactor_trio.protocol.packet import encode_packet as encode_packet
 from reactor_trio.protocol.packet import packet_head as packet_head

@@ -9,6 +9,7 @@ message.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -54,8 +55,39 @@ class Packet(msgspec.Struct, array_like=True):
         return bool(self.flags & KEYFRAME)
 
 
+_Scalar = str | int | float | bool | None | msgspec.UnsetType
+
+
+class _ClientMeta(msgspec.Struct):
+    """What the server reads of a client's `meta`."""
+
+    codec: _Scalar = msgspec.UNSET
+    width: _Scalar = msgspec.UNSET
+    height: _Scalar = msgspec.UNSET
+    matrix: _Scalar = msgspec.UNSET
+    full_range: _Scalar = msgspec.UNSET
+    sample_rate: _Scalar = msgspec.UNSET
+    capture_time_us: _Scalar = msgspec.UNSET
+    metadata: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _ClientPacket(msgspec.Struct, array_like=True):
+    """A `Packet` from a client. What the server does not read of it becomes no object: 4 MiB of lists would take seconds."""
+
+    track: int
+    seq: int
+    pts_us: int
+    flags: int
+    command: int | None
+    step: int
+    meta: _ClientMeta
+    payload: memoryview
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Packet)
+_client_decoder = msgspec.msgpack.Decoder(_ClientPacket)
+_bytes_decoder = msgspec.msgpack.Decoder(bytes)
 
 
 def packet_head(
@@ -77,3 +109,23 @@ def decode_packet(data: bytes | bytearray | memoryview) -> Packet:
         return _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ProtocolError(f"not a packet of the protocol: {readable(error)}") from None
+
+
+def decode_client_packet(data: bytes | bytearray | memoryview) -> Packet:
+    """Decode the packet of a client in `data`; of its `meta`, what the server reads. Raises ProtocolError.
+
+    `metadata` that is not bytes is left out. Any other value that is a list or a map is an error.
+    """
+    try:
+        packet = _client_decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ProtocolError(f"not a packet of the protocol: {readable(error)}") from None
+    given = msgspec.structs.asdict(packet.meta)
+    metadata = given.pop("metadata")
+    meta = {key: value for key, value in given.items() if value is not msgspec.UNSET}
+    if metadata is not msgspec.UNSET:
+        with suppress(msgspec.MsgspecError):
+            meta["metadata"] = _bytes_decoder.decode(metadata)
+    return Packet(
+        packet.track, packet.seq, packet.pts_us, packet.flags, packet.command, packet.step, meta, packet.payload
+    )  # fmt: skip

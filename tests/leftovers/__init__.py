@@ -1,0 +1,1 @@
+"""What is left of sessions that are over, looked at with the collector off."""
