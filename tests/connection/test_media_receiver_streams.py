@@ -13,6 +13,7 @@ from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import input_decoder as decoders
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import Packet, decode_packet, encode_packet
@@ -70,6 +71,19 @@ async def send(client, *messages):
     for each in messages:
         await client._connection.transport.send_bytes(each)
     await client.server.settle()
+
+
+def test_a_packet_of_h264_may_have_1024_units():
+    good = PushEncoder("h264", 64, 48).encode(picture(128), 0.0, True)[0]
+    unit, has = b"\0\0\1\x09\xf0", good.count(b"\0\0\1")
+
+    def decode(units: int) -> np.ndarray:
+        decoder = decoders.InputDecoder(TrackSpec("camera", "video", "in"))
+        return decoder.decode({"codec": "h264"}, memoryview(unit * (units - has) + good))
+
+    assert decode(1024).shape == (48, 64, 3)
+    with pytest.raises(decoders.Undecodable, match="expected at most 1024 NAL units in a packet, got more"):
+        decode(1025)
 
 
 @pytest.mark.parametrize("codec", CODECS)

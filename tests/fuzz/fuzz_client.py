@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import struct
 import tempfile
@@ -273,6 +274,7 @@ class Manifests(Target):
 
     name, share = "manifest", 2
     patience = 20.0  # PyYAML's own; the file is its author's
+    times = math.inf
     words = (
         b"!!timestamp ",
         b"!!bool ",

@@ -2,8 +2,8 @@
 
 A target says in a few words what an input led to (its outcome); an input with a new outcome becomes a seed, so that the
 search goes on from there. What counts as a crash: an exception that the target does not expect, a log line at ERROR, CPU
-time beyond the target's patience for one input, and memory that grows with the number of inputs. The same seed gives the
-same inputs.
+time beyond the target's patience for one input or out of proportion to its bytes, and memory that grows with the number of
+inputs. The same seed gives the same inputs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+import msgspec
 import trio
 import trio.testing
 
@@ -28,6 +30,8 @@ import trio.testing
 LONGEST = 300_000
 #: bytes by which the process may grow from the first fifth of the inputs to the end
 GROWTH = 200e6
+#: CPU seconds that are never out of proportion
+LITTLE = 0.05
 MOST_CRASHES = 20
 
 _POOL = 800
@@ -109,6 +113,8 @@ class Target(ABC):
     words: tuple[bytes, ...] = ()
     #: CPU seconds that one input may take; a quadratic blow-up of inputs of this size takes more
     patience = 1.0
+    #: CPU seconds of one input over those of decoding as many bytes of JSON; beyond it they are out of proportion
+    times = 40.0
 
     @abstractmethod
     def seeds(self) -> list[bytes]:
@@ -201,6 +207,7 @@ class Judge:
         self.result = Result(target.name)
         self._before = before
         self._patience = target.patience
+        self._seconds_per_byte = target.times * plain_seconds_per_byte()
         self._errors = _Errors()
         self._known: set[str] = set()
 
@@ -232,6 +239,8 @@ class Judge:
             self._errors.lines.clear()
         if took > self._patience:
             crash += f"took {took:.2f} s of CPU time for {len(data)} bytes"
+        elif not crash and (again := await self._out_of_proportion(run, data, took)):
+            crash += f"took {again:.3f} s of CPU time, out of proportion to {len(data)} bytes"
         result = self.result
         result.inputs += 1
         result.slowest = max(result.slowest, (took, data))
@@ -243,6 +252,35 @@ class Judge:
             outcome = f"crash: {last}"
         result.outcomes[outcome] += 1
         return result.outcomes[outcome] == 1
+
+
+    async def _out_of_proportion(self, run: Run, data: bytes, took: float) -> float:
+        """The CPU seconds of an input that takes too many for its length, each time that it runs; 0 if it does not."""
+        allowed = max(LITTLE, self._seconds_per_byte * len(data))
+        for _ in range(3):
+            if took <= allowed:
+                return 0.0
+            gc.collect()
+            gc.disable()
+            began = time.thread_time()
+            try:
+                await run(data)
+            finally:
+                took = min(took, time.thread_time() - began)
+                gc.enable()
+        return took if took > allowed else 0.0
+
+
+@cache
+def plain_seconds_per_byte() -> float:
+    """CPU seconds for each byte of decoding JSON of many small values."""
+    data = b"[" + b"[]," * 40_000 + b"0]"
+    found = []
+    for _ in range(5):
+        began = time.thread_time()
+        msgspec.json.decode(data)
+        found.append(time.thread_time() - began)
+    return min(found) / len(data)
 
 
 def fuzz(

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.fuzz import fuzzing
 from tests.fuzz.fuzz_client import CLIENT_TARGETS
 from tests.fuzz.fuzz_server import SERVER_TARGETS
 from tests.fuzz.fuzzing import Target, fuzz, plain
@@ -77,6 +78,33 @@ def test_the_fuzzer_finds_what_it_must():
     assert "ZeroDivisionError" in found
     assert "please report this" in found
     assert "of CPU time" in found
+
+
+@pytest.mark.parametrize(("times", "found"), [(1e-9, True), (1e9, False)])
+def test_the_fuzzer_finds_what_is_out_of_proportion_each_time_that_it_runs(times, found, monkeypatch):
+    monkeypatch.setattr(fuzzing, "LITTLE", 0.0)
+    ran: list[bytes] = []
+
+    class Dear(Target):
+        name, share = "dear", 1
+
+        def seeds(self):
+            return [b"abc"]
+
+        def opened(self):
+            async def run(data):
+                ran.append(data)
+                sum(range(1000))
+                return "fine"
+
+            return plain(run)
+
+    target = Dear()
+    target.times = times
+    (crash,) = fuzz(target, 1, 1).crashes or [None]
+    assert (crash is not None) is found
+    assert ran == [b"abc"] * (4 if found else 1)
+    assert crash is None or "out of proportion to 3 bytes" in crash.what
 
 
 def test_the_same_seed_gives_the_same_inputs():

@@ -6,7 +6,9 @@ picture. It raises an error instead and is unusable from then on; the caller mak
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,6 +23,13 @@ T = TypeVar("T")
 
 #: codec on the wire -> FFmpeg's decoder. `lossless` is H.264 in its RGB profile.
 _DECODERS = {"h264": "h264", "lossless": "h264", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
+
+
+#: NAL units in a packet of H.264. A picture has at most some hundred slices. FFmpeg keeps 4 KiB for each unit, also for an
+#: empty one of 4 bytes, so a packet of 4 MiB could take 3.5 GB.
+MOST_UNITS = 1024
+
+_UNIT = re.compile(rb"\x00\x00\x01")
 
 
 class DecodeError(Exception):
@@ -66,6 +75,7 @@ class VideoDecoder(FFmpegDecoder):
         super().__init__(_DECODERS[codec])
         from av.codec.context import Flags
 
+        self._counts_units = _DECODERS[codec] == "h264"
         self._max_side = max_side
         self._matrix = matrix
         self._full_range = full_range
@@ -78,6 +88,8 @@ class VideoDecoder(FFmpegDecoder):
 
         Raises DecodeError. The decoder is then unusable.
         """
+        if self._counts_units and next(islice(_UNIT.finditer(payload), MOST_UNITS, None), None) is not None:
+            raise DecodeError(f"expected at most {MOST_UNITS} NAL units in a packet, got more")
 
         def picture(frame: av.VideoFrame) -> NDArray[np.uint8] | None:
             if frame.is_corrupt:
