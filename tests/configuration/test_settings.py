@@ -58,6 +58,8 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"fps": 0}, "runtime.fps: Expected float > 0"),
         ({"fps": float("nan")}, "runtime.fps: expected a finite number, got nan"),
         ({"watchdog": float("inf")}, "runtime.watchdog: expected a finite number, got inf"),
+        ({"first_step_timeout": -1}, "runtime.first_step_timeout: Expected float >= 0.0"),
+        ({"first_step_timeout": 86_401}, "runtime.first_step_timeout: Expected float <= 86400.0"),
         ({"codec": {"jpeg_quality": 101}}, "runtime.codec.jpeg_quality: Expected int <= 100"),
         ({"codec": "jpeg"}, "runtime.codec: expected a mapping, got str"),
         ({"slow_client": "wait"}, "runtime.slow_client: Invalid enum value 'wait'"),
@@ -96,6 +98,11 @@ def test_a_timeline_may_have_a_kibibyte():
 
 def test_zero_means_no_limit_of_requests():
     assert parse_settings({"limits": {"http_per_minute": 0}}).limits.http_per_minute == 0
+
+
+@pytest.mark.parametrize("seconds", [0, 86_400])
+def test_a_first_step_may_take_any_time_up_to_a_day(seconds):
+    assert parse_settings({"first_step_timeout": seconds}).first_step_timeout == seconds
 
 
 def test_eight_ticket_keys_are_taken():

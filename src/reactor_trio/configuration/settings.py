@@ -137,6 +137,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     isolation: Literal["thread", "process"] = "thread"
     ranks: Annotated[int, Meta(ge=1, le=64)] | None = None
     step_timeout: SecondsOrOff = 60.0
+    first_step_timeout: SecondsOrOff = 1800.0
     stuck_after: Seconds = 5.0
     watchdog: SecondsOrOff = 10.0
     tracing: bool | None = None
