@@ -69,6 +69,9 @@ class Telemetry:
     def loading(self, fraction: float | None, text: str) -> None:
         """Author code reported how far the load of the model is; see `interface.progress`."""
 
+    def stepped(self) -> None:
+        """A session has made its first frame. What ran before the first such report since the load may have compiled."""
+
     def author_code_late(self, session_id: str, what: str, since: float) -> None:
         """Author code takes too long although its client is connected.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import time
@@ -368,3 +369,75 @@ async def test_a_session_that_does_nothing_is_not_long(autojump_clock: object, c
         await trio.sleep(60)
         assert reports(caplog) == []
         assert health(server) == (200, "ok", None)
+
+
+class Slow(VideoModel):
+    """Clears the screen, then computes its first block for 100 s."""
+
+    output: Picture
+
+    def start_session(self):
+        get_ctx().emit_block(None)
+        time.sleep(100)
+        get_ctx().emit_block(picture(1))
+        while not get_ctx().should_stop():
+            time.sleep(0.5)
+            get_ctx().emit_block(picture(1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        *((kind, {}) for kind in (SyncSteps, AsyncSteps, DynamicBatcher, Ranks, Slow)),
+        (SyncSteps, {"thread": True}), (SyncSteps, {"isolation": "process"}), (SyncSteps, {"max_sessions": 2}),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "".join(value) or "inline",
+)  # fmt: skip
+@pytest.mark.parametrize(("limit", "hangs"), [(1800.0, False), (50.0, True), (0.0, False)])
+async def test_a_client_that_leaves_during_the_first_step_does_not_make_the_server_one_to_restart(
+    autojump_clock: object, kind: Any, how: dict[str, Any], limit: float, hangs: bool
+) -> None:
+    """The step may compile; a restart would forget what it has compiled. A later step has no such time."""
+    costs = itertools.cycle([100, 0.5])
+    cost = 0.1 if kind is Slow else lambda _step: next(costs)
+    async with open_server(kind, step_cost=cost, stuck_after=AFTER, first_step_timeout=limit, buffer_size=1, **how) as server:
+        async with server.connect() as client:
+            await trio.sleep(10)
+            await client.vanish()
+        await trio.sleep_until(10 + AFTER + 1)
+        status, state, reason = health(server)
+        assert (status, state) == (200, "ok")
+        assert reason is not None
+        assert "still computes for session" in reason
+        assert "it may compile, since the model has made no frame since its load" in reason
+        assert json.loads(server.http("/ready").body)["status"] == "stuck"  # a client would have to wait
+        await trio.sleep_until(10 + AFTER + 51)
+        assert health(server)[:2] == ((503, "stuck") if hangs else (200, "ok"))
+        await trio.sleep_until(120)
+        assert health(server) == (200, "ok", None)
+        if kind is Slow:
+            return
+        async with server.connect() as client:
+            await client.take()
+            await trio.sleep(2)
+            await client.vanish()
+        await trio.sleep(AFTER + 1)
+        assert health(server)[:2] == (503, "stuck")
+
+
+async def test_after_another_load_the_next_step_is_a_first_one_again(autojump_clock: object) -> None:
+    cost = [0.5]
+    async with open_server(SyncSteps, isolation="process", step_cost=lambda _step: cost[0], stuck_after=AFTER) as server:
+        async with server.connect() as client:
+            await client.take()
+        server.runtime.placement.process.kill()
+        await trio.sleep(1)
+        cost[0] = 100
+        async with server.connect() as client:
+            await trio.sleep(1)
+            await client.vanish()
+        await trio.sleep(AFTER + 1)
+        status, state, reason = health(server)
+        assert (status, state) == (200, "ok")
+        assert reason is not None
+        assert "it may compile" in reason

@@ -23,11 +23,21 @@ log = logging.getLogger("reactor_trio.server")
 
 
 class ModelEnding(msgspec.Struct, frozen=True):
-    """Why a model has ended, in words; the exception that ended it; whether it can be loaded again."""
+    """Why a model has ended.
+
+    Attributes:
+        what: in words.
+        cause: the exception that ended it.
+        restarts: whether it can be loaded again.
+        advice: what its author can do; a sentence.
+        in_first_step: whether it took too long before it had made a frame, so that the next load may end in the same way.
+    """
 
     what: str
     cause: BaseException | None = None
     restarts: bool = False
+    advice: str = ""
+    in_first_step: bool = False
 
 
 class ModelLoop:

@@ -65,6 +65,8 @@ class OutputPacer:
         self._blocks = 2 if isinstance(cadence, BlockCadence) else 1
         #: capture time of the input frame that the model read last, in microseconds of the client's clock
         self.input_pts_us: int | None = None
+        #: called once, with the first frame that a step makes
+        self.on_first_frame: Callable[[], object] | None = None
         self.closed = False
         self._paused_at: float | None = None
         #: how many steps may begin: all of them, or those that the client of a paused session has asked for
@@ -124,6 +126,9 @@ class OutputPacer:
         """Make room for the chunk, and learn from the seconds that it took if they are known."""
         if chunk.length == 0:
             return
+        if self.on_first_frame is not None:
+            on_first_frame, self.on_first_frame = self.on_first_frame, None
+            on_first_frame()
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length
@@ -181,7 +186,9 @@ class OutputPacer:
     async def push_black(self, origin: Origin) -> None:
         """Queue one black frame of the last size behind what is queued. The rate does not change."""
         chunk = black_chunk(self._declaration.tracks, self._sizes)
+        on_first_frame, self.on_first_frame = self.on_first_frame, None  # no step has made it
         self.accept(chunk, None)
+        self.on_first_frame = on_first_frame
         await self.queue(chunk, origin, "emit")
 
     def count_drop(self, reason: str, frames: int) -> None:

@@ -118,6 +118,10 @@ class SessionBinding:
         if self.runner is not None:
             self.runner.output_pacer.set_fps(fps)
 
+    def stepped(self) -> None:
+        """Report that a session has made its first frame."""
+        self._host.post_io(self._telemetry.stepped)
+
     def loaded(self, fps: float | None) -> None:
         """Note the rate that the model declares after its load. A rate that `load` has set holds instead in each session."""
         if self.declared_fps == self._class_fps:

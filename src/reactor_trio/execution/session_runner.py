@@ -55,6 +55,7 @@ class SessionRunner(DrivenSession):
         self, *, model: Model, binding: SessionBinding, own_model: Callable[[Model], Model] | None = None, **options: Any
     ) -> None:
         super().__init__(model=model, binding=binding, turn=binding.turn, **options)
+        self.output_pacer.on_first_frame = binding.stepped
         self._shared_model = model
         self._own_model = own_model
         #: set when the newest restart is over; None before the first

@@ -154,7 +154,7 @@ class ReactorSite(AccessSite):
         """200 or 503 for everyone. Only authenticated requests get details."""
         runtime = self._runtime
         phase = runtime.journal.phase
-        status = "stuck" if runtime.metrics.stuck is not None else "ok" if phase == "ready" else phase
+        status = "stuck" if runtime.metrics.hangs else "ok" if phase == "ready" else phase
         code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
         if (grant := self._known(request)) is None:
             return json_response(code, {"status": status, "phase": phase}, headers)

@@ -107,8 +107,8 @@ class Runtime:
         self.journal = PhaseJournal(self._load_began)
         #: how far the model's load is
         self.progress = LoadProgress(self.on_progress, self.room.tell_again)
-        tell_again, report = self.room.tell_again, self.progress.report
-        self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, tell_again, report)
+        tell_again, report, first = self.room.tell_again, self.progress.report, settings.first_step_timeout
+        self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, tell_again, report, first)
         #: the exception that ended the most recent failed session, or the model; None if none failed
         self.last_error: BaseException | None = None
         self._failures = FailureLog()
@@ -334,7 +334,8 @@ class Runtime:
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. New clients wait meanwhile."""
-        log.error("the model is gone: %s; its sessions end, and it is loaded again", ending.what, exc_info=ending.cause)
+        restarts.gone(ending)
+        log.error("the model is gone: %s; its sessions end%s", ending.what, restarts.then(ending), exc_info=ending.cause)
         self.metrics.model_restarted()
         for session in self.sessions:
             session.end("model_restarting")
@@ -344,8 +345,7 @@ class Runtime:
         self.room.admission.close_doors()
         self.room.tell_again()
         self.on_phase("loading")
-        restarts.gone()
-        failure = ModelFailed(f"{self.name}: {ending.what}, soon after each of its last loads")
+        failure = ModelFailed(f"{self.name}: {restarts.why(ending)}")
         failure.__cause__ = ending.cause
         while not restarts.given_up:
             await restarts.wait()

@@ -96,12 +96,14 @@ class Metrics(RequestMetrics, Telemetry):
         tracing: makes spans of commands; None: the server traces nothing.
         stuck_changed: called after `stuck` has changed.
         loading: called with what the model's author reports of its load.
+        first_step_timeout: seconds for which a step may outlive its session before the model's first frame; 0: any time.
 
     Attributes:
         sessions: returns how many sessions run, how many clients wait in the queue, and in how many sessions the client is
             disconnected and may come back.
         load_seconds: duration of import and `load`; 0 until they have ended.
         stuck: why the model is not free although no session runs, in words; None: it is free.
+        has_stepped: whether the model has made a frame since its load. Before, its code may compile.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Metrics(RequestMetrics, Telemetry):
         tracing: Tracing | None = None,
         stuck_changed: Callable[[], object] = lambda: None,
         loading: Callable[[float | None, str], object] = lambda _fraction, _text: None,
+        first_step_timeout: float = 1800.0,
     ) -> None:
         super().__init__()
         self.sessions: Callable[[], tuple[int, int, int]] = lambda: (0, 0, 0)
@@ -119,7 +122,9 @@ class Metrics(RequestMetrics, Telemetry):
         self.tracing = tracing
         self._stuck_changed = stuck_changed
         self._loading = loading
-        self._stuck_sessions: set[str] = set()
+        self._first_step_timeout = first_step_timeout
+        self.has_stepped = False
+        self._stuck_sessions: dict[str, float] = {}
         self._late_calls: dict[str, tuple[str, float]] = {}
         self._restarts = 0
         self._name = name
@@ -207,12 +212,26 @@ class Metrics(RequestMetrics, Telemetry):
             return f"{what} for {trio.current_time() - since:.0f} s in session {sid} of {self._name}; the log has its stack"
         return None
 
+    def stepped(self) -> None:
+        """See `Telemetry`."""
+        self.has_stepped = True
+
+    @property
+    def hangs(self) -> bool:
+        """Whether `stuck` is a reason to end this process. The first step since the load may compile, and has its time."""
+        if self.has_stepped or not self._stuck_sessions:
+            return bool(self._stuck_sessions)
+        return 0 < self._first_step_timeout <= trio.current_time() - min(self._stuck_sessions.values())
+
     def step_stuck(self, session_id: str, stuck: bool) -> None:
         """See `Telemetry`."""
-        (self._stuck_sessions.add if stuck else self._stuck_sessions.discard)(session_id)
+        self._stuck_sessions.pop(session_id, None)
+        if stuck:
+            self._stuck_sessions[session_id] = trio.current_time()
         ended = sorted(self._stuck_sessions)
         of = f"session {ended[0]}, which has ended" if len(ended) == 1 else f"sessions {', '.join(ended)}, which have ended"
-        self.stuck = f"a step of {self._name} still computes for {of}" if ended else None
+        first = "" if self.has_stepped else "; it may compile, since the model has made no frame since its load"
+        self.stuck = f"a step of {self._name} still computes for {of}{first}" if ended else None
         self._stuck_changed()
 
     def session_over(self, session: Session) -> None:
@@ -226,6 +245,7 @@ class Metrics(RequestMetrics, Telemetry):
     def model_restarted(self) -> None:
         """The model has ended, and the server loads it again."""
         self._restarts += 1
+        self.has_stepped = False
 
     def uploaded(self, outcome: UploadOutcome, size: int) -> None:
         """An upload is over; `size` bytes arrived."""
@@ -269,7 +289,7 @@ class Metrics(RequestMetrics, Telemetry):
         yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", waiting)
         phase, names = self._phase(), get_args(ModelState)
         yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(phase == "ready"))
-        now = "stuck" if self.stuck is not None else phase if phase in names else "draining"
+        now = "stuck" if self.hangs else phase if phase in names else "draining"
         state = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"])
         for name in names:
             state.add_metric([name], int(name == now))

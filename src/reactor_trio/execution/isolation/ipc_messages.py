@@ -1,7 +1,6 @@
 """The messages between the server's process and the model's process (IPC messages). Each direction keeps its order.
 
-msgspec encodes a message as an array whose first item is its tag. The model's replies and messages are JSON already, and go
-on to the client as they are.
+msgspec encodes a message as an array that begins with its tag. The model's replies and messages are JSON, for the client.
 """
 
 from __future__ import annotations
@@ -69,17 +68,15 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
     def error(self) -> ModelCodeError:
         """Make an exception of another process's description."""
-        kind = type(self.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})
-        error: ModelCodeError = kind(self.text)
+        error: ModelCodeError = type(self.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})(self.text)
         error.__cause__ = _Traceback(self.traceback)
         return error
 
 
 def ends_process(error: BaseException) -> bool:
     """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
-    if not isinstance(error, Exception):
-        return True
-    return type(error).__name__ in _FATAL or isinstance(error, MemoryError) or "CUDA error" in str(error)
+    fatal = isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in str(error)
+    return fatal or not isinstance(error, Exception)
 
 
 # ---- either way ----------------------------------------------------------------------------------------------------------
@@ -300,6 +297,10 @@ class Pong(IpcMessage, frozen=True, tag=40):
     number: int
 
 
+class FirstStepMade(IpcMessage, frozen=True, tag=47):
+    """See `Telemetry.stepped`."""
+
+
 class LogLine(IpcMessage, frozen=True, tag=41):
     """A log record of the model's process."""
 
@@ -312,9 +313,10 @@ class LogLine(IpcMessage, frozen=True, tag=41):
 
 
 class RanksOutOfStep(IpcMessage, frozen=True, tag=60):
-    """The ranks of the model do not run the same code. `text` says how they differ."""
+    """The ranks do not run the same code. `text` says how they differ, `setting` which time limit a rank has exceeded."""
 
     text: str
+    setting: str = ""
 
 
 ToModel: TypeAlias = (
@@ -324,5 +326,5 @@ ToModel: TypeAlias = (
 FromModel: TypeAlias = (
     FrameMemoryMessage | ModelLoaded | LoadFailed | LoadReported | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
     | ModelAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
-    | Pong | LogLine | RanksOutOfStep
+    | Pong | FirstStepMade | LogLine | RanksOutOfStep
 )

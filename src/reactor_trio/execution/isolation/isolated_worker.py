@@ -127,6 +127,10 @@ class ToServer(Telemetry):
         """See `Telemetry`."""
         self._link.send(ipc_messages.LoadReported(fraction, text))
 
+    def stepped(self) -> None:
+        """See `Telemetry`."""
+        self._link.send(ipc_messages.FirstStepMade())
+
 
 async def work(
     link: IpcLink,

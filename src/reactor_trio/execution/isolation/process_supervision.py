@@ -1,12 +1,14 @@
 """The server's side of a model in a process of its own: start the process, load the model, watch it, end it.
 
-The end of the socket shows that the process has died. If the model loop answers no `Ping` for `step_timeout` seconds, the
-process hangs, in a step or because model code holds the interpreter, and is killed. Time in which this process itself was
+If the model loop answers no `Ping` for `step_timeout` seconds, the process hangs, in a step or because model code holds the
+interpreter, and is killed. Until the model has made its first frame since the load it has `first_step_timeout` seconds for
+each answer, because that frame's step, or a hook or a handler before it, may compile. Time in which this process itself was
 stopped does not count (`answered_within`). In each case the sessions end, and the next load starts another process.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -35,6 +37,16 @@ from reactor_trio.telemetry import Telemetry
 #: pings in `step_timeout` seconds
 _PINGS = 4
 
+#: what its author can do about a model that was killed for its time, by the setting that limits the time
+_ADVICE = {
+    "first_step_timeout":
+        "A first step that compiles belongs into load(), as warm_up() of reactor_trio.adapters makes it; or raise "
+        "runtime.first_step_timeout (0: no limit)",
+    "step_timeout":
+        "If the step compiled for a new shape, make a step of each shape in load(), with warm_up() of "
+        "reactor_trio.adapters; or raise runtime.step_timeout (0: no limit)",
+}  # fmt: skip
+
 
 class ProcessPlacement:
     """See `Placement`; the model runs in `process`, from the start of that to its end."""
@@ -55,6 +67,7 @@ class ProcessPlacement:
         self._model_sessions: dict[str, RemoteModelSession] = {}
         self._load_result: ipc_messages.ModelLoaded | ipc_messages.LoadFailed | None = None
         self._ponged = 0
+        self._stepped = False
         self._broken: ModelEnding | None = None
         self._ending: ModelEnding | None = None
         self._gone = False
@@ -104,15 +117,18 @@ class ProcessPlacement:
         """See `Placement`."""
         await self._until_pong(self._ping())
 
-    async def watch(self, timeout: float) -> None:
-        """Task: kill the process if its model loop answers no ping for `timeout` seconds."""
+    async def watch(self, step_timeout: float, first_step_timeout: float) -> None:
+        """Task: kill the process if its model loop answers no ping for so many seconds; 0: however long it takes."""
         while not self._gone:
-            if not await answered_within(timeout, partial(self._until_pong, self._ping())):
-                what = f"its process {self.process.silent()}computed for more than {timeout:g} s in one step"
-                self._broken = self._broken or ModelEnding(f"{what} (runtime.step_timeout)", restarts=True)
+            stepped = self._stepped
+            seconds, where = (step_timeout, "one step") if stepped else (first_step_timeout, "its first step since the load")
+            if not await answered_within(seconds or math.inf, partial(self._until_pong, self._ping(), stepped)):
+                what = f"its process {self.process.silent()}computed for more than {seconds:g} s in {where}"
+                setting = "step_timeout" if stepped else "first_step_timeout"
+                self._broken = self._broken or too_late(f"{what} (runtime.{setting})", setting)
                 self.process.kill()
                 await self._until_gone()
-            with trio.move_on_after(timeout / _PINGS):
+            with trio.move_on_after((step_timeout or first_step_timeout) / _PINGS):
                 await self._until_gone()
 
     async def until_ended(self) -> ModelEnding:
@@ -131,8 +147,9 @@ class ProcessPlacement:
         self._link.send(ipc_messages.Ping(number))
         return number
 
-    async def _until_pong(self, number: int) -> None:
-        await self._until(lambda: self._ponged >= number)
+    async def _until_pong(self, number: int, stepped: bool = True) -> None:
+        """Return when the ping of this number is answered, or when the model has made its first frame if not `stepped`."""
+        await self._until(lambda: self._ponged >= number or self._stepped > stepped)
 
     async def _until_gone(self) -> None:
         await self._until(lambda: False)
@@ -158,6 +175,13 @@ class ProcessPlacement:
             case ipc_messages.ModelBroken(failure):
                 what = f"its code raised {failure.kind}: {failure.text}"
                 self._broken = ModelEnding(what, failure.error(), restarts=True)
+            case ipc_messages.RanksOutOfStep(text, setting):
+                what = f"its process group is out of step: {text}"
+                self._broken = self._broken or too_late(what, setting)
+            case ipc_messages.FirstStepMade():
+                self._stepped = True
+                self._telemetry.stepped()
+                self._changed.set()
             case ipc_messages.LoadReported(fraction, text):
                 self._telemetry.loading(fraction, text)
             case ipc_messages.LogLine():
@@ -211,9 +235,15 @@ async def place_in_process(
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
     given = process.pack((config, bare, files))
     await placement.load(ipc_messages.LoadModel(path, list(sys.path), given), name)
-    if settings.step_timeout:
-        nursery.start_soon(placement.watch, settings.step_timeout)
+    if settings.step_timeout or settings.first_step_timeout:
+        nursery.start_soon(placement.watch, settings.step_timeout, settings.first_step_timeout)
     return placement
+
+
+def too_late(what: str, setting: str) -> ModelEnding:
+    """The end of a model that has exceeded the time limit `setting`; empty: its end has another reason."""
+    first = setting == "first_step_timeout"
+    return ModelEnding(what, restarts=True, advice=_ADVICE.get(setting, ""), in_first_step=first)
 
 
 def _importable(model_class: type[Model]) -> str:

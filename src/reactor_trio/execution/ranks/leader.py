@@ -17,6 +17,7 @@ are not compared. A session ends without cancelling, as long as the running call
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -52,7 +53,10 @@ class Leader:
     """
 
     def __init__(self, links: Sequence[IpcLink], host: ModelHost, report: Callable[[object], object]) -> None:
-        self.patience: float = float("inf")
+        #: seconds for which rank 0 waits for the others in the first step since the load, and later
+        self.first_patience = self.patience = math.inf
+        self._stepped = False  # since the load, on all ranks
+        self._made_frame = False  # a session has made its first frame in the newest call
         self._links = links
         self._host = host
         self._report = report
@@ -92,11 +96,20 @@ class Leader:
                 raise RuntimeError(f"{call_name(self._call)} asked the runtime {MOST_ANSWERS} times; ask less often")
             self._send(rank_messages.RuntimeAnswer(key, found))
 
+    def made_frame(self) -> None:
+        """A session has made its first frame on rank 0; the others may still compute it."""
+        self._made_frame = True
+
     async def level(self) -> None:
         """Return when every rank has made the newest call with the same result. A checkpoint only if it waits."""
-        if not await answered_within(self.patience, self._all_done) and (late := self._late()) is not None:
-            await self._out_of_step(f"rank {late} has not ended {call_name(self._call)} {self.patience:g} s after rank 0")
+        patience = self.patience if self._stepped else self.first_patience
+        if not await answered_within(patience, self._all_done) and (late := self._late()) is not None:
+            text = f"rank {late} has not ended {call_name(self._call)} {patience:g} s after rank 0"
+            await self._out_of_step(text, "step_timeout" if self._stepped else "first_step_timeout")
         await self._compare()
+        if self._made_frame:
+            self._made_frame, self._stepped = False, True
+            self._host.post_io(self._report, ipc_messages.FirstStepMade())
 
     async def idle(self) -> None:
         """Return when no call is running."""
@@ -153,8 +166,8 @@ class Leader:
             theirs, mine = outcome_text(done), outcome_text(self._result)
             await self._out_of_step(f"in {call_name(self._call)} rank {rank} {theirs}, and rank 0 {mine}")
 
-    async def _out_of_step(self, text: str) -> None:
-        self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text))
+    async def _out_of_step(self, text: str, setting: str = "") -> None:
+        self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text, setting))
         await self._stopped.wait()
 
     async def _all_done(self) -> None:

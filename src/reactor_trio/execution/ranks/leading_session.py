@@ -32,6 +32,7 @@ class LeadingSessionRunner(SessionRunner):
         super().__init__(**options)
         self.lead = lead
         self.author = _LeadingCalls(self, self.model, self.declaration, self.author.client)
+        self.output_pacer.on_first_frame = lead.made_frame
         self.known = False  # to the other ranks
 
     async def run(self) -> BaseException | None:

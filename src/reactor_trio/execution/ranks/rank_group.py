@@ -43,7 +43,6 @@ class RankGroup:
         self.ranks = ranks
         self.link: IpcLink = self
         self._first_to_end: int | None = None
-        self._out_of_step: str | None = None
         self._pinged = 0
         self._ponged = [0] * len(ranks)
         self._loaded: dict[int, ipc_messages.ModelLoaded] = {}
@@ -70,8 +69,6 @@ class RankGroup:
 
     def exit(self) -> str:
         """See `ModelProcess`."""
-        if self._out_of_step is not None:
-            return f"group is out of step: {self._out_of_step}"
         first = self._first_to_end or 0
         return f"of rank {first} {self.ranks[first].exit()}"
 
@@ -133,11 +130,7 @@ class RankGroup:
 
     def _handle(self, number: int, message: Any, descriptor: int | None, handle: Handle) -> None:
         match message:
-            case ipc_messages.RanksOutOfStep(text):
-                self._out_of_step = self._out_of_step or text
-                self.kill()
-                return
-            case ipc_messages.ModelBroken():
+            case ipc_messages.ModelBroken() | ipc_messages.RanksOutOfStep():
                 self.kill()
             case ipc_messages.Pong(ping):
                 self._ponged[number] = ping

@@ -7,6 +7,7 @@ link to each other rank, and each other rank has one to rank 0. The environment 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import sys
@@ -62,7 +63,8 @@ async def lead(
 
     async def load(cls: type[Model], config: dict[str, Any], host: ModelHost, settings: Settings, telemetry: Any) -> Any:
         join()
-        leader.patience = settings.step_timeout or float("inf")
+        leader.patience = settings.step_timeout or math.inf
+        leader.first_patience = settings.first_step_timeout or math.inf
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
         loaded = await load_model(cls, config, host, settings, telemetry, bind)
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
