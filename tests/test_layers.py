@@ -28,36 +28,37 @@ LAYERS: dict[str, tuple[str, str]] = {
     "moved": ("", ""),
     "lost_part": ("", ""),
     "interpreter": ("", ""),
+    "descriptors": ("", ""),
     "protocol": ("errors", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome trio"),
-    "distributed": ("errors lost_part", "torch"),
+    "distributed": ("errors lost_part descriptors", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("moved", "msgspec"),
     "admission": ("", "msgspec"),
     "media": ("errors protocol interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
-    "recording": ("errors protocol", "av msgspec numpy"),
+    "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
     "execution": (
-        "errors interpreter lost_part protocol telemetry concurrency interface pacing media configuration",
+        "errors interpreter lost_part descriptors protocol telemetry concurrency interface pacing media configuration",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
-        "errors protocol telemetry concurrency interface pacing admission media configuration execution",
+        "errors descriptors protocol telemetry concurrency interface pacing admission media configuration execution",
         "msgspec trio",
     ),
-    "transport": ("protocol admission", "h11 msgspec trio trio_websocket wsproto"),
+    "transport": ("descriptors protocol admission", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",
     ),
     "edge": ("errors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
-        "errors moved protocol telemetry concurrency interface admission media recording configuration execution session "
-        "transport connection edge",
+        "errors moved descriptors protocol telemetry concurrency interface admission media recording configuration "
+        "execution session transport connection edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
     "notebook": ("errors configuration interface server", "IPython"),
@@ -127,7 +128,7 @@ IMPORTS = imports()
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert parts | {"errors", "moved", "lost_part", "interpreter", "telemetry"} == set(LAYERS)
+    assert parts | {"errors", "moved", "lost_part", "interpreter", "descriptors", "telemetry"} == set(LAYERS)
 
 
 def test_the_table_has_no_cycle():

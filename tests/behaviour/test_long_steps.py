@@ -400,7 +400,8 @@ async def test_a_client_that_leaves_during_the_first_step_does_not_make_the_serv
     """The step may compile; a restart would forget what it has compiled. A later step has no such time."""
     costs = itertools.cycle([100, 0.5])
     cost = 0.1 if kind is Slow else lambda _step: next(costs)
-    async with open_server(kind, step_cost=cost, stuck_after=AFTER, first_step_timeout=limit, buffer_size=1, **how) as server:
+    how = {**how, "first_step_timeout": limit}
+    async with open_server(kind, step_cost=cost, stuck_after=AFTER, buffer_size=1, **how) as server:
         async with server.connect() as client:
             await trio.sleep(10)
             await client.vanish()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import sys
 import threading
 import urllib.error
@@ -11,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.support.child_processes import at_port, in_a_fork, open_in
 
 from reactor_trio import ModelFailed, Output, ReactorError, ReactorPipeline, Video, progress, show
 from reactor_trio.errors import ManifestError
@@ -169,6 +172,21 @@ def test_the_end_of_the_kernel_stops_all_servers(notebook, monkeypatch):
     (function,) = at_exit
     function()
     assert not any(answers(each.url) for each in shown)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_what_a_cell_forks_keeps_neither_the_port_nor_a_connection(notebook):
+    """For example the workers of a data loader, which would hold the port after the kernel."""
+    shown = notebook.run("a", lambda: show(Sky))
+    port = shown._host.serving.port
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 200"
+        ours, clients = open_in(os.getpid()) & at_port(port), f"socket:[{os.fstat(client.fileno()).st_ino}]"
+        assert len(ours) == 2
+        assert clients not in ours
+        assert in_a_fork(lambda: str(open_in("self") & ours)) == "set()"
+    assert answers(shown.url)
 
 
 def test_a_load_that_fails_is_the_cell_s_error_and_leaves_no_server(notebook):

@@ -23,6 +23,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
+from reactor_trio.descriptors import keep_from_children
 from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decode, encode
 from reactor_trio.distributed.worker_failures import RankDesync, WorkerCrashed, WorkerTimeout, unpickled
 from reactor_trio.distributed.worker_process import GroupAnswer, GroupCall, Start, run_worker
@@ -219,8 +220,8 @@ class _Ranks:
             theirs.close()
             held.close()
             self.processes.append(process)
-            self.connections.append(ours)
-            self._lifelines.append(lifeline)
+            self.connections.append(keep_from_children(ours))
+            self._lifelines.append(keep_from_children(lifeline))
 
     def send(self, method: Any, value: Any) -> None:
         """Send a call to all ranks. Raises SharedSlotAllocationFailed, and what pickling raises, before anything is sent."""

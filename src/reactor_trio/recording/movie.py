@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from reactor_trio.descriptors import keep_from_children
 from reactor_trio.errors import ReactorError
 from reactor_trio.protocol import Packet, TrackInfo
 from reactor_trio.recording.containers import Container
@@ -23,7 +24,7 @@ class _Sink:
     """The file that the muxer writes into. A fragment is written whole; if the disk is full, the written part is removed."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("xb", buffering=0)  # "x": a recording never overwrites another
+        self._file = keep_from_children(path.open("xb", buffering=0))  # "x": a recording never overwrites another
         self._pieces: list[bytes] = []
 
     def write(self, data: bytes) -> int:

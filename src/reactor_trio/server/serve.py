@@ -14,6 +14,7 @@ from reactor_trio.concurrency import open_model_host
 from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
+from reactor_trio.descriptors import keep_from_children
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
@@ -94,6 +95,8 @@ async def serve(
     tell = on_phase or (lambda _phase: None)
     certificates = None if settings.tls is None else Certificates(settings.tls)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
+    for listener in open_listeners:
+        keep_from_children(listener.socket)
     worker = worker_threads(usable_processors())
 
     try:

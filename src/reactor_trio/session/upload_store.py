@@ -23,6 +23,7 @@ from typing import IO, Any
 import trio
 
 from reactor_trio.configuration.settings import UploadSettings
+from reactor_trio.descriptors import keep_from_children
 from reactor_trio.errors import UploadRefused
 from reactor_trio.interface.files import UploadedFile
 
@@ -172,7 +173,7 @@ class UploadStore:
 
 
 def _create(folder: str | None) -> IO[bytes]:
-    return tempfile.TemporaryFile(dir=folder, buffering=0, prefix="reactor-")
+    return keep_from_children(tempfile.TemporaryFile(dir=folder, buffering=0, prefix="reactor-"))
 
 
 def _write(content: IO[bytes], data: bytearray, digest: hashlib.blake2b) -> None:

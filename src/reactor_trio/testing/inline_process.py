@@ -14,7 +14,8 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given, WorkerModel, work
-from reactor_trio.execution.isolation.process_link import IpcLink
+from reactor_trio.execution.isolation.model_process import receive_to_end
+from reactor_trio.execution.isolation.process_link import Handle, IpcLink
 from reactor_trio.execution.ranks.rank_group import RankGroup
 from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.execution.ranks.rank_worker import follow, lead
@@ -25,8 +26,11 @@ from reactor_trio.testing.memory_ipc_link import LeaderLink, memory_links
 class InlineProcess(WorkerModel):
     """A `execution.isolation.model_process.ModelProcess` that loads `model` on `host`.
 
-    `serve` is what runs in the process.
+    `serve` is what runs in the process. With `held_open` the link's other end outlives the process, as if a child of the
+    process had it.
     """
+
+    held_open = False
 
     def __init__(
         self,
@@ -65,6 +69,10 @@ class InlineProcess(WorkerModel):
 
     gone = end
 
+    async def receive(self, handle: Handle) -> None:
+        """Give its messages to `handle` until its end."""
+        await receive_to_end(self, handle)
+
     def exit(self) -> str:
         """Return how the process ended."""
         return "was killed" if self._killed else "ended"
@@ -91,7 +99,8 @@ class InlineProcess(WorkerModel):
             with self._running:
                 await self._serve(self._theirs, self._host, source=self)
         finally:
-            self._theirs.close()
+            if not self.held_open:
+                self._theirs.close()
             self._ended.set()
 
 

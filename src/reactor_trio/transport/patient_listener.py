@@ -20,6 +20,8 @@ import termios
 
 import trio
 
+from reactor_trio.descriptors import keep_from_children
+
 logger = logging.getLogger(__name__)
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
@@ -29,6 +31,8 @@ _HALF_CLOSED = getattr(select, "POLLRDHUP", 0)  # Linux only; on other systems t
 
 class PatientListener(trio.abc.Listener[trio.SocketStream]):
     """Wraps `listener`: waits while the system is out of resources, and skips connections that ended without sending a byte.
+
+    Forked children of this process do not keep the connections.
 
     Clients that connect during the wait stay in the system's accept queue.
     """
@@ -63,6 +67,7 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
             if _has_ended(stream.socket.fileno()):
                 stream.socket.close()
             else:
+                keep_from_children(stream.socket)
                 return stream
 
     async def aclose(self) -> None:

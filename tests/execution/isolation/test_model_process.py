@@ -80,14 +80,18 @@ def test_a_crash_is_told_and_mended_and_nothing_is_left(served):
     assert served.log.count("the model is gone: its process was ended by SIGKILL") == 1
 
 
-def test_a_model_that_holds_the_interpreter_is_killed(served):
-    with RawClient(served.port) as client:
-        client.picture()
-        client.say("hang")
-        assert client.text("reactor.bye")["data"]["reason"] == "model_restarting"
-    with until_served(served) as client:
-        client.picture()
-    assert served.log.count("computed for more than 1.5 s in one step (runtime.step_timeout)") == 1
+def test_a_model_that_holds_the_interpreter_is_killed_but_not_for_its_first_step(tmp_path):
+    compiles = MODEL.replace("number = 0\n", "number = 0\n        ctypes.PyDLL(None).sleep(2)\n", 1)
+    with reactor_run(tmp_path, compiles, isolation="process", step_timeout=1.5) as served:
+        with RawClient(served.port) as client:
+            client.picture()
+            assert "is gone" not in served.log
+            client.say("hang")
+            assert client.text("reactor.bye")["data"]["reason"] == "model_restarting"
+        with until_served(served) as client:
+            client.picture()
+        assert served.log.count("computed for more than 1.5 s in one step (runtime.step_timeout)") == 1
+        assert served.log.count("for a new shape") == 1
 
 
 def test_the_model_goes_with_its_server(tmp_path):

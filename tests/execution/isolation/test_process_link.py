@@ -7,6 +7,7 @@ import socket
 
 import pytest
 import trio
+from tests.support.child_processes import in_a_fork
 
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
@@ -21,6 +22,14 @@ async def ends():
     yield one, other
     one.close()
     other.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+async def test_a_forked_child_has_no_end_of_a_link(ends):
+    one, other = ends
+    numbers = one._socket.fileno(), other._socket.fileno()
+    await trio.lowlevel.checkpoint()
+    assert in_a_fork(lambda: " ".join(os.readlink(f"/proc/self/fd/{n}") for n in numbers)) == "/dev/null /dev/null"
 
 
 def said(data, number=1):

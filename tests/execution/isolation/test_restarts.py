@@ -93,6 +93,20 @@ async def test_a_process_that_is_gone_ends_its_sessions_and_comes_back(autojump_
         assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 1.0") == 1
 
 
+async def test_the_death_of_the_process_is_its_end_although_a_child_of_it_holds_its_link(autojump_clock):
+    async with open_server(World, isolation="process") as server, server.connect() as client:
+        await client.take(2)
+        process(server).held_open = True
+        at = trio.current_time()
+        process(server).kill()
+        with pytest.raises(SessionEnded) as ended:
+            await client.take(100)
+        assert ended.value.reason == "model_restarting"
+        assert trio.current_time() - at <= 0.2
+        await trio.sleep(LOAD + 0.1)
+        assert server.http("/health").status == 200
+
+
 async def test_who_waits_goes_on_waiting_and_is_next(autojump_clock):
     places = []
     async with open_server(World, isolation="process") as server, server.connect() as client:

@@ -265,6 +265,19 @@ async def test_a_rank_that_ends_alone_takes_all_with_it(autojump_clock, caplog):
     assert "the model is gone: its process of rank 2 was killed" in caplog.text
 
 
+async def test_the_death_of_a_rank_is_its_end_although_a_child_of_it_holds_its_link(autojump_clock, caplog):
+    async with open_server(World) as server, server.connect() as client:
+        await client.take(1)
+        at = trio.current_time()
+        rank = server.runtime.placement.process.ranks[1]
+        rank.held_open = True
+        rank.kill()
+        with pytest.raises(SessionEnded):
+            await client.take(100)
+        assert trio.current_time() - at <= 0.2
+    assert "the model is gone: its process of rank 1 was killed" in caplog.text
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 async def test_what_no_process_survives_is_not_compared(autojump_clock, rank, caplog):
     async with open_server(World) as server:

@@ -1,4 +1,8 @@
-"""A process for the model: start it, end it with a grace time, and put its log records into this process's log."""
+"""A process for the model: start it, notice its end, end it with a grace time, and put its log records into our log.
+
+Model code may start processes of its own, such as the workers of a data loader. The model's process leads a process group,
+and the runtime kills what is left of that group when the model's process has ended, however it ended.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import socket
 import subprocess  # nosec B404 - of this very interpreter, with arguments of our own
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import trio
@@ -18,12 +23,14 @@ import trio
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given
-from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
+from reactor_trio.execution.isolation.process_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import ahead
 
 MAIN = "reactor_trio.execution.isolation.process_main"
 #: seconds that a process has to let go of its model after `StopModelProcess`
 GRACE = 2.0
+#: seconds for which the last messages of a process that has ended are received
+LAST_MESSAGES = 0.1
 
 
 class ModelProcess(Protocol):
@@ -37,6 +44,9 @@ class ModelProcess(Protocol):
     def kill(self) -> None:
         """Kill the process at once."""
 
+    async def receive(self, handle: Handle) -> None:
+        """Give each message of the process to `handle`; return when the process is gone."""
+
     async def end(self) -> None:
         """Return when the process, which has got `StopModelProcess`, has ended. It is killed after `GRACE` seconds."""
 
@@ -47,8 +57,36 @@ class ModelProcess(Protocol):
         """Name the ranks that have not answered the newest ping; empty if the model has only one process."""
 
 
+class OneProcess(ModelProcess, Protocol):
+    """A single process, for a model without ranks or for one rank."""
+
+    async def gone(self) -> None:
+        """Return when the process has ended, for whatever reason."""
+
+
 #: starts a process, or the processes of so many ranks
 OpenProcess = Callable[[int], Awaitable[ModelProcess]]
+
+
+async def receive_to_end(
+    process: OneProcess, handle: Handle, ended: Callable[[], object] = lambda: None
+) -> None:
+    """Give each message of a process to `handle`, and return when the process is gone; `ended` is called when it ends.
+
+    The kernel reports the death of a process in less than a millisecond. The end of its socket is no such report: what the
+    model's code has started may hold the socket open for as long as it likes.
+    """
+
+    async def gone() -> None:
+        await process.gone()
+        ended()
+        nursery.cancel_scope.deadline = trio.current_time() + LAST_MESSAGES
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gone)
+        await process.link.receive(handle)
+        ended()
+        nursery.cancel_scope.cancel()
 
 
 class Subprocess:
@@ -69,7 +107,8 @@ class Subprocess:
         with theirs:
             # This thread must live as long as the process, which is killed when the thread that started it ends.
             self._popen = subprocess.Popen(  # nosec B603
-                command, pass_fds=[theirs.fileno(), *inherited], stdin=subprocess.DEVNULL, env=environment
+                command, pass_fds=[theirs.fileno(), *inherited], stdin=subprocess.DEVNULL, env=environment,
+                process_group=0,
             )
         self._ended = os.pidfd_open(self._popen.pid)
         self.link: IpcLink = SocketLink(ours, ipc_messages.FromModel)
@@ -82,8 +121,12 @@ class Subprocess:
         """See `ModelProcess`."""
         self._popen.kill()
 
+    async def receive(self, handle: Handle) -> None:
+        """See `ModelProcess`."""
+        await receive_to_end(self, handle)
+
     async def gone(self) -> None:
-        """Return when the process has ended, for whatever reason."""
+        """See `OneProcess`."""
         await trio.lowlevel.wait_readable(self._ended)
 
     async def end(self) -> None:
@@ -92,6 +135,8 @@ class Subprocess:
             await self.gone()
         self._popen.kill()  # no effect on a process that has ended
         await self.gone()
+        with suppress(ProcessLookupError, PermissionError):  # nothing is left, or nothing of ours
+            os.killpg(self._popen.pid, signal.SIGKILL)  # of no other group: the number is not free before the next line
         self._popen.wait()
         os.close(self._ended)
 

@@ -18,6 +18,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.descriptors import keep_from_children
 from reactor_trio.execution.isolation.ipc_messages import FrameSegment
 from reactor_trio.interface.files import UploadedFile
 
@@ -65,7 +66,7 @@ class SocketLink:
     """
 
     def __init__(self, sock: socket.socket, message_types: Any) -> None:
-        self._socket = sock
+        self._socket = keep_from_children(sock)
         self._socket.setblocking(False)
         self._decoder = decoder_of(message_types)
         self._unsent: deque[tuple[memoryview, int | None]] = deque()

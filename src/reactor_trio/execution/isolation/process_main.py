@@ -1,7 +1,7 @@
 """The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main DESCRIPTOR AHEAD`.
 
-A terminal or a service manager sends its signals to the whole process group. This process ignores them: the server handles
-them, and sends `StopModelProcess` when it is time.
+A service manager sends its signals to all processes of a service. This process ignores them: the server handles them, and
+sends `StopModelProcess` when it is time. A terminal's signals do not come here: this process leads a group of its own.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class ProcessPlacement:
             nursery.start_soon(self._link.run)
             task_status.started()
             try:
-                await self._link.receive(self._receive)
+                await self.process.receive(self._receive)
             finally:
                 self._link.send(ipc_messages.StopModelProcess())
                 with trio.CancelScope(shield=True):

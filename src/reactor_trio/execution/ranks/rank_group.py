@@ -2,8 +2,7 @@
 
 Messages of the server go to rank 0; `LoadModel`, `Ping` and `LogStack` go to all ranks. The server gets `ModelLoaded` and
 `Pong` when the last rank has sent it, and the `LoadReported` of the rank that is furthest behind. The first rank that ends,
-reports `ModelBroken` or reports `RanksOutOfStep` ends all ranks at once. The kernel reports the end of a process (by a
-pidfd) in less than a millisecond.
+reports `ModelBroken` or reports `RanksOutOfStep` ends all ranks at once.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import trio
@@ -20,26 +19,17 @@ import trio
 from reactor_trio.errors import ManifestError
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given
-from reactor_trio.execution.isolation.model_process import ModelProcess, Subprocess
+from reactor_trio.execution.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink
 from reactor_trio.execution.ranks.torch_group import environment
 
 RANK_MAIN = "reactor_trio.execution.ranks.rank_worker"
-#: seconds for which the last messages of a process that has ended are received
-LAST_MESSAGES = 0.1
-
-
-class RankProcess(ModelProcess, Protocol):
-    """The process of one rank."""
-
-    async def gone(self) -> None:
-        """Return when the process has ended, for whatever reason."""
 
 
 class RankGroup:
     """See `ModelProcess` and `IpcLink`; `ranks` are the processes, from rank 0 on."""
 
-    def __init__(self, ranks: Sequence[RankProcess]) -> None:
+    def __init__(self, ranks: Sequence[OneProcess]) -> None:
         self.ranks = ranks
         self.link: IpcLink = self
         self._first_to_end: int | None = None
@@ -110,18 +100,10 @@ class RankGroup:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _receive_rank(self, number: int, handle: Handle, ranks: trio.CancelScope) -> None:
-        rank = self.ranks[number]
+        def take(message: Any, descriptor: int | None) -> None:
+            self._handle(number, message, descriptor, handle)
 
-        async def gone() -> None:
-            await rank.gone()
-            self._ends(number)
-            nursery.cancel_scope.deadline = trio.current_time() + LAST_MESSAGES
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(gone)
-            await rank.link.receive(lambda message, descriptor: self._handle(number, message, descriptor, handle))
-            self._ends(number)
-            nursery.cancel_scope.cancel()
+        await receive_to_end(self.ranks[number], take, lambda: self._ends(number))
         ranks.cancel()
 
     def _ends(self, number: int) -> None:
