@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,10 +166,14 @@ def test_what_a_rank_has_started_ends_with_it() -> None:
     assert ends(child)
 
 
-@pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)"])
+#: makes a child that lives longer than the program, and prints its number
+FORKS = "print(os.fork() or time.sleep(1000), flush=True)"
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", f"{FORKS}; os.kill(os.getpid(), 9)"])
 def test_ranks_end_with_the_program(end: str, tmp_path: Path) -> None:
     program = f"""
-import os, sys
+import os, sys, time
 from reactor_trio.distributed import DistributedRunner
 from tests.distributed.workers import Worker
 
@@ -182,10 +187,17 @@ if __name__ == "__main__":
     file.write_text(program)
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    ran = subprocess.run([sys.executable, str(file)], env=environment, capture_output=True, text=True, timeout=PATIENCE)
-    pids = [int(pid) for pid in ran.stdout.split()]
-    assert len(pids) == 2, ran.stderr
-    assert all(ends(pid) for pid in pids)
+    with (tmp_path / "said").open("w+") as said:  # a pipe would end with the last of its processes
+        subprocess.run([sys.executable, str(file)], env=environment, stdout=said, timeout=PATIENCE)
+        said.seek(0)
+        first, second, *children = [int(pid) for pid in said.read().split()]
+    try:
+        assert ends(first)
+        assert ends(second)
+        assert all(runs(child) for child in children)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_wrong_number_of_ranks() -> None:
