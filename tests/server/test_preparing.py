@@ -7,9 +7,12 @@ from functools import partial
 
 import pytest
 import trio
+import trio.testing
+from tests.support.transport_peers import opening
 
+from reactor_trio import issue_ticket
 from reactor_trio.concurrency import open_model_host
-from reactor_trio.configuration.settings import Settings
+from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import ReactorModel
@@ -18,7 +21,7 @@ from reactor_trio.server import runtime as runtime_module
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing.virtual_time import InlineTime
-from reactor_trio.transport import Request
+from reactor_trio.transport import Request, serve_http
 
 CHOSEN = Settings(codec=CodecSettings(h264="libx264"))
 
@@ -107,3 +110,27 @@ async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody
         assert answer.status == 503
         assert "libavcodec" in json.loads(answer.body)["reason"]
         assert (await site.admit(request("/ws"))).status == 503
+
+
+async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_ticket(autojump_clock):
+    key = "k" * 32
+    settings = Settings(auth=AuthSettings(ticket_keys=(key,)), limits=LimitSettings(handshake=2))
+    async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
+        runtime, site = site_of(host, settings)
+        await runtime.load({})
+        await runtime.open_doors()
+        nursery.start_soon(runtime.prepare)
+
+        async def knock(ticket, found):
+            ours, theirs = trio.testing.memory_stream_pair()
+            nursery.start_soon(partial(serve_http, theirs, site, closing=runtime.draining))
+            await ours.send_all(opening(path=f"/ws?token={ticket}", host="127.0.0.1"))
+            found.append((int(bytes(await ours.receive_some()).split()[1]), trio.current_time()))
+            await trio.aclose_forcefully(ours)
+
+        ticket, found = issue_ticket(key), []
+        await knock(ticket, found)
+        await knock(ticket, found)
+        await knock(ticket, found)
+        assert found == [(503, 2), (101, 3), (401, 3)]
+        nursery.cancel_scope.cancel()

@@ -100,6 +100,7 @@ class TinySite:
 
     async def admit(self, request: Request) -> Response | Conversation:
         self.requests.append(request)
+        await trio.sleep(float(request.query.get("admission", 0)))
         if "full" in request.query:
             return Response.plain(503, "no room", {"retry-after": "5"})
         if "crash" in request.query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from tests.support.transport_peers import answers, read_all, serving
+from tests.support.transport_peers import answers, opening, read_all, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -59,3 +59,30 @@ async def test_a_query_may_have_sixty_four_fields(fields, status, autojump_clock
         await stream.send_all(HEAD.replace(b"GET / ", b"GET /?" + query + b" ") + b"Connection: close\r\n\r\n")
         (answer,) = answers(await read_all(stream))
     assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("head", "admission", "status", "at"), [(9.9, 9.9, 101, 19.8), (9.9, 10.1, 503, 19.9), (0, 10.1, 503, 10.0)]
+)
+async def test_an_admission_has_a_time_of_its_own_and_so_has_the_opening_behind_it(
+    head, admission, status, at, autojump_clock
+):
+    async with serving() as stream:
+        request = opening(path=f"/ws?admission={admission}")
+        await stream.send_all(request[:20])
+        await trio.sleep(head)
+        await stream.send_all(request[20:])
+        answer = bytes(await stream.receive_some())
+        assert (int(answer.split()[1]), round(trio.current_time(), 6)) == (status, at)
+        assert (b"retry-after: 1" in answer) == (status == 503)
+        if status == 503:
+            assert b"did not decide within 10 s" in answer + await read_all(stream)
+
+
+async def test_who_wants_its_refusal_inside_gets_that_of_a_late_admission_there(autojump_clock):
+    async with serving() as stream:
+        await stream.send_all(opening(path="/ws?admission=11&refusals=bye"))
+        answer = bytes(await stream.receive_some())
+        assert answer.startswith(b"HTTP/1.1 101 ")
+        assert b'"status":503' in answer
+        assert trio.current_time() == 10

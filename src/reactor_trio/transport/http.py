@@ -1,8 +1,9 @@
 """HTTP/1.1 on one connection, up to the WebSocket that most connections become.
 
-h11 parses and keeps the protocol's state. This module has the loop around h11, and the limits. A connection waits in three
-ways, each with its own limit: for the first byte of a request (idle), for the rest of the request (handshake), and for the
-client to take the response (stall). A body that the site streams has limits of its own (body_time, stall). A request that
+h11 parses and keeps the protocol's state. This module has the loop around h11, and the limits. A connection waits in these
+ways, and each begins its own limit: for the first byte of a request (idle), for the rest of the request (handshake), for the
+site to admit a WebSocket (handshake, then 503), for its opening (handshake), and for the client to take the response (stall).
+A body that the site streams has limits of its own (body_time, stall). A request that
 cannot be served is answered with one line of text, and the connection is closed, so that no byte of a request that we did
 not understand is taken for the next one.
 
@@ -75,12 +76,10 @@ async def serve_http(
     """
     wire = WireStream(stream, stall=site.limits.stall)
     try:
-        connection = _Connection(wire, site, closing, refused)
-        if (admitted := await connection.serve()) is not None:
+        if (admitted := await _Connection(wire, site, closing, refused).serve()) is not None:
             from reactor_trio.transport.websocket import serve_websocket  # late, so that the server listens sooner
 
-            handshake, serve_client = admitted
-            await serve_websocket(wire, handshake, site.limits, serve_client, deadline=connection.complete_by)
+            await serve_websocket(wire, *admitted, site.limits)
     finally:
         await wire.abandon()
 
@@ -99,11 +98,7 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
 
 
 class _Connection:
-    """The loop over the requests of one connection; made and run by `serve_http`.
-
-    Attributes:
-        complete_by: when the current request must be complete.
-    """
+    """The loop over the requests of one connection; made and run by `serve_http`."""
 
     def __init__(self, wire: WireStream, site: Site, closing: trio.Event, refused: Callable[[str, int], object]) -> None:
         self._refused = refused
@@ -119,18 +114,18 @@ class _Connection:
         #: the present request, if a refusal of it goes into its WebSocket
         self._refused_inside: tuple[Request, Handshake] | None = None
         self._counted = ExitStack()  # a refused WebSocket, until it is closed
-        self.complete_by = math.inf
+        self._complete_by = math.inf  # when the current request must be complete
         # h11 raises if its buffer is longer than this and holds no whole head, and `_event` never reads beyond it. So a head
         # of exactly the limit passes and a longer one does not, however it was cut into segments.
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=site.limits.http_head - 1)
 
     async def serve(self) -> tuple[Handshake, Conversation] | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
-        idle_until = self.complete_by = trio.current_time() + self._limits.handshake
+        idle_until = self._complete_by = trio.current_time() + self._limits.handshake
         try:
             with self._counted:
                 while await self._wait_for_bytes(idle_until):
-                    self.complete_by = min(self.complete_by, trio.current_time() + self._limits.handshake)
+                    self._complete_by = min(self._complete_by, trio.current_time() + self._limits.handshake)
                     admitted = await self._serve_one()
                     if admitted is not None:
                         self._wire.push_back(self._h11.trailing_data[0])
@@ -140,7 +135,7 @@ class _Connection:
                         break
                     self._h11.start_next_cycle()
                     self._kept_alive = True
-                    idle_until, self.complete_by = trio.current_time() + self._limits.idle, math.inf
+                    idle_until, self._complete_by = trio.current_time() + self._limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
             error = group.exceptions[0]
             logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
@@ -169,7 +164,7 @@ class _Connection:
         """Receive and answer one request. A WebSocket handshake is not answered but returned, with its conversation."""
         self._head_only, self._cors, self._linger, self._refused_inside = False, {}, _LINGER, None
         try:
-            with trio.CancelScope(deadline=self.complete_by) as patience:
+            with trio.CancelScope(deadline=self._complete_by) as patience:
                 request, taker = await self._receive_request()
             if patience.cancelled_caught:
                 raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
@@ -202,10 +197,13 @@ class _Connection:
         self._check_origin(request, "connect here")
         if wants_bye(request):
             self._refused_inside = request, handshake
-        admitted = await self._site.admit(request)
-        if isinstance(admitted, Response):
-            raise Refused(admitted)
-        return handshake, admitted
+        with trio.move_on_after(self._limits.handshake):
+            admitted = await self._site.admit(request)
+            if isinstance(admitted, Response):
+                raise Refused(admitted)
+            return handshake, admitted
+        undecided = f"the server did not decide within {self._limits.handshake:g} s whether to take you; try again"
+        raise Refused.because(503, undecided, {"retry-after": "1"})
 
     async def _refuse(self, refusal: Response) -> None:
         """Answer a request that cannot be served. After that the connection ends."""

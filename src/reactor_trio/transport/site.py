@@ -108,7 +108,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         http_head: longest head of a request. A longer one is answered 431.
         http_body: longest body of a request that is read whole. A longer one is answered 413.
         body_time: time for a body that the site reads as a stream. After that the answer is 408.
-        handshake: time until a request, or a WebSocket handshake, is complete. After that the answer is 408.
+        handshake: time until a request is complete; after that the answer is 408. As much again has the site to admit a
+            WebSocket; after that the answer is 503. And as much has the client to take the answer to its handshake.
         idle: time that a kept-alive HTTP connection may wait for its next request.
         ping_interval: time between two pings of a WebSocket.
         silence: a WebSocket client that sends no byte for this long counts as lost.
@@ -175,7 +176,8 @@ class Site(Protocol):
     async def admit(self, request: Request) -> Response | Conversation:
         """Return the conversation for a well-formed WebSocket request, or the response that refuses it.
 
-        This method may wait. It is the last check: an admitted client gets its WebSocket unless it has left.
+        This method may wait; after `Limits.handshake` it is cancelled, and the answer is 503. It is the last check: an
+        admitted client gets its WebSocket unless it has left.
         """
 
     def refused_socket(self, request: Request) -> AbstractContextManager[bool]:

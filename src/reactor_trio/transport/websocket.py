@@ -31,10 +31,8 @@ logger = logging.getLogger(__name__)
 LEAST_TEXT = 256
 
 
-async def serve_websocket(
-    wire: WireStream, handshake: Handshake, limits: Limits, serve_client: Conversation, *, deadline: float
-) -> None:
-    """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `serve_client`, and close.
+async def serve_websocket(wire: WireStream, handshake: Handshake, serve_client: Conversation, limits: Limits) -> None:
+    """Accept `handshake` on `wire` within `limits.handshake`, run `serve_client`, and close.
 
     When this returns, the connection is closed. PeerGone from `serve_client`, alone or in a group, is a normal end. Any
     other exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is
@@ -42,7 +40,7 @@ async def serve_websocket(
     """
     stream = ReaderStream(wire, handshake)
     async with trio.open_nursery() as nursery:
-        with trio.CancelScope(deadline=deadline):
+        with trio.move_on_after(limits.handshake):
             await nursery.start(run_reader, stream, max(limits.text_message, limits.binary_message))
         if stream.connection is not None:
             messages = WebSocketStream(stream.connection, stream, limits)
