@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ import pytest
 import trio
 import trustme
 from cryptography.hazmat.primitives import serialization
+from tests.support.fault_checks import wait_for
 from tests.support.fault_peers import reactor_run
 
 from reactor_trio import RuntimeHost
@@ -207,6 +211,42 @@ def serial(files: Files, port: int) -> int:
     with socket.create_connection(("127.0.0.1", port), timeout=120) as tcp:
         with files.trust.wrap_socket(tcp, server_hostname="127.0.0.1") as tls:
             return int(tls.getpeercert()["serialNumber"], 16)
+
+
+@contextmanager
+def waiting_reader(fifo: Path) -> Iterator[None]:
+    """Waits until a process reads from it, which gets nothing during the block."""
+    ends: list[int] = []
+
+    def opened() -> bool:
+        with suppress(OSError):  # no reader yet
+            ends.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(ends)
+
+    wait_for(opened, "the reading")
+    yield
+    os.close(*ends)
+
+
+def test_reactor_run_by_tls_serves_while_it_waits_for_a_certificate_and_takes_the_next(files, tmp_path):
+    """A FIFO stands for a disk that does not answer."""
+    tls = files.issue()
+    arguments = ("--port", "0", "--certfile", tls.certfile, "--keyfile", tls.keyfile)
+    with reactor_run(tmp_path, MODEL, *arguments) as server:
+        first = serial(files, server.port)
+        certificate = Path(tls.certfile)
+        certificate.unlink()
+        os.mkfifo(certificate)
+        server.process.send_signal(signal.SIGHUP)
+        with waiting_reader(certificate):
+            assert serial(files, server.port) == first
+            certificate.unlink()
+            files.issue()
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("the certificate was read anew")
+            assert serial(files, server.port) != first
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(120) == 0
 
 
 def test_reactor_run_by_tls_takes_a_new_certificate_on_sighup(files, tmp_path):

@@ -1,14 +1,23 @@
-"""`Certificates`: the server's TLS certificate, checked at the start and at each renewal."""
+"""`Certificates`: the server's TLS certificate, checked at the start and at each renewal.
+
+A thread reads the files: a loop that reads a file of a slow or dead disk, or a FIFO, serves nobody meanwhile.
+"""
 
 from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+import trio
 
 from reactor_trio.configuration.credentials import warn_if_readable
 from reactor_trio.configuration.settings import TlsSettings
 from reactor_trio.errors import ManifestError
+
+T = TypeVar("T")
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -24,16 +33,45 @@ class Certificates:
 
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
+        self._asked = trio.Event()
         self.context = _context(settings)
 
+    @classmethod
+    async def read(cls, settings: TlsSettings | None) -> Certificates | None:
+        """Read the files, in a thread; None without settings. Raises as the class does; cancelled, it leaves the thread."""
+        return None if settings is None else await _in_thread(cls, settings)
+
     def renew(self) -> None:
-        """Read the files again. If they cannot be used, log why and keep the certificate."""
-        try:
-            self.context = _context(self._settings)
-        except ManifestError as error:
-            log.error("the certificate stays as it was: %s", error)
-        else:
-            log.info("the certificate was read anew")
+        """Let `run` read the files again. Returns at once."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Task: after each `renew` read the files, in a thread. If they cannot be used, log why and keep the certificate.
+
+        A newer `renew` ends an older reading that waits for its file. When cancelled it leaves the thread to itself.
+        """
+        reading = trio.CancelScope()
+        async with trio.open_nursery() as nursery:
+            while True:
+                await self._asked.wait()
+                self._asked = trio.Event()
+                reading.cancel()
+                reading = trio.CancelScope()
+                nursery.start_soon(self._read_again, reading)
+
+    async def _read_again(self, scope: trio.CancelScope) -> None:
+        with scope:
+            try:
+                self.context = await _in_thread(_context, self._settings)
+            except ManifestError as error:
+                log.error("the certificate stays as it was: %s", error)
+            else:
+                log.info("the certificate was read anew")
+
+
+async def _in_thread(function: Callable[[TlsSettings], T], settings: TlsSettings) -> T:
+    # A thread that was left may read for ever. So it has no place among those that others wait for.
+    return await trio.to_thread.run_sync(function, settings, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
 
 
 def _context(settings: TlsSettings) -> ssl.SSLContext:

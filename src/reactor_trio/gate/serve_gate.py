@@ -51,7 +51,7 @@ async def serve_gate(
 
     Raises OSError if the address cannot be bound, ManifestError if a secret or a certificate cannot be used.
     """
-    certificates = None if settings.tls is None else Certificates(settings.tls)
+    certificates = await Certificates.read(settings.tls)
     drain = trio.Event() if drain is None else drain
     metrics = GateMetrics()
     allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)

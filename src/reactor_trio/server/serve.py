@@ -93,7 +93,7 @@ async def serve(
     settings = msgspec.structs.replace(source.settings, **given)
     source = msgspec.structs.replace(source, settings=settings)
     tell = on_phase or (lambda _phase: None)
-    certificates = None if settings.tls is None else Certificates(settings.tls)
+    certificates = await Certificates.read(settings.tls)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     for listener in open_listeners:
         keep_from_children(listener.socket)
@@ -114,6 +114,8 @@ async def serve(
                 async with trio.open_nursery() as nursery:
                     listen = partial(_listen, serving, open_listeners, accepting)
                     await nursery.start(partial(runtime.run, source.config, transports=[listen]))
+                    if certificates is not None:
+                        nursery.start_soon(certificates.run)
                     task_status.started(serving)
                     await (trio.Event() if drain is None else drain).wait()
                     if runtime.goodbye == "model_restarting":

@@ -55,7 +55,7 @@ class StandbySite(RequestPolicy):
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:
     """Answer on `listeners` until cancelled. They stay open for the next server."""
     try:
-        certificates = None if settings.tls is None else Certificates(settings.tls)
+        certificates = await Certificates.read(settings.tls)
     except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
     site, closing = StandbySite(settings, name, reason, *bound_addresses(listeners)), trio.Event()
