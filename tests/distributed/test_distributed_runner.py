@@ -147,6 +147,23 @@ def test_a_call_that_takes_too_long() -> None:
         runner.generate(("hang", 1))
 
 
+@pytest.mark.parametrize("given", [bytes(5 << 20), np.zeros(5 << 20, np.uint8), ("small",)], ids=["large", "array", "small"])
+def test_a_stopped_rank_does_not_hold_a_call_beyond_its_time(given: Any) -> None:
+    """Also while the call is sent: a pipe holds some 200 kB."""
+    with group(call_timeout=0.5) as runner:
+        stopped = runner._ranks.processes[1].pid  # type: ignore[union-attr]
+        os.kill(stopped, signal.SIGSTOP)  # type: ignore[arg-type]
+        with pytest.raises(WorkerTimeout, match=r"generate took longer than 0\.5 s in rank 1"):
+            runner.generate(given)
+        assert not runs(stopped)  # type: ignore[arg-type]
+        runner.shutdown()
+
+
+def test_a_rank_that_stops_in_its_answer_does_not_hold_a_call_beyond_its_time() -> None:
+    with group(call_timeout=0.5) as runner, pytest.raises(WorkerTimeout, match=r"longer than 0\.5 s in rank 0"):
+        runner.generate(("stop in the answer", 0))
+
+
 def test_no_memory_for_the_arrays(monkeypatch: Any) -> None:
     def full(*_args: object) -> None:
         raise OSError(28, "No space left on device")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from multiprocessing import connection
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ class Unpicklable(Exception):
     def __init__(self) -> None:
         super().__init__("cannot cross")
         self.lock = threading.Lock()
+
+
+def write_a_part_and_stop(descriptor: int, data: Any) -> int:
+    written = os.write(descriptor, data[:1000])
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return written
 
 
 class Worker:
@@ -62,6 +69,9 @@ class Worker:
                 if self.rank == 0:
                     raise Full
                 threading.Event().wait()
+            case ("stop in the answer", rank) if self.rank == rank:
+                connection.Connection._send.__defaults__ = (write_a_part_and_stop,)  # type: ignore[attr-defined]
+                return bytes(1 << 20)
             case ("child",):
                 return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]).pid
             case _:

@@ -12,10 +12,12 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
+import struct
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from multiprocessing import connection as connections
 from multiprocessing import reduction, util
 from multiprocessing.connection import Connection
@@ -44,7 +46,7 @@ class DistributedRunner:
         worker_cls: see `DistributedWorker`; pickled by reference, so it must stand at the top of a module.
         world_size: number of ranks.
         load_kwargs: keyword arguments of each worker's `load`.
-        call_timeout: seconds that `generate` and `reset` may take.
+        call_timeout: seconds that `generate` and `reset` may take, from the first byte that is sent to the last answer.
         start_timeout: seconds that the start of all ranks with their `load` may take.
         init_process_group: whether torch's default process group is made before `load` if there are several ranks: NCCL with
             CUDA, otherwise Gloo.
@@ -88,7 +90,7 @@ class DistributedRunner:
             self._ranks, self._failure = _Ranks(self.world_size), None
             try:
                 self._ranks.start(self._worker_class, self._load_kwargs, self._process_group)
-                for answer in self._answers("load", self._start_timeout):
+                for answer in self._answers("load", _Deadline(self._start_timeout)):
                     if (error := _error(answer)) is not None:
                         raise error
             except BaseException as failure:
@@ -124,8 +126,12 @@ class DistributedRunner:
                 raise type(self._failure)(f"the group of ranks has failed: {self._failure}") from self._failure
             if self._ranks is None:
                 raise ReactorError(f"DistributedRunner.{method}(): start() the group first")
-            self._ranks.send(method, value)
-            answers = self._answers(method, self._call_timeout)
+            deadline = _Deadline(self._call_timeout)
+            try:
+                self._ranks.send(method, value, deadline)
+            except _Late as late:
+                self._too_late(method, deadline, late.rank)
+            answers = self._answers(method, deadline)
             errors = [_error(answer) for answer in answers]
             first = errors[0]
             if any(type(error) is not type(first) for error in errors):
@@ -134,35 +140,40 @@ class DistributedRunner:
                 raise first
             return self._ranks.result(answers[0])
 
-    def _answers(self, method: str, seconds: float) -> list[GroupAnswer]:
+    def _answers(self, method: str, deadline: _Deadline) -> list[GroupAnswer]:
         """The answers of all ranks. Ends the group and raises if they do not come."""
         ranks = self._ranks
         assert ranks is not None
-        deadline, waiting = time.monotonic() + seconds, dict(enumerate(ranks.connections))
+        waiting = dict(enumerate(ranks.connections))
         answers: dict[int, GroupAnswer] = {}
         while waiting:
             ready = connections.wait(
                 [*waiting.values(), *(process.sentinel for process in ranks.processes)],
-                max(0.0, deadline - time.monotonic()),
+                deadline.left(),
             )
             if not ready:
                 if any(answer.error is not None for answer in answers.values()):
                     errors = [_error(answers.get(rank)) for rank in range(self.world_size)]
                     self._fail(RankDesync(f"some ranks raised in {method} and others did not return: " + _each(errors)))
-                late = ", ".join(map(str, sorted(waiting)))
-                self._fail(WorkerTimeout(f"{method} took longer than {seconds:g} s in rank {late}"))
+                self._too_late(method, deadline, *waiting)
             for rank, connection in list(waiting.items()):
                 if connection in ready:
                     try:
-                        answers[rank] = ranks.receive(rank)
+                        answers[rank] = ranks.receive(rank, deadline)
+                    except _Late:
+                        self._too_late(method, deadline, rank)
                     except (EOFError, OSError):
                         self._crashed(rank, method)
                     del waiting[rank]
                     if answers[rank].error is not None:
-                        deadline = min(deadline, time.monotonic() + GRACE)
+                        deadline.shorten(GRACE)
                 elif ranks.processes[rank].sentinel in ready and not connection.poll():
                     self._crashed(rank, method)  # something that it has started holds its connection open
         return [answers[rank] for rank in range(self.world_size)]
+
+    def _too_late(self, method: str, deadline: _Deadline, *ranks: int) -> NoReturn:
+        late = ", ".join(map(str, sorted(ranks)))
+        self._fail(WorkerTimeout(f"{method} took longer than {deadline.seconds:g} s in rank {late}"))
 
     def _crashed(self, rank: int, method: str) -> NoReturn:
         assert self._ranks is not None
@@ -185,6 +196,43 @@ class DistributedRunner:
         ranks, self._ranks = self._ranks, None
         if ranks is not None:
             ranks.close(at_once=self._failure is not None)
+
+
+class _Late(Exception):
+    """A rank has not taken its call, or not finished its answer, in time."""
+
+    @property
+    def rank(self) -> int:
+        return int(self.args[0])
+
+
+class _Deadline:
+    """The time that a call of all ranks may take, also inside of reads and writes that a stopped rank blocks."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        return max(0.0, self._at - time.monotonic())
+
+    def shorten(self, seconds: float) -> None:
+        """Let at most so many seconds be left."""
+        self._at = min(self._at, time.monotonic() + seconds)
+
+    @contextlib.contextmanager
+    def for_rank(self, rank: int, connection: Connection) -> Iterator[None]:
+        """Bound each read and write of the block. Raises _Late; the connection is of no use after that."""
+        seconds, fraction = divmod(max(self.left(), 0.001), 1.0)  # the system takes 0 for no limit
+        limit = struct.pack("@ll", int(seconds), int(fraction * 1e6))
+        with socket.socket(fileno=os.dup(connection.fileno())) as link:  # a pipe of multiprocessing is a pair of sockets
+            link.setblocking(True)  # a program may have set a default timeout, which would hold for the pair
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        try:
+            yield
+        except BlockingIOError:
+            raise _Late(rank) from None
 
 
 class _Ranks:
@@ -223,22 +271,26 @@ class _Ranks:
             self.connections.append(keep_from_children(ours))
             self._lifelines.append(keep_from_children(lifeline))
 
-    def send(self, method: Any, value: Any) -> None:
-        """Send a call to all ranks. Raises SharedSlotAllocationFailed, and what pickling raises, before anything is sent."""
+    def send(self, method: Any, value: Any, deadline: _Deadline) -> None:
+        """Send a call to all ranks. Raises SharedSlotAllocationFailed, and what pickling raises, before anything is sent.
+
+        Raises _Late if a rank does not read it in time.
+        """
         stream, buffers = encode(value)
         sizes, grown = self._slot.write(buffers)
-        for process, connection in zip(self.processes, self.connections, strict=True):
-            with contextlib.suppress(OSError):  # it is dead, which the wait for the answers tells
+        for rank, (process, connection) in enumerate(zip(self.processes, self.connections, strict=True)):
+            with contextlib.suppress(OSError), deadline.for_rank(rank, connection):  # dead: the wait for answers tells
                 connection.send(GroupCall(method, stream, tuple(sizes), grown is not None))
                 if grown is not None:
                     assert process.pid is not None
                     reduction.send_handle(connection, grown, process.pid)
 
-    def receive(self, rank: int) -> GroupAnswer:
-        """The answer of a rank that has one. Raises EOFError or OSError if it is dead."""
-        answer: GroupAnswer = self.connections[rank].recv()
-        if answer.grown:
-            self._view.receive(self.connections[rank])
+    def receive(self, rank: int, deadline: _Deadline) -> GroupAnswer:
+        """The answer of a rank that has begun to send one. Raises EOFError or OSError if it is dead, and _Late."""
+        with deadline.for_rank(rank, self.connections[rank]):
+            answer: GroupAnswer = self.connections[rank].recv()
+            if answer.grown:
+                self._view.receive(self.connections[rank])
         return answer
 
     def result(self, answer: GroupAnswer) -> Any:

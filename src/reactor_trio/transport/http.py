@@ -4,7 +4,7 @@ h11 parses and keeps the protocol's state. This module has the loop around h11, 
 ways, each with its own limit: for the first byte of a request (idle), for the rest of the request (handshake), for the site
 to admit a WebSocket (handshake, then 503), for its opening (handshake), and for the client to take the response (stall). A
 body that the site streams has limits of its own (body_time, stall). A request that cannot be served is answered with one
-line of text, and the connection is closed, so that no byte of a request that we did not understand is taken for the next one.
+line of text, and the connection is closed. So no byte of a request that we did not understand is taken for the next one.
 
 h11 accepts more than the standard's own grammar, and a proxy in front may read the same bytes differently: what one of them
 reads as a body the other reads as a second request (*request smuggling*). So a request with two readings is refused (400)
