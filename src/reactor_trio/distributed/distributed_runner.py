@@ -130,7 +130,7 @@ class DistributedRunner:
             try:
                 self._ranks.send(method, value, deadline)
             except _Late as late:
-                self._too_late(method, deadline, late.rank)
+                self._too_late(method, deadline, *late.args)
             answers = self._answers(method, deadline)
             errors = [_error(answer) for answer in answers]
             first = errors[0]
@@ -199,11 +199,7 @@ class DistributedRunner:
 
 
 class _Late(Exception):
-    """A rank has not taken its call, or not finished its answer, in time."""
-
-    @property
-    def rank(self) -> int:
-        return int(self.args[0])
+    """A rank, the only argument, has not taken its call, or not finished its answer, in time."""
 
 
 class _Deadline:
@@ -272,9 +268,9 @@ class _Ranks:
             self._lifelines.append(keep_from_children(lifeline))
 
     def send(self, method: Any, value: Any, deadline: _Deadline) -> None:
-        """Send a call to all ranks. Raises SharedSlotAllocationFailed, and what pickling raises, before anything is sent.
+        """Send a call to all ranks. Raises _Late if one does not read it in time.
 
-        Raises _Late if a rank does not read it in time.
+        Raises SharedSlotAllocationFailed, and what pickling raises, before anything is sent.
         """
         stream, buffers = encode(value)
         sizes, grown = self._slot.write(buffers)
