@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("moved", "msgspec"),
     "admission": ("", "msgspec"),
-    "media": ("errors protocol interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
+    "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
     "execution": (
@@ -50,7 +50,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors descriptors protocol telemetry concurrency interface pacing admission media configuration execution",
         "msgspec trio",
     ),
-    "transport": ("descriptors protocol admission", "h11 msgspec trio trio_websocket wsproto"),
+    "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",

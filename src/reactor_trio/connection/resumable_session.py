@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import trio
 
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.media import Bundle
@@ -99,7 +100,7 @@ class ResumableSession:
     async def run(self) -> None:
         """Run the session and release the place. Returns when the session and the client's last connection are over."""
         try:
-            with self._scope:
+            with patient(self._scope):
                 await self.run_session(self.session)
             while self.sender is not None:
                 await self._wakeup.wait()

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import trio
 
 from reactor_trio.admission import Admission, Change, Claims
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
@@ -157,7 +158,7 @@ class Allocation:
     async def _hold(self, lease: _Lease) -> None:
         """Task: one lease, from its request until its slot is free. Requests again until it is granted or cancelled."""
         wait = FIRST_WAIT
-        with lease.scope:
+        with patient(lease.scope):
             while True:
                 try:
                     await self._lessor.lease(secrets.token_hex(8), lambda message: self._on_message(lease, message))

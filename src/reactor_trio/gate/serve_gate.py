@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
@@ -58,18 +59,20 @@ async def serve_gate(
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     try:
         site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners), pictures=pictures)
-        async with trio.open_nursery() as nursery:
-            warn_if_open(open_listeners, settings)
-            await nursery.start(allocation.run)
-            reception = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
-            async with trio.open_nursery() as connections:
-                nursery.start_soon(reception.run, open_listeners, connections)
-                bound = open_listeners[0].socket.getsockname()
-                task_status.started(Gate(bound[0], bound[1], allocation))
-                await drain.wait()
-                allocation.drain()
-                connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace
-            nursery.cancel_scope.cancel()
+        with LoopLag().watched() as lag:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(lag.tick)
+                warn_if_open(open_listeners, settings)
+                await nursery.start(allocation.run)
+                reception = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
+                async with trio.open_nursery() as connections:
+                    nursery.start_soon(reception.run, open_listeners, connections)
+                    bound = open_listeners[0].socket.getsockname()
+                    task_status.started(Gate(bound[0], bound[1], allocation))
+                    await drain.wait()
+                    allocation.drain()
+                    connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace
+                nursery.cancel_scope.cancel()
     finally:
         for listener in open_listeners:
             listener.socket.close()

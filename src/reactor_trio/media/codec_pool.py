@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle
 from reactor_trio.media.input_decoder import InputDecoder, Undecodable
@@ -67,7 +68,7 @@ def worker_threads(most: int) -> Worker:
 
     async def work(function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
         async with places:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + limit):
+            with patient(trio.move_on_after(limit, shield=True)):
                 return await trio.to_thread.run_sync(function, argument, abandon_on_cancel=True, limiter=threads)
             raise Overrun(f"{function} has not returned in {limit:g} s")
 

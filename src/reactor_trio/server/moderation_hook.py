@@ -18,6 +18,7 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import FailureLog
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.execution.model_side import Hook
 from reactor_trio.execution.placement import Check
 
@@ -54,7 +55,7 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
 
     async def check(text: str, command: str, field: str) -> str | None:
         try:
-            with trio.move_on_after(timeout) as limit:
+            with patient(trio.move_on_after(timeout)) as limit:
                 reason = await call(partial(hook, text, command=command, field=field))
             if limit.cancelled_caught:
                 log.error("the moderation hook took over %g s for %s.%s, which is refused", timeout, command, field)

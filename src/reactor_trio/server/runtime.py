@@ -226,8 +226,7 @@ class Runtime:
         for session in self.sessions:
             session.end("model_error", what)
         # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
-        with trio.move_on_after(self.settings.drain_grace, shield=True):
-            await self.session_manager.all_left()
+        await self.session_manager.all_left(self.settings.drain_grace, shield=True)
         raise failure from cause
 
     async def drain(self) -> None:
@@ -263,12 +262,10 @@ class Runtime:
                     await self.session_manager.left.wait()
         for session in self.sessions:
             session.end(self.goodbye)
-        with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.session_manager.all_left()
+        await self.session_manager.all_left(self.settings.drain_grace / 2)
         for sender in self.session_manager.clients:
             sender.end(self.goodbye)
-        with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.session_manager.all_left()
+        await self.session_manager.all_left(self.settings.drain_grace / 2)
         self.journal.enter("drained", trio.current_time())
         self.on_phase("drained")
 

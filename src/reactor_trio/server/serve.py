@@ -112,6 +112,7 @@ async def serve(
                 serving = Serving(bound[0], bound[1], runtime, certificates)
                 accepting = trio.CancelScope()
                 async with trio.open_nursery() as nursery:
+                    nursery.start_soon(lag.tick)
                     listen = partial(_listen, serving, open_listeners, accepting)
                     await nursery.start(partial(runtime.run, source.config, transports=[listen]))
                     if certificates is not None:

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
@@ -214,10 +215,11 @@ class SessionManager:
         self._resumables[session.id] = resumable
         return resumable
 
-    async def all_left(self) -> None:
-        """Return when no client is connected and no session runs."""
-        while self._clients or self._share_tokens:
-            await self.left.wait()
+    async def all_left(self, within: float, *, shield: bool = False) -> None:
+        """Return when no client is connected and no session runs, at the latest in `within` seconds."""
+        with patient(trio.move_on_after(within, shield=shield)):
+            while self._clients or self._share_tokens:
+                await self.left.wait()
 
     def find(self, session_id: str) -> Session | None:
         """Return the session with this id if it runs now."""

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest
 from reactor_trio.errors import ManifestError, ReactorError
@@ -105,7 +106,7 @@ class SessionRecording(MessageChannel):
             await self._session.run()
 
     async def _open(self) -> Recorder | None:
-        with trio.move_on_after(OPENING, shield=True):
+        with patient(trio.move_on_after(OPENING, shield=True)):
             try:
                 tracks = list(self._tracks.values())
                 most = self._session.services.settings.limits.timeline_bytes
@@ -120,7 +121,7 @@ class SessionRecording(MessageChannel):
     async def _record(self, recorder: Recorder) -> None:
         """Write until the session has said goodbye, then end the files."""
         try:
-            with trio.CancelScope(shield=True) as scope:
+            with patient(trio.CancelScope(shield=True)) as scope:
                 await self._write(recorder, scope)
         finally:
             self._leave()  # also if the disk hangs

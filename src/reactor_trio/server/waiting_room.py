@@ -16,6 +16,7 @@ from typing import Literal
 import trio
 
 from reactor_trio.admission import Admission, Change, NotAdmitted, RefusalReason
+from reactor_trio.concurrency.lost_time import at, run_time
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ConnectRequest
 from reactor_trio.protocol import EndReason
@@ -43,7 +44,7 @@ class RoomPlace:
 
     def claim(self) -> None:
         """Occupy the reserved slot. Raises NotAdmitted."""
-        self.room.admission.claim(self.sid, trio.current_time())
+        self.room.admission.claim(self.sid, run_time())
 
     def release(self) -> None:
         """Free the slot or the place."""
@@ -70,19 +71,19 @@ class WaitingRoom:
     async def run(self) -> None:
         """Task: end reservations that are not claimed in time; until cancelled."""
         while True:
-            await self._wakeup.wait(self.admission.next_deadline)
-            self._tell(self.admission.expire(trio.current_time()))
+            await self._wakeup.wait(at(self.admission.next_deadline))
+            self._tell(self.admission.expire(run_time()))
 
     def reserve(self, sid: str) -> None:
         """Reserve a slot for a session whose client will come. Raises NotAdmitted if none is free now."""
-        self._tell(self.admission.reserve(sid, trio.current_time(), wait=False))
+        self._tell(self.admission.reserve(sid, run_time(), wait=False))
         self._wakeup.set()
 
     def release(self, sid: str) -> bool:
         """Free a slot that was reserved ahead. Returns False if its client has come already."""
         if not self._is_promised(sid):
             return False
-        self._tell(self.admission.release(sid, trio.current_time()))
+        self._tell(self.admission.release(sid, run_time()))
         return True
 
     def refusal(self, request: ConnectRequest) -> RefusalReason | None:
@@ -112,7 +113,7 @@ class WaitingRoom:
 
     def enter(self, place: RoomPlace) -> None:
         """Give a client a slot or a place in the queue. Raises NotAdmitted."""
-        sid, request, now = place.sid, place.request, trio.current_time()
+        sid, request, now = place.sid, place.request, run_time()
         if (reason := self.refusal(request)) is not None:
             raise NotAdmitted(reason)
         if sid == request.claims.session_id:
@@ -129,12 +130,12 @@ class WaitingRoom:
     def leave(self, place: RoomPlace) -> None:
         """Free a place and admit the next client."""
         if self._places.pop(place.sid, None) is not None:
-            self._tell(self.admission.release(place.sid, trio.current_time()))
+            self._tell(self.admission.release(place.sid, run_time()))
             self.given_back(place.sid, None)
 
     def open_doors(self) -> None:
         """The model is loaded: admit as many clients as there are slots."""
-        self._tell(self.admission.open_doors(trio.current_time()))
+        self._tell(self.admission.open_doors(run_time()))
 
     def drain(self) -> None:
         """Admit no client any more."""

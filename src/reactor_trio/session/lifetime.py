@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency.lost_time import resumed_at
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.protocol import EndReason
@@ -126,7 +127,7 @@ class Lifetime:
 
     def _idle(self) -> _End:
         seconds = math.inf if self._busy else self._limits.session_idle or math.inf
-        return self._in(seconds, "idle", self._acted)
+        return self._in(seconds, "idle", max(self._acted, resumed_at()))
 
     def _in(self, seconds: float, reason: EndReason, now: float) -> _End:
         at = now + seconds

@@ -16,6 +16,7 @@ from typing import Any
 
 import trio
 
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import FILE_UPLOADED, Answer
@@ -335,10 +336,8 @@ class Session:
         try:
             return attachment.offer(bundle, pts)
         except Exception as error:  # a fault of the runtime at one client must not end the session of the others
-            log.error(
-                "session %s: client %d cannot be shown a frame: please report this", self.id, attachment.number,
-                exc_info=error,
-            )  # fmt: skip
+            why = "session %s: client %d cannot be shown a frame: please report this"
+            log.error(why, self.id, attachment.number, exc_info=error)
             self.detach(attachment)
             attachment.end("replica_failed", "the server failed to prepare pictures for this client; its log says why")
             return None
@@ -401,7 +400,7 @@ class Session:
         finally:
             if self.uploads is not None:
                 self.uploads.end()
-            with trio.move_on_after(self.services.settings.stuck_after, shield=True) as limit:
+            with patient(trio.move_on_after(self.services.settings.stuck_after, shield=True)) as limit:
                 await unwound.wait()
             if limit.cancelled_caught:
                 self.services.telemetry.step_stuck(self.id, True)

@@ -37,6 +37,7 @@ import h11
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.concurrency.lost_time import patient, patient_until, run_time
 from reactor_trio.transport.cors import cors_headers, is_preflight, preflight_answer
 from reactor_trio.transport.refusal_bye import accepted_and_refused, wants_bye
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
@@ -120,11 +121,11 @@ class _Connection:
 
     async def serve(self) -> tuple[Handshake, Conversation] | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
-        idle_until = self._complete_by = trio.current_time() + self._limits.handshake
+        idle_until = self._complete_by = run_time() + self._limits.handshake
         try:
             with self._counted:
                 while await self._wait_for_bytes(idle_until):
-                    self._complete_by = min(self._complete_by, trio.current_time() + self._limits.handshake)
+                    self._complete_by = min(self._complete_by, run_time() + self._limits.handshake)
                     admitted = await self._serve_one()
                     if admitted is not None:
                         self._wire.push_back(self._h11.trailing_data[0])
@@ -134,7 +135,7 @@ class _Connection:
                         break
                     self._h11.start_next_cycle()
                     self._kept_alive = True
-                    idle_until, self._complete_by = trio.current_time() + self._limits.idle, math.inf
+                    idle_until, self._complete_by = run_time() + self._limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
             error = group.exceptions[0]
             logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
@@ -145,12 +146,12 @@ class _Connection:
         if self._h11.trailing_data[0]:
             return True
         data = b""
-        async with trio.open_nursery() as nursery:
-            nursery.cancel_scope.deadline = until
-            if self._kept_alive:
-                nursery.start_soon(self._stop_idling, nursery.cancel_scope)
-            data = await self._wire.receive_some(self._limits.http_head)
-            nursery.cancel_scope.cancel()
+        with patient_until(until):
+            async with trio.open_nursery() as nursery:
+                if self._kept_alive:
+                    nursery.start_soon(self._stop_idling, nursery.cancel_scope)
+                data = await self._wire.receive_some(self._limits.http_head)
+                nursery.cancel_scope.cancel()
         self._h11.receive_data(data)
         return bool(data)
 
@@ -163,7 +164,7 @@ class _Connection:
         """Receive and answer one request. A WebSocket handshake is not answered but returned, with its conversation."""
         self._head_only, self._cors, self._linger, self._refused_inside = False, {}, _LINGER, None
         try:
-            with trio.CancelScope(deadline=self._complete_by) as patience:
+            with patient_until(self._complete_by) as patience:
                 request, taker = await self._receive_request()
             if patience.cancelled_caught:
                 raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
@@ -171,7 +172,7 @@ class _Connection:
                 if taker is None:
                     answer = await self._decide(request)
                 else:
-                    body_until = trio.current_time() + self._limits.body_time
+                    body_until = run_time() + self._limits.body_time
                     async with aclosing(self._stream_body(request, body_until)) as body:
                         answer = await taker(body)
         except Refused as refused:
@@ -196,7 +197,7 @@ class _Connection:
         self._check_origin(request, "connect here")
         if wants_bye(request):
             self._refused_inside = request, handshake
-        with trio.move_on_after(self._limits.handshake):
+        with patient(trio.move_on_after(self._limits.handshake)):
             admitted = await self._site.admit(request)
             if isinstance(admitted, Response):
                 raise Refused(admitted)
@@ -278,8 +279,8 @@ class _Connection:
         """
         left = int(request.header("content-length") or 0)  # 0 for a chunked body, which is read in small pieces
         while True:
-            stalled_at = trio.current_time() + self._limits.stall
-            with trio.CancelScope(deadline=min(deadline, stalled_at)) as patience:
+            stalled_at = run_time() + self._limits.stall
+            with patient_until(min(deadline, stalled_at)) as patience:
                 event = await self._event(min(left, _PIECE) or None)
             if patience.cancelled_caught and stalled_at < deadline:
                 raise Refused.because(408, f"no byte of the body came for {self._limits.stall:g} s")

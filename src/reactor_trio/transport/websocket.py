@@ -10,13 +10,13 @@ the client's own sending does. Nothing is lost, and pings and the close wait wit
 from __future__ import annotations
 
 import logging
-import math
 from contextlib import suppress
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from reactor_trio.admission import TokenBucket
+from reactor_trio.concurrency.lost_time import patient, resumed_at
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow, SentNow
 from reactor_trio.transport.site import Conversation, Limits
@@ -40,11 +40,11 @@ async def serve_websocket(wire: WireStream, handshake: Handshake, serve_client: 
     """
     stream = ReaderStream(wire, handshake)
     async with trio.open_nursery() as nursery:
-        with trio.move_on_after(limits.handshake):
+        with patient(trio.move_on_after(limits.handshake)):
             await nursery.start(run_reader, stream, max(limits.text_message, limits.binary_message))
         if stream.connection is not None:
             messages = WebSocketStream(stream.connection, stream, limits)
-            nursery.start_soon(messages.heartbeat, trio.current_time())
+            nursery.start_soon(messages.heartbeat)
             try:
                 await _until_gone(serve_client, messages)
             except Exception:
@@ -139,23 +139,17 @@ class WebSocketStream(MessageChannel):
             return PeerGone(*close)
         return PeerGone(ABNORMAL, self._silence or self._wire.torn or "the connection was lost")
 
-    async def heartbeat(self, opened: float) -> None:
+    async def heartbeat(self) -> None:
         """Task: ping every `ping_interval`. Drop a client that is silent for `silence` seconds, and return.
 
         The time in which `receive` waits because of the rate of texts does not count as silence: nothing is read then.
-        The time in which this process was stopped or suspended does not count as the client's silence. The loop notices such
-        a pause by the clock, from `opened` on. The pings are no measure of it: a ping may wait behind a packet that the
-        client takes slowly.
+        A client whose silence began before the loop lost time may be silent for as long again.
         """
-        awake_at, paused_until = opened, -math.inf
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
             while True:
                 now = trio.current_time()
-                if now - awake_at > 1.5 * self._limits.ping_interval:
-                    paused_until = now
-                awake_at = now
-                lost_at = max(self._wire.last_received, self._read_at, paused_until) + self._limits.silence
+                lost_at = max(self._wire.last_received, self._read_at, resumed_at()) + self._limits.silence
                 if lost_at <= now:
                     break
                 await trio.sleep_until(min(lost_at, now + self._limits.ping_interval))

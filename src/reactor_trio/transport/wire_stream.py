@@ -33,6 +33,7 @@ from contextlib import suppress
 
 import trio
 
+from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.transport.message_channel import SentNow
 from reactor_trio.transport.send_buffer import SendBuffer
 from reactor_trio.transport.tls import SocketUnderTls
@@ -120,7 +121,7 @@ class WireStream(trio.abc.Stream):
                 if self._rest:
                     views, self._rest = self._rest + views, []
                 if self._socket is None or not self._write_at_once(views):
-                    with trio.CancelScope(deadline=trio.current_time() + self._stall) as self._patience:
+                    with patient(trio.move_on_after(self._stall)) as self._patience:
                         await self._write(views)
                     if self._patience.cancelled_caught:
                         self.stalled = True

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import trio
 
 from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency.lost_time import resumed_at
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 
 
@@ -113,7 +114,7 @@ class CallWatch:
                     if self._unreported() is None:  # looked at again: the model may have read the flag before it was set
                         await self._wakeup.wait()
                     self._asleep = False
-                elif (at := call.since + after) > trio.current_time():
+                elif (at := max(call.since, resumed_at()) + after) > trio.current_time():
                     await self._wakeup.wait(at)
                 elif call.task in self._reading:
                     call.since = trio.current_time()
