@@ -31,9 +31,10 @@ def is_gone(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that it has started and that live."""
-    return [int(child) for task in os.listdir(f"/proc/{pid}/task")
-            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]  # fmt: skip
+    """The processes with code of the model that it has started and that live."""
+    found = [int(child) for task in os.listdir(f"/proc/{pid}/task")
+             for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]  # fmt: skip
+    return [child for child in found if b"lock_watcher" not in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def without_frames(server: ReactorProcess) -> Counter[str]:

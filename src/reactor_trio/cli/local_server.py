@@ -15,6 +15,7 @@ from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, leaves
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.interpreter import settle
+from reactor_trio.server.lock_watch import POSSIBLE, LockWatch, limits, running
 from reactor_trio.server.serve import Serving, serve
 from reactor_trio.server.watchdog import Watchdog
 
@@ -37,7 +38,7 @@ class LocalServer:
         self._terminal = terminal
         self._debug = debug
         self._inherited = sockets
-        self._watchdog = Watchdog(settings.watchdog) if settings.watchdog else None
+        self._watchdog = Watchdog(settings.watchdog, open_lock_watch=self._watch_lock) if settings.watchdog else None
         self._drain = trio.Event()
         self._serving: Serving | None = None
 
@@ -52,10 +53,14 @@ class LocalServer:
         with handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
             async with trio.open_nursery() as nursery:
                 if self._watchdog is not None:
+                    self._watchdog.running = lambda: running(None if self._serving is None else self._serving.runtime)
                     nursery.start_soon(self._watchdog.run)
                 self._serving = await self._load(nursery)
                 stop.armed = True
                 await self._announce(self._serving)
+
+    def _watch_lock(self) -> LockWatch | None:
+        return LockWatch(limits(self._manifest.settings), signals=True) if POSSIBLE else None
 
     async def _load(self, nursery: trio.Nursery) -> Serving:
         try:

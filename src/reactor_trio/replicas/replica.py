@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.errors import ReactorError
 from reactor_trio.gate.lessor import Granted, LeaseMessage
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
@@ -33,6 +34,7 @@ from reactor_trio.replicas.node_address import listen, log_to_stderr, own_addres
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
 from reactor_trio.server.leases import Ended, leased
+from reactor_trio.server.lock_watch import LOAD, POSSIBLE, LockWatch, limits, running
 from reactor_trio.server.runtime_host import ServerThread
 from reactor_trio.server.serve import Serving, serve
 from reactor_trio.server.watchdog import Watchdog, end_process
@@ -83,7 +85,12 @@ class Replica(HostedServer[Serving]):
         self._address = own_address(options.host)
         manifest, self._key = _leased(manifest_of(options), self._address)
         self._claim_within = manifest.settings.claim_within
-        watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
+        seconds = limits(manifest.settings)
+        watchdog = Watchdog(
+            min(manifest.settings.watchdog or WATCHDOG, WATCHDOG),
+            open_lock_watch=lambda: LockWatch(seconds) if POSSIBLE else None,
+        )
+        watchdog.running = self._running
         self._host = ServerThread(
             partial(serve, manifest, listeners=[_listen(options)]),
             lambda error: self._ended(f"the server in this replica has ended: {error or 'without a reason'}"),
@@ -107,6 +114,12 @@ class Replica(HostedServer[Serving]):
                 if isinstance(message, Ended | Unavailable):
                     break
             raise
+
+    def _running(self) -> int:
+        try:
+            return running(self._host.serving.runtime)
+        except ReactorError:  # it has not been started yet
+            return LOAD
 
     # ---- on the server's loop ------------------------------------------------------------------------------------------
 

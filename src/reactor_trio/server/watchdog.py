@@ -4,7 +4,8 @@ There are two cases. The I/O loop has not run for `limit` seconds: it answers no
 the server has drained and the process does not exit, because a step never returns: Python cannot end a thread.
 
 A thread outside Trio watches with a real clock, since the loop whose clock everything else reads may have stopped. A C call
-of a model that holds the GIL stops the watching thread as well; so only the second late beat in a row counts.
+of a model that holds the GIL stops the watching thread as well; so only the second late beat in a row counts. Whether such a
+call ever returns is for another process to watch (`lock_watch`), which gets a beat of this thread.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import time
 from collections.abc import Callable
 
 import trio
+
+from reactor_trio.server.lock_watch import LOAD, LockWatch
 
 #: exit code of a process whose runtime failed or hung (EX_SOFTWARE of sysexits.h)
 EXIT_CODE = 70
@@ -38,11 +41,21 @@ class Watchdog:
     Args:
         limit: seconds without a beat that end the process.
         end: called with the reason; ends the process.
+        open_lock_watch: starts the process that watches for C code which keeps the GIL.
+
+    Attributes:
+        running: returns what may keep the GIL now (`lock_watch.running`). Called in the watching thread.
     """
 
-    def __init__(self, limit: float, end: Callable[[str], object] = end_process) -> None:
+    def __init__(
+        self, limit: float, end: Callable[[str], object] = end_process,
+        open_lock_watch: Callable[[], LockWatch | None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._limit = limit
         self._end = end
+        self._open_lock_watch = open_lock_watch
+        self._lock_watch: LockWatch | None = None
+        self.running: Callable[[], int] = lambda: LOAD
         self._stop = threading.Event()
         self._beat = time.monotonic()
         self._leave_by: tuple[float, str] | None = None
@@ -50,6 +63,7 @@ class Watchdog:
     async def run(self) -> None:
         """Beat for as long as this task runs; the thread ends with it."""
         thread = threading.Thread(target=self._watch, name="reactor-watchdog", daemon=True)
+        self._lock_watch = self._open_lock_watch()
         self._beat = time.monotonic()
         thread.start()
         try:
@@ -59,6 +73,8 @@ class Watchdog:
         finally:
             if self._leave_by is None:
                 self._stop.set()
+                if self._lock_watch is not None:
+                    self._lock_watch.close()
 
     def expect_exit(self, seconds: float, reason: str) -> None:
         """End the process in `seconds` if it has not exited by then. The thread needs no beats from now on."""
@@ -67,6 +83,8 @@ class Watchdog:
     def _watch(self) -> None:
         late = False
         while not self._stop.wait(self._limit / _BEATS_PER_LIMIT):
+            if self._lock_watch is not None:
+                self._lock_watch.beat(self.running())
             now = time.monotonic()
             if self._leave_by is not None:
                 if now > self._leave_by[0]:
