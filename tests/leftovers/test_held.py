@@ -1,0 +1,137 @@
+"""The counts themselves: a thing that is left is found, named and explained; what is not left is not."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+
+import msgspec
+import numpy as np
+
+from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.testing import open_server
+from tests.leftovers.held import BIG, Held, standing_still, why
+from tests.leftovers.held_commands import HeldCommands, held_of
+
+MAILBOX = "reactor_trio.execution.mailbox.Mailbox"
+
+
+KEPT: dict[str, object] = {}
+
+
+def a_knot() -> None:
+    """A mailbox that holds itself by a bound method."""
+    mailbox = Mailbox(print, asleep=False)
+    mailbox.post_lazily(mailbox.deliver)
+
+
+def test_nothing_is_left_of_what_reference_counting_frees():
+    with standing_still():
+        before = Held.now()
+        Mailbox(print, asleep=True).post(print)
+        assert Held.now().beyond(before) == []
+
+
+def test_a_knot_is_counted_and_its_circle_named():
+    with standing_still():
+        before = Held.now()
+        for _ in range(3):
+            a_knot()
+        left = Held.now().beyond(before)
+        assert f"+3 {MAILBOX}" in left
+        told = why(before)
+    assert "3 knots of" in told
+    assert "(1 Mailbox, 1 method Mailbox.deliver)" in told
+    assert "Mailbox._calls -> deque[0] -> tuple[0] -> method Mailbox.deliver" in told
+    assert "in use" not in told
+
+
+def test_what_is_in_use_is_named_with_the_chain_that_holds_it():
+    with standing_still():
+        before = Held.now()
+        KEPT["key"] = [Mailbox(print, asleep=True)]
+        try:
+            assert f"+1 {MAILBOX}" in Held.now().beyond(before)
+            told = why(before)
+        finally:
+            KEPT.clear()
+    assert f"+1 {MAILBOX} in use: module tests.leftovers.test_held['KEPT'] -> dict['key'] -> list[0] -> Mailbox" in told
+
+
+def test_a_frame_that_a_traceback_keeps_is_counted():
+    with standing_still():
+        before = Held.now()
+        try:
+            Mailbox(_raising, asleep=True).post(print)
+        except ValueError as error:
+            kept = error
+        assert "+1 frame of Mailbox.post" in Held.now().beyond(before)
+        del kept
+        assert Held.now().beyond(before) == []
+
+
+def _raising(_deliver: object) -> None:
+    raise ValueError
+
+
+def test_big_values_and_what_the_system_lends_are_counted(tmp_path):
+    with standing_still():
+        before = Held.now(tmp_path)
+        frame = BIG.empty((2, 2, 3), np.uint8)
+        view = frame[0]
+        del frame
+        (tmp_path / "file").write_bytes(b"1")
+        memfd, (reader, writer) = os.memfd_create("test"), os.pipe()
+        stop = threading.Event()
+        thread = threading.Thread(target=stop.wait)
+        thread.start()
+        lines = Held.now(tmp_path).beyond(before)
+        assert {"+1 frame (big)", "+1 temporary files (system)", "+1 descriptor of memfd (system)",
+                "+2 descriptor of pipe (system)", "+1 threads (system)"} <= set(lines)  # fmt: skip
+        assert "+1 frame (big)" not in Held.now(tmp_path).beyond(before, big=1)
+        stop.set()
+        thread.join()
+        for number in (memfd, reader, writer):
+            os.close(number)
+        (tmp_path / "file").unlink()
+        del view
+        assert Held.now(tmp_path).beyond(before) == []
+
+
+def test_a_block_leaves_the_collector_as_it_was():
+    assert gc.isenabled()
+    frozen = gc.get_freeze_count()
+    with standing_still():
+        assert not gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Asked(HeldCommands, ReactorPipeline):
+    output: Picture
+    fps = 10
+
+    def inference(self):
+        while True:
+            yield np.zeros((2, 2, 3), np.uint8)
+
+
+async def test_a_model_says_what_its_own_process_holds(autojump_clock):
+    async with open_server(Asked, isolation="process") as server, server.connect() as client:
+        await client.command("hold_still")
+        try:
+            before = held_of(await client.command("held"))
+            a_knot()  # in a test both run in one process
+            left = held_of(await client.command("held")).beyond(before)
+            assert any(MAILBOX in line for line in left)
+            assert "1 Mailbox" in await client.command("why", before=msgspec.to_builtins(before))
+        finally:
+            gc.unfreeze()
+            gc.enable()
