@@ -135,7 +135,7 @@ async def test_the_clients_of_a_run_that_ended(autojump_clock: object, debug: bo
             async for _ in client.frames():
                 pass
         assert str(ended.value).startswith(f"model_error: {told if debug else LOG_SAYS_WHY}")
-        assert server.model_error(ended.value) is not None  # and need not be raised after the block
+        assert server.model_error(ended.value, client) is not None  # and need not be raised after the block
 
 
 async def test_other_ends_have_no_such_words(autojump_clock: object) -> None:

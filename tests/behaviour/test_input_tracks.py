@@ -161,7 +161,7 @@ async def test_a_client_that_leaves_ends_a_blocked_read_cleanly(autojump_clock, 
                 await client.push("camera", picture(1))
                 await client.take(1)
             assert [session.reason for session in server.sessions][:1] == ["client_left"]
-            assert server.runtime.last_error is None
+            assert server.sessions[-1].error is None
     assert not caplog.records
 
 

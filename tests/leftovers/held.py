@@ -8,9 +8,8 @@ Three kinds of things are counted:
 * what the system lends: descriptors by kind, maps of memory that is shared or a file without a name, threads, files in a
   folder for temporary files; and resident memory.
 
-`hold_still` hides all that exists from the collector (`gc.freeze`), and turns it off. A frozen object is not listed, so all
-snapshots that are compared come after it. `why` then says what holds what is left: the knots that only a collection would
-free, and for objects that are still in use the shortest chain of references from a module, a frame or an older object.
+`hold_still` collects once and turns the collector off. `why` then says what holds what is left: the knots that only a
+collection would free, and for objects that are still in use the shortest chain of references from a module or a frame.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 import types
 import weakref
 from collections import Counter
@@ -35,6 +35,8 @@ from tests.leftovers.referrers import chain, knots
 
 #: Parts of the package that run at the client's or the test's side. A server's process has none of their objects.
 OTHER_SIDE = ("reactor_trio.client", "reactor_trio.testing")
+#: How the name of one of Trio's worker threads begins while it has nothing to do; it ends by itself after some seconds.
+IDLE_WORKER = "Trio thread "
 
 
 class BigValues:
@@ -97,15 +99,14 @@ class Held(msgspec.Struct, frozen=True):
 
 
 def hold_still() -> None:
-    """Collect once, leave all that exists out of later snapshots, and turn the collector off; until `let_go`."""
+    """Collect once, also what a server has frozen, and turn the collector off; until `let_go`."""
+    gc.unfreeze()
     gc.collect()
-    gc.freeze()
     gc.disable()
 
 
 def let_go() -> None:
-    """Turn the collector on, and let it look at everything again."""
-    gc.unfreeze()
+    """Turn the collector on."""
     gc.enable()
 
 
@@ -159,7 +160,6 @@ def why(before: Held, *, most: int = 6) -> str:
     lines = knots(lambda one: of_ours(one) is not None)
     gc.collect()
     now = [one for one in gc.get_objects() if of_ours(one) is not None]
-    gc.unfreeze()  # a frozen object is not found as a referrer
     more = _more(dict(Counter(of_ours(one) for one in now)), before.objects)
     for name in sorted(more, key=more.__getitem__, reverse=True)[:most]:
         newest = next(one for one in reversed(now) if of_ours(one) == name)
@@ -196,7 +196,9 @@ def _lent(temporary: Path | None) -> Counter[str]:
         path = line.partition("/")[2]
         if path.startswith(("memfd:", "dev/shm/")) or path.endswith(" (deleted)"):
             lent[f"map of {_kind(f'/{path}')}"] += 1
-    lent["threads"] = len(os.listdir("/proc/self/task"))
+    threads = [thread.name for thread in threading.enumerate()]
+    lent["threads of Python"] = sum(not name.startswith(IDLE_WORKER) for name in threads)
+    lent["other threads"] = len(os.listdir("/proc/self/task")) - len(threads)
     if temporary is not None:
         lent["temporary files"] = sum(1 for _ in temporary.rglob("*"))
     return lent

@@ -39,33 +39,35 @@ def knots(wanted: Callable[[object], bool], most: int = 6) -> list[str]:
 
 def chain(one: object, ignore: Iterable[object] = ()) -> str:
     """The shortest chain of references to `one` from a module, a running frame, or an object to which nothing refers."""
-    seen = {id(one), *map(id, ignore)}
-    towards: dict[int, tuple[object, object]] = {}  # by referrer: it and what it refers to
+    refers: dict[int, object] = {}  # by the referrer's id: to what, which is nearer to `one`
+    referrers: dict[int, object] = {id(one): one}
     level: list[object] = [one]
+    own = {id(refers), id(referrers), *map(id, ignore)}
     for _ in range(_DEPTH):
         ids = {id(member): member for member in level}
-        above = []
-        for referrer in gc.get_referrers(*level)[:_WIDTH]:
-            if id(referrer) in seen or referrer is level or referrer is towards or referrer is above:
+        above: list[object] = []
+        found = gc.get_referrers(*level)
+        own |= {id(ids), id(level), id(above), id(found)}
+        for referrer in found[:_WIDTH]:
+            if id(referrer) in own or id(referrer) in referrers or _of_this_module(referrer):
                 continue
-            seen.add(id(referrer))
             held = next((ids[id(each)] for each in gc.get_referents(referrer) if id(each) in ids), None)
-            if held is None or _of_this_module(referrer):
+            if held is None:
                 continue
-            towards[id(referrer)] = referrer, held
+            referrers[id(referrer)], refers[id(referrer)] = referrer, held
             if _is_root(referrer):
-                return _spelled(referrer, towards, one)
+                return _spelled(referrer, refers, one)
             above.append(referrer)
         if not above:
-            return _spelled(level[0], towards, one)
+            break
         level = above
-    return f"more than {_DEPTH} references away from any module: {_spelled(level[0], towards, one)}"
+    return _spelled(level[0], refers, one)
 
 
-def _spelled(top: object, towards: Mapping[int, tuple[object, object]], one: object) -> str:
+def _spelled(top: object, refers: Mapping[int, object], one: object) -> str:
     text, at = _short(top), top
-    while at is not one and id(at) in towards:
-        below = towards[id(at)][1]
+    while at is not one:
+        below = refers[id(at)]
         text += f"{_edge(at, below)} -> {_short(below)}"
         at = below
     return text

@@ -14,7 +14,7 @@ import trio
 import trio.testing
 from tests.support.stand_in_cuda import stand_in_cuda
 
-from reactor_trio.execution.driven_session import wait_for_fences
+from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, VideoModel, get_ctx
 from reactor_trio.media import chunk_from_output, frames, to_host
 from reactor_trio.media import device_frames as devices

@@ -5,6 +5,7 @@ from reactor_trio.concurrency.asyncio_guard import with_twin as with_twin
 from reactor_trio.concurrency.author_thread import AuthorThread as AuthorThread
 from reactor_trio.concurrency.clock_hooks import ClockHooks as ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog as FailureLog
+from reactor_trio.concurrency.kept_errors import forget_variables as forget_variables
 from reactor_trio.concurrency.model_host import ExecutionObserver as ExecutionObserver
 from reactor_trio.concurrency.model_host import HostClosed as HostClosed
 from reactor_trio.concurrency.model_host import ModelHost as ModelHost

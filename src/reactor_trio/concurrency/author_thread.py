@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import outcome
@@ -44,20 +45,14 @@ class AuthorThread:
     def __init__(self, name: str, time: ClockHooks) -> None:
         self._time = time
         self._token = trio.lowlevel.current_trio_token()
-        self._jobs: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], trio.lowlevel.Task] | None] = queue.SimpleQueue()
         self.thread = start_thread(name, self._work)
 
     async def run(self, function: Callable[..., T], *args: Any, context: contextvars.Context | None = None) -> T:
         """Call `function(*args)` on the thread. Returns its value or raises its exception. Ignores cancellation."""
-        task, context = trio.lowlevel.current_task(), context or contextvars.copy_context()
-
-        def job() -> None:
-            result = outcome.capture(context.run, function, *args)
-            with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(trio.lowlevel.reschedule, task, result)
-
+        call = partial((context or contextvars.copy_context()).run, function, *args)
         await self._time.author_resumes()
-        self._jobs.put(job)
+        self._jobs.put((call, trio.lowlevel.current_task()))
         try:
             value: T = await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
             return value
@@ -86,4 +81,10 @@ class AuthorThread:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
+            self._do(*job)
+            del job  # with all that the session has; the next job may be long in coming
+
+    def _do(self, call: Callable[[], Any], task: trio.lowlevel.Task) -> None:
+        result = outcome.capture(call)
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(trio.lowlevel.reschedule, task, result)

@@ -114,7 +114,8 @@ class _ClientConnection:
         #: the session that the client controls or watches; None while it waits for one
         self._session: Session | None = None
         self._served = serve_connection()
-        self._gone: PeerGone | None = None
+        #: the close code of a client that is gone; its exception would keep this object, by the frames of its traceback
+        self._gone: int | None = None
 
     async def serve(self) -> None:
         request = self.sender.request
@@ -203,7 +204,7 @@ class _ClientConnection:
             await exchange()
         except PeerGone as gone:
             if self._gone is None:
-                self._gone = gone
+                self._gone = gone.code
                 if isinstance(gone, PeerTooSlow):
                     self.sender.hang_up("too_slow")
                     log.warning("%s took no byte for too long and was closed", self._messages.peer)
@@ -225,6 +226,8 @@ class _ClientConnection:
     def _take(self, message: str | bytes) -> None:
         if self._resumable is not None and self._resumable.sender is not self.sender:
             return  # the client has come back on another connection, whose welcome counted the commands until then
+        if self._session is not None and self._session.ended.is_set():
+            return  # its goodbye is on the way, and nothing is left that could answer
         if not isinstance(message, str):
             self._media(message)
             return

@@ -179,9 +179,8 @@ class ClientSender:
 
     def close(self) -> None:
         """Drop and count the frames that still wait, and let go of the encoders: the connection is over."""
-        self._stream = None
-        if self._begun is not None:
-            self._begun = None
+        self._stream, begun, self._begun = None, self._begun, None
+        if begun is not None:
             self.context.telemetry.dropped("lane", "client_left", 1)
         for down_track in self._down_tracks.values():
             down_track.drop_queue("client_left")
@@ -190,7 +189,8 @@ class ClientSender:
             if self._renditions is not None:
                 self._renditions.leave(down_track)
         self._sound.close()
-        self._shown.clear()
+        self._down_tracks, self._shown = {}, {}  # a down track has this object as its owner
+        self._turns.clear()
         self._free.set()
 
     async def wait_free(self) -> None:

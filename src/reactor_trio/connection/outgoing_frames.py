@@ -10,6 +10,9 @@ import msgspec
 from reactor_trio.media import FrameHandle, Origin
 from reactor_trio.protocol import TrackInfo
 
+#: seconds after which a picture counts as the standing one, however slow the model is
+STANDS_AFTER = 0.5
+
 
 class DueFrame(msgspec.Struct, frozen=True, gc=False):
     """A frame or block of sound that is shown now and not yet encoded.
@@ -31,6 +34,11 @@ class DueFrame(msgspec.Struct, frozen=True, gc=False):
         """(width, height)."""
         height, width = self.frame.shape[-3:-1]
         return int(width), int(height)
+
+    @property
+    def stands_at(self) -> float:
+        """From when on the viewers should see this frame as the standing picture, because no newer one is to be expected."""
+        return self.due + min(1.5 * self.duration, STANDS_AFTER)
 
 
 class CodedFrame(msgspec.Struct, frozen=True, gc=False):

@@ -34,8 +34,6 @@ from reactor_trio.protocol import KEYFRAME, TrackInfo, packet_head
 #: seconds between two keyframes that members ask for, and between a keyframe and a newcomer's first one
 KEYFRAME_FLOOR = 0.5
 NEWCOMER_FLOOR = 0.05
-#: seconds after which a picture counts as the standing one, however slow the model is
-_STANDS_AFTER = 0.5
 
 
 #: what the encoder does: idle -> encoding (a frame for every member) or catching up (it encodes the standing picture for
@@ -56,6 +54,9 @@ class RenditionOwner(Protocol):
 
     context: SenderContext
     placed: dict[DownTrack, Rendition]
+
+    def closed(self, rendition: Rendition) -> None:
+        """Forget a rendition whose encoder has been let go."""
 
     def replace(self, rendition: Rendition, error: Exception, frame: DueFrame) -> None:
         """Place the members elsewhere: the encoder has raised `error` or hangs, and did not encode `frame`, the newest."""
@@ -226,9 +227,9 @@ class Rendition:
         if frame is None or not self.waits:
             return self._newcomers.get(down_track, math.inf)
         if self._waiting == "again":  # unless a newer frame comes, or a newcomer waits
-            return self._keyframe_at if self._newcomers else max(self._keyframe_at, _stands_at(frame))
+            return self._keyframe_at if self._newcomers else max(self._keyframe_at, frame.stands_at)
         if now > frame.due + self._owner.context.max_age or frame.due < self._rested_at(frame):
-            return _stands_at(frame)
+            return frame.stands_at
         return frame.due
 
     @property
@@ -270,12 +271,13 @@ class Rendition:
             if coded is None:
                 self._wake_members()
         if error is not None:
-            self._expected.clear()
+            newest = self._next or frame
             self._close()
-            self._owner.replace(self, error, self._next or frame)
+            self._owner.replace(self, error, newest)
+            error = None  # its traceback has this frame
         if coded is None:
             return None
-        self._last, self._last_due = frame, frame.due
+        self._last, self._last_due = None if self.closed else frame, frame.due
         return self._hand_out(coded, sender, newcomers)
 
     def _put_back(self, kept: _Waiting, reason: str) -> None:
@@ -373,11 +375,9 @@ class Rendition:
         if not self.closed:
             self._state = "closed"
             self._owner.context.codec_pool.close(self._encoder)
-
-
-def _stands_at(frame: DueFrame) -> float:
-    """From when on the viewers should see this frame, because no newer one is to be expected."""
-    return frame.due + min(1.5 * frame.duration, _STANDS_AFTER)
+            self._owner.closed(self)
+            self._frame = self._last = None
+            self._expected.clear()
 
 
 def _differ(one: Quality, other: Quality) -> bool:

@@ -90,7 +90,7 @@ class RenditionSet:
         """A text for each encoder that is open; empty once every viewer has left."""
         return [
             f"encoder {rendition.implementation} of {track}"
-            for track, renditions in self._renditions.items() for rendition in renditions if not rendition.closed
+            for track, renditions in self._renditions.items() for rendition in renditions
         ]  # fmt: skip
 
     def _better(self, down_track: DownTrack, rendition: Rendition) -> Rendition | None:
@@ -154,8 +154,12 @@ class RenditionSet:
             self._blame(track, codec, "not opened", error)
             return None
         rendition = Rendition(self, down_track.index, down_track.spec, encoder, down_track.link.quality)
-        self._renditions[track].append(rendition)
+        self._renditions.setdefault(track, []).append(rendition)
         return rendition
+
+    def closed(self, rendition: Rendition) -> None:
+        """See `RenditionOwner.closed`."""
+        self._renditions[rendition.track].remove(rendition)
 
     def replace(self, rendition: Rendition, error: Exception, frame: DueFrame) -> None:
         """See `RenditionOwner.replace`."""
@@ -184,9 +188,7 @@ class RenditionSet:
 
     def _of(self, down_track: DownTrack) -> list[Rendition]:
         """The renditions of the down track's track that have members, the oldest first."""
-        renditions = [rendition for rendition in self._renditions.get(down_track.spec.name, ()) if not rendition.closed]
-        self._renditions[down_track.spec.name] = renditions
-        return [rendition for rendition in renditions if rendition.members]
+        return [rendition for rendition in self._renditions.get(down_track.spec.name, ()) if rendition.members]
 
 
 def _rank(quality: Quality) -> tuple[float, int, float]:

@@ -25,7 +25,6 @@ from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
 from reactor_trio.session import Session
-from reactor_trio.transport import PeerGone
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -118,15 +117,15 @@ class ResumableSession:
             before.hang_up("taken_over")
         self.changed(self)
 
-    def lost(self, sender: ClientSender, why: PeerGone | None) -> None:
+    def lost(self, sender: ClientSender, code: int | None) -> None:
         """A connection is over. Wait for the client to come back, or end the session.
 
-        `why`: how the client went; None if the server ended the connection.
+        `code`: the close code of the client (`PeerGone.code`); None if the server ended the connection.
         """
         if self.sender is not sender:
             return  # another connection has replaced it
         self.sender = None
-        if self.open and _may_come_back(sender, why):
+        if self.open and _may_come_back(sender, code):
             self._scope.deadline = trio.current_time() + self.window
             log.info("session %s has lost its client, which may come back in %g s", self.session.id, self.window)
             self.session.keep_for(self.detached)
@@ -138,10 +137,10 @@ class ResumableSession:
         self.changed(self)
 
 
-def _may_come_back(sender: ClientSender, why: PeerGone | None) -> bool:
-    if why is not None and why.code in FINAL_CODES:
+def _may_come_back(sender: ClientSender, code: int | None) -> bool:
+    if code in FINAL_CODES:
         return False
-    return sender.end_reason == "too_slow" or (sender.end_reason is None and why is not None)
+    return sender.end_reason == "too_slow" or (sender.end_reason is None and code is not None)
 
 
 class DetachedClient:

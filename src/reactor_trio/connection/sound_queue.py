@@ -126,3 +126,4 @@ class SoundQueue:
             self._blocks.clear()
         for track in self.tracks.values():
             track.close()
+        self.tracks.clear()  # their callbacks are the sender's, which has this queue

@@ -21,6 +21,7 @@ from reactor_trio.execution.command_queue import Command, CommandQueue
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.call_watch import CallWatch
 from reactor_trio.execution.drivers.turns import Turn
+from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.model_session import FILE_UPLOADED, Answer, PlayoutSide, SessionEvents
 from reactor_trio.execution.output_pacer import OutputPacer
@@ -176,12 +177,9 @@ class DrivenSession:
         except CommandError as error:
             answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
         except Exception as raised:
-            cause = with_twin(raised)
             if strip(raised, *self._ends) is None:
                 return True  # the client has left and expects no answer
-            self.raised_unheard = True
-            self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command.name)
-            answer = Answer(numbers, self.step, code="internal_error", message=sendable(f"{type(cause).__name__}: {cause}"))
+            answer = Answer(numbers, self.step, code="internal_error", message=self._handler_failed(command.name, raised))
         else:
             answer = self._applied(command, numbers, reply)
         self._answer(answer)
@@ -273,17 +271,8 @@ class DrivenSession:
         except trio.Cancelled:
             raise
         except BaseException as raised:
-            error = strip(raised, SessionOver, *self._ends)
-            if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
+            if not self._hook_failed(kind, raised):
                 raise
-            if isinstance(error, Exception):
-                error = without_cancellation(with_twin(error))
-                if kind not in ("session_started", "connected"):
-                    self.unheard(error, "session %s: @%s raised", self.session_id, kind)
-                    return
-            if self.error is None and error is not None:
-                log.info("session %s: @%s raised, which ends the session", self.session_id, kind)
-                self.error, self.failed_hook = error, kind
 
     def unheard(self, error: BaseException, message: str, *args: object) -> None:
         """Log an exception that ends no session and reaches no client; the test kit raises it."""
@@ -295,6 +284,30 @@ class DrivenSession:
         """Note that a cancellation reaches an async step; `SessionRunner` gives its cleanup time if the session ends."""
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    # What catches an exception and looks at it is a function of its own. A variable of the function that called author code
+    # would keep the exception, whose traceback keeps that function's frame.
+
+    def _hook_failed(self, kind: str, raised: BaseException) -> bool:
+        """Note an exception of a hook; see `call_hook`. False if it is to be raised on."""
+        error = strip(raised, SessionOver, *self._ends)
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
+            return False
+        if isinstance(error, Exception):
+            error = without_cancellation(with_twin(error))
+            if kind not in ("session_started", "connected"):
+                self.unheard(error, "session %s: @%s raised", self.session_id, kind)
+                return True
+        if self.error is None and error is not None:
+            log.info("session %s: @%s raised, which ends the session", self.session_id, kind)
+            self.error, self.failed_hook = error, kind
+        return True
+
+    def _handler_failed(self, command: str, raised: Exception) -> str:
+        """Log an exception of a handler; returns its text."""
+        cause, self.raised_unheard = with_twin(raised), True
+        self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command)
+        return sendable(f"{type(cause).__name__}: {cause}")
 
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
         """Note that a command is applied; the answer to all that share its place."""
@@ -326,18 +339,3 @@ def without_cancellation(error: Exception) -> Exception:
     if isinstance(error.__context__, trio.Cancelled):
         error.__context__ = None
     return error
-
-
-async def wait_for_fences(chunk: Chunk) -> float:
-    """Wait until devices have computed the chunk; returns the seconds that this took. No checkpoint without a wait.
-
-    A step on a device is over when the device has computed it, not when the model's thread has queued it. Otherwise a
-    pipeline whose author never synchronizes would be timed by its launches alone: paced too fast, shown late, and further
-    behind with each step. The model's thread stays free meanwhile: a worker thread waits for the device.
-    """
-    if not (pending_fences := chunk.pending_fences):
-        return 0.0
-    began = trio.current_time()
-    for made in pending_fences:
-        await trio.to_thread.run_sync(made.synchronize)
-    return trio.current_time() - began

@@ -13,6 +13,7 @@ model loop does not know yet stays until it does.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -50,7 +51,7 @@ class InputQueue:
         self._host = host
         self._telemetry = telemetry
         self._arrived = arrived
-        self._session = 0  # on the model loop: the session that the buffers are open for
+        self._session: float = 0  # on the model loop: the session that the buffers are open for
         self._newest_session = 0  # on the I/O loop
         self._posted = False
         self._tracks: dict[str, tuple[deque[tuple[int, InputFrame]], InputBuffer]] = {
@@ -94,6 +95,12 @@ class InputQueue:
         """End the session: drop what has not been read; every reader gets BufferClosed."""
         for _, buffer in self._tracks.values():
             buffer.close()
+
+    def retire(self) -> None:
+        """Close for good: let go of the model and of its sessions. A frame that still comes is dropped, and counted."""
+        for _, buffer in self._tracks.values():
+            buffer.retire()
+        self._session, self._arrived = math.inf, lambda: None
 
     def keep_newest(self) -> None:
         """Drop what has not been read, but the newest frame of each track: the session was paused meanwhile."""

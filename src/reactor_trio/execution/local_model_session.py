@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency import ModelHost, forget_variables
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.driven_session import Phase
 from reactor_trio.execution.drivers.call_watch import RunningCall
@@ -41,6 +41,8 @@ class LocalModelSession:
     stuck_after: float
     closed: Callable[[], object]
     reason: EndReason = field(default="done", init=False)
+    raised: BaseException | None = field(default=None, init=False)
+    _left: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self.mailbox = Mailbox(self.host.post_io, asleep=True)
@@ -54,18 +56,21 @@ class LocalModelSession:
 
     async def run(self) -> BaseException | None:
         """See `ModelSession`."""
-        return await self.host.run(self._runner.run)
+        try:
+            return await self.host.run(self._runner.run)
+        finally:
+            if self._runner.error is not None:
+                forget_variables(self._runner.error)
+            self.raised = self._runner.error
 
     def close(self) -> None:
-        """See `ModelSession`."""
+        """See `ModelSession`. The session refers to this object, and its runner to the session."""
+        self._left = self._runner.what_is_left()
         if self._runner.phase is Phase.NEW:
-            self.host.post(self._input_queue.close)
+            self.host.post(self._runner.let_go)
+        del self._runner
+        self._replies.clear()
         self.closed()
-
-    @property
-    def raised(self) -> BaseException | None:
-        """See `ModelSession`."""
-        return self._runner.error
 
     async def watch(self, tell: Callable[[str, float], object]) -> None:
         """See `ModelSession`."""
@@ -86,7 +91,7 @@ class LocalModelSession:
 
     def what_is_left(self) -> str:
         """See `ModelSession`."""
-        return self._runner.what_is_left()
+        return self._left
 
     def pause(self, paused: bool) -> None:
         """See `ModelSession`."""

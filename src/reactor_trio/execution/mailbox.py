@@ -39,6 +39,10 @@ class Mailbox:
         if self.asleep:
             self._wake(self.deliver)
 
+    def clear(self) -> None:
+        """Forget the queued calls, with what they refer to: nothing will look here again."""
+        self._calls.clear()
+
     def deliver(self) -> None:
         """Make the queued calls; on the receiving loop."""
         while self._calls:

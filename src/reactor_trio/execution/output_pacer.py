@@ -178,7 +178,7 @@ class OutputPacer:
         self._replies.deliver()
         interval, now = self._cadence.interval, trio.current_time()
         self._cadence.pushed(now, chunk.length, self._forecast.waiting(now))
-        if self._cadence.interval != interval:
+        if self._cadence.interval != interval and not self.closed:
             self._retime(self._cadence.interval)
         self.accept(chunk, None)
         await self.queue(chunk, origin, "emit")

@@ -52,6 +52,9 @@ class Placement(Protocol):
     def killed(self, error: BaseException) -> None:
         """End the model by the exception that ended a session: it cannot go on, for example after SystemExit."""
 
+    def idle(self) -> None:
+        """Have the model's own processes, if it has some, free unused memory: no session has run for a while."""
+
 
 #: Imports, makes and loads the model where it runs, given config, settings and telemetry; again, after an end that
 #: `restarts`. Raises ManifestError if the model cannot be imported, ModelFailed with the author's exception as cause.
@@ -112,6 +115,9 @@ class LocalPlacement(ModelLoop):
         """See `Placement`."""
         await self._host.run(self._two_turns)
         await trio.lowlevel.checkpoint()
+
+    def idle(self) -> None:
+        """See `Placement`: this process does that itself."""
 
     async def _two_turns(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -91,7 +91,11 @@ class SessionBinding:
             self._input_awaited,
         )  # fmt: skip
         self.inputs = self.input_queue.inputs
-        self.output_buffer = self
+
+    @property
+    def output_buffer(self) -> SessionBinding:
+        """See `ModelBinding`: it is its own."""
+        return self
 
     @property
     def state(self) -> Any:
@@ -102,6 +106,10 @@ class SessionBinding:
         """Replace the state of the current session."""
         assert self.runner is not None, "there is no session"
         self.runner.state = state
+
+    def retire(self) -> None:
+        """Let go of the input: this binding is a session's own, and that is over. Author code may keep its model."""
+        self.input_queue.retire()
 
     # ---- the output buffer --------------------------------------------------------------------------------------------
 

@@ -60,12 +60,32 @@ class SessionRunner(DrivenSession):
         self._own_model = own_model
         #: set when the newest restart is over; None before the first
         self._restarted: trio.Event | None = None
+        self._left = ""
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
 
         An exception that is no Exception (SystemExit, and KeyboardInterrupt off the main thread) means the end of the model.
         """
+        try:
+            return await self._run()
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of what refers back to this object: the session is over, or has never begun.
+
+        Then reference counting frees all that the session held. Author code may keep its `ClientInfo`.
+        """
+        self.binding.input_queue.close()
+        if self._own_model is not None:
+            self.binding.retire()
+        if self.phase is not Phase.NEW:
+            self._left = self._driver.what_is_left()
+            del self._driver
+        del self.author, self._session
+
+    async def _run(self) -> BaseException | None:
         SEEN_SESSION.set(self)
         self.host.observer.begun(self.session_id, self)
         self._call = current_call()
@@ -136,7 +156,7 @@ class SessionRunner(DrivenSession):
     @property
     def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
         """The author's generator; None before its first step, and after it has returned."""
-        return self._driver.generator
+        return None if self.phase is Phase.CLOSED else self._driver.generator
 
     def what_is_left(self) -> str:
         """What author code of this session still holds, in words; empty if it holds nothing."""
@@ -144,7 +164,7 @@ class SessionRunner(DrivenSession):
             case Phase.NEW:
                 return ""
             case Phase.CLOSED:
-                return self._driver.what_is_left()
+                return self._left
         return "its model side has not unwound"
 
     async def steer(self, command: Command) -> None:
@@ -231,15 +251,7 @@ class SessionRunner(DrivenSession):
             try:
                 await self._driver.drive()
             except BaseException as error:
-                raised = strip(error, SessionOver, trio.Cancelled, *self._ends)
-                if isinstance(raised, Exception):
-                    raised = with_twin(raised)
-                    if self.over:  # too late to end the session by it
-                        self.unheard(
-                            without_cancellation(raised), "session %s: the model raised after its end", self.session_id
-                        )
-                        raised = None
-                self.error = self.error or raised
+                self._driving_failed(error)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
             finally:
                 self.turn.give_back()
@@ -255,6 +267,15 @@ class SessionRunner(DrivenSession):
         if guard.cancel_called:  # not cancelled_caught: what the closing raised was taken above
             self._took_too_long("closing inference()")
         session.cancel()
+
+    def _driving_failed(self, error: BaseException) -> None:
+        raised = strip(error, SessionOver, trio.Cancelled, *self._ends)
+        if isinstance(raised, Exception):
+            raised = with_twin(raised)
+            if self.over:  # too late to end the session by it
+                self.unheard(without_cancellation(raised), "session %s: the model raised after its end", self.session_id)
+                raised = None
+        self.error = self.error or raised
 
     def _protect_closing(self) -> None:
         if not self._guard.shield:

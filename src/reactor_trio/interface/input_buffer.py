@@ -57,6 +57,9 @@ class InputFrame:
     capture_time_us: int | None = None
 
 
+def _nothing(*_given: object) -> None: ...
+
+
 class InputBuffer:
     """The newest frames of one input track, oldest first. The runtime makes it and puts frames in.
 
@@ -77,12 +80,12 @@ class InputBuffer:
 
     def __init__(
         self,
-        look: Callable[[], object] = lambda: None,
-        read: Callable[[InputFrame], object] = lambda _frame: None,
-        ended: Callable[[], object] = lambda: None,
-        dropped: Callable[[str, int], object] = lambda _reason, _frames: None,
+        look: Callable[[], object] = _nothing,
+        read: Callable[[InputFrame], object] = _nothing,
+        ended: Callable[[], object] = _nothing,
+        dropped: Callable[[str, int], object] = _nothing,
         max_bytes: int = INPUT_BYTES // 2,
-        waits: Callable[[bool], object] = lambda _waits: None,
+        waits: Callable[[bool], object] = _nothing,
     ) -> None:
         self.max_bytes = max_bytes
         self._look = look
@@ -194,6 +197,11 @@ class InputBuffer:
         self._received = 0
         self._closed = self._warned = False
         self._wanted = 0
+
+    def retire(self) -> None:
+        """Close for good. The runtime calls it when no session will use this buffer again; author code may still keep it."""
+        self.close()
+        self._look = self._read = self._ended = self._dropped = self._waits = _nothing
 
     def put(self, frame: InputFrame) -> None:
         """Add a frame; a full buffer drops its oldest ones. Only the runtime calls it."""

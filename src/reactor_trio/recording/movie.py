@@ -180,10 +180,11 @@ class FileSeries:
         self._close_file()
 
     def abandon(self) -> None:
-        """Close the file after an error."""
+        """Close the file if an error has left it open, and let go of the recorder. Nothing may be added any more."""
         if self._file is not None:
             self._file.abandon()
             self._file = None
+        del self._opened, self._left_out
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import trio
 
 from reactor_trio.admission import Admission, PhaseJournal
 from reactor_trio.concurrency import FailureLog
+from reactor_trio.concurrency.free_memory import FreeMemory
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
@@ -73,7 +74,7 @@ class Runtime:
         on_phase: called with each phase that the server enters.
         on_progress: called with fraction and text of each `interface.progress` in the model's load.
         tracing: traces commands; None: the server traces nothing.
-        after_session: awaited after the model has released a session, before the next one begins.
+        free_memory: returns memory between sessions; None: nothing does.
         on_session: called with each session that begins.
         introduction: how the model introduces itself, with its pictures.
         lag: says for how many seconds what the loop handles now may have waited for it (`concurrency.loop_lag`).
@@ -89,7 +90,7 @@ class Runtime:
     on_phase: Callable[[str], object] = lambda _phase: None
     on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None
     tracing: Tracing | None = None
-    after_session: Callable[[], Awaitable[None]] | None = None
+    free_memory: FreeMemory | None = None
     on_session: Callable[[Session], object] = lambda _session: None
     introduction: Introduction = NOT_INTRODUCED
     lag: Callable[[], float] = float  # no seconds, as in virtual time
@@ -109,8 +110,8 @@ class Runtime:
         self.progress = LoadProgress(self.on_progress, self.room.tell_again)
         tell_again, report, first = self.room.tell_again, self.progress.report, settings.first_step_timeout
         self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, tell_again, report, first)
-        #: the exception that ended the most recent failed session, or the model; None if none failed
-        self.last_error: BaseException | None = None
+        #: why the model has ended for good; None while it has not
+        self.failure: ModelFailed | None = None
         self._failures = FailureLog()
         #: the end reason that clients get when the server goes down
         self.goodbye: EndReason = "draining"
@@ -129,7 +130,7 @@ class Runtime:
         #: what new sessions get; there is none until the model is loaded
         self.services: SessionServices
         #: serves the connections
-        self.session_manager = SessionManager(self, self.worker, self.after_session)
+        self.session_manager = SessionManager(self, self.worker, self.free_memory)
         #: the slots promised to a gate
         self.leases = Leases(self.room)
 
@@ -157,6 +158,8 @@ class Runtime:
                 nursery.start_soon(self.room.run)
                 nursery.start_soon(self.leases.run)
                 nursery.start_soon(self.progress.run)
+                if self.free_memory is not None:
+                    nursery.start_soon(self.free_memory.when_idle, lambda: self.sessions, lambda: self.placement.idle())
                 await nursery.start(self.session_manager.run)
                 for transport in transports:
                     nursery.start_soon(transport, nursery)
@@ -219,15 +222,14 @@ class Runtime:
         restarts = Restarts()
         while (ending := await self.placement.until_ended()).restarts:
             await self._restart(ending, restarts)
-        what, cause = ending.what, ending.cause
-        failure = ModelFailed(f"{self.name}: {what}")
-        self.last_error = cause if isinstance(cause, Exception) else failure
-        self._failed(what)
+        self.failure = failure = ModelFailed(f"{self.name}: {ending.what}")
+        failure.__cause__ = ending.cause
+        self._failed(ending.what)
         for session in self.sessions:
-            session.end("model_error", what)
+            session.end("model_error", ending.what)
         # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
         await self.session_manager.all_left(self.settings.drain_grace, shield=True)
-        raise failure from cause
+        raise failure from ending.cause
 
     async def drain(self) -> None:
         """Refuse new clients, give sessions their notice, end them in order, say goodbye.
@@ -307,10 +309,8 @@ class Runtime:
         assert session.reason is not None
         self.leases.over(session.id, session.reason)
         self.metrics.session_over(session)
-        if session.error is not None:
-            self.last_error = session.error
-            if not isinstance(session.error, Exception):
-                self.placement.killed(session.error)
+        if session.error is not None and not isinstance(session.error, Exception):
+            self.placement.killed(session.error)
 
     @property
     def loading(self) -> str | None:

@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import open_model_host
+from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
 from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
@@ -24,7 +25,6 @@ from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media.codec_pool import worker_threads
-from reactor_trio.server.free_memory import FreeMemory, trimmer
 from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime, one_failure
@@ -104,7 +104,7 @@ async def serve(
             async with open_tracing(settings.tracing, source.name) as tracing, _open_place(source) as place:
                 runtime = Runtime(
                     place, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
-                    tracing=tracing, after_session=FreeMemory(trim=trimmer()).after_session,
+                    tracing=tracing, free_memory=FreeMemory(trim=trimmer()),
                     introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
                     lag=lag.seconds,
                 )  # fmt: skip

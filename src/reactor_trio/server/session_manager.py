@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.concurrency.free_memory import FreeMemory
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
@@ -82,7 +83,7 @@ class SessionManager:
 
     Args:
         worker: runs encoders and decoders away from the loop.
-        after_session: awaited after the model has released a session, before the next one begins.
+        free_memory: returns memory after the model has released a session, before the next one begins; None: nothing does.
 
     Attributes:
         left: set when a client has left or a session is over.
@@ -90,15 +91,13 @@ class SessionManager:
         codec_pool: the encoders and decoders at work.
     """
 
-    def __init__(
-        self, context: ServerContext, worker: Worker, after_session: Callable[[], Awaitable[None]] | None
-    ) -> None:
+    def __init__(self, context: ServerContext, worker: Worker, free_memory: FreeMemory | None) -> None:
         self.farewell_timeout = max(context.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()
         self.recordings: Path | None = None
         self._context = context
         self.codec_pool = CodecPool(worker, context.settings.codec.timeout)
-        self._after_session = after_session
+        self._free_memory = free_memory
         self._clients: set[ClientSender] = set()
         self._numbers = itertools.count(1)
         self._window = context.settings.resume_window
@@ -231,8 +230,8 @@ class SessionManager:
         try:
             await (session.run() if recording is None else recording.run_session())
         finally:
-            if self._after_session is not None:
-                await self._after_session()
+            if self._free_memory is not None:
+                await self._free_memory.after_session()
 
     def session_to_view(self, request: ConnectRequest) -> Session | None:
         """Return the session that a viewer may watch: the one of its token, or without a token the oldest that runs."""

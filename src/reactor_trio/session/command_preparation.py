@@ -26,18 +26,9 @@ Preparation = Callable[[], Awaitable[None]]
 
 
 class CommandPreparer:
-    """Prepares the commands of one session, on the I/O loop. `CommandLedger` bounds how many may wait.
+    """Prepares the commands of one session, on the I/O loop. `CommandLedger` bounds how many may wait."""
 
-    Args:
-        post: hands a prepared command to the model's side.
-        refused: called with a command that a preparation refused; it goes no further.
-    """
-
-    def __init__(
-        self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
-    ) -> None:
-        self._post = post
-        self._refused = refused
+    def __init__(self) -> None:
         self._waiting: deque[tuple[Command, Sequence[Preparation]]] = deque()
         self._wakeup = RepeatedEvent()
 
@@ -49,8 +40,15 @@ class CommandPreparer:
         self._waiting.append((command, preparations))
         self._wakeup.set()
 
-    async def run(self) -> None:
-        """Task: prepare the commands, one after the other; until cancelled."""
+    async def run(
+        self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
+    ) -> None:
+        """Task: prepare the commands, one after the other; until cancelled.
+
+        Args:
+            post: hands a prepared command to the model's side.
+            refused: called with a command that a preparation refused; it goes no further.
+        """
         while True:
             while not self._waiting:
                 await self._wakeup.wait()
@@ -59,9 +57,9 @@ class CommandPreparer:
                 for prepare in preparations:
                     await prepare()
             except CommandError as error:
-                self._refused(command, error)
+                refused(command, error)
             else:
-                self._post(command)
+                post(command)
             self._waiting.popleft()
 
 

@@ -41,21 +41,10 @@ class Lifetime:
         limits: how long the session may last, from now on, how long its client may do nothing, and how long before such an
             end the clients are warned, which is at most half of the limit itself.
         longest: seconds that it may last, if that is less.
-        tell: sends the data of `reactor.ending` to the clients.
-        end: ends the session for a reason.
-        dismiss: says goodbye to the clients although the session has not unwound.
     """
 
-    def __init__(
-        self,
-        limits: LimitSettings,
-        longest: float,
-        tell: Callable[[dict[str, Any]], None],
-        end: Callable[[EndReason], None],
-        dismiss: Callable[[], None],
-    ) -> None:
+    def __init__(self, limits: LimitSettings, longest: float) -> None:
         self._limits = limits
-        self._tell, self._end, self._dismiss = tell, end, dismiss
         self._wakeup = RepeatedEvent()
         self._acted = trio.current_time()
         self._busy = 0
@@ -101,26 +90,32 @@ class Lifetime:
         """Data of `reactor.ending` for a client that attaches now; None if no end is in sight."""
         return None if self._warned is None else self._say(self._warned)
 
-    async def run(self) -> None:
-        """Task: warn, end and dismiss; cancelled when the session has unwound."""
+    async def run(
+        self, tell: Callable[[dict[str, Any]], None], end: Callable[[EndReason], None], dismiss: Callable[[], None]
+    ) -> None:
+        """Task: warn, end and dismiss; cancelled when the session has unwound.
+
+        Args:
+            tell: sends the data of `reactor.ending` to the clients.
+            end: ends the session for a reason.
+            dismiss: says goodbye to the clients although the session has not unwound.
+        """
         while not self._over:
             now = trio.current_time()
             ends = [*self._ends, self._idle()]
-            nearest = min(ends, key=lambda end: end.at)
+            nearest = min(ends, key=lambda each: each.at)
             if nearest.at <= now:
-                self._end(nearest.reason)
+                end(nearest.reason)
                 break
-            self._warn(min((end for end in ends if end.warn_at <= now), key=lambda end: end.at, default=None))
-            await self._wakeup.wait(min([nearest.at, *(end.warn_at for end in ends if end.warn_at > now)]))
+            before = self._warned
+            self._warned = min((each for each in ends if each.warn_at <= now), key=lambda each: each.at, default=None)
+            if self._warned is not None and self._warned != before:
+                tell(self._say(self._warned))
+            elif self._warned is None and before is not None:
+                tell({"reason": before.reason, "seconds": None})
+            await self._wakeup.wait(min([nearest.at, *(each.warn_at for each in ends if each.warn_at > now)]))
         await trio.sleep(FAREWELL)
-        self._dismiss()
-
-    def _warn(self, end: _End | None) -> None:
-        before, self._warned = self._warned, end
-        if end is not None and end != before:
-            self._tell(self._say(end))
-        elif end is None and before is not None:
-            self._tell({"reason": before.reason, "seconds": None})
+        dismiss()
 
     def _say(self, end: _End) -> dict[str, Any]:
         return {"reason": end.reason, "seconds": round(end.at - trio.current_time(), 3)}

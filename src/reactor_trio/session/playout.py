@@ -24,21 +24,11 @@ class Playout:
     """Queues the bundles of one session and shows each at its time.
 
     Args:
-        hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
-        hold: awaited before each hand-out, if the model is to wait for slow clients.
         telemetry: counts and traces what happens.
         model_session: the model's side. Its mailbox brings the bundles, and it receives the reports.
     """
 
-    def __init__(
-        self,
-        hand: Callable[[Bundle, float], None],
-        hold: Callable[[], Awaitable[None]] | None,
-        telemetry: Telemetry,
-        model_session: ModelSession,
-    ) -> None:
-        self._hand = hand
-        self._hold = hold
+    def __init__(self, telemetry: Telemetry, model_session: ModelSession) -> None:
         self._telemetry = telemetry
         self._model_session = model_session
         self._mailbox = model_session.mailbox
@@ -55,8 +45,13 @@ class Playout:
     def __len__(self) -> int:
         return len(self._queue)
 
-    async def run(self) -> None:
-        """Task: hand out each bundle at its due time; cancelled when the session is over."""
+    async def run(self, hand: Callable[[Bundle, float], None], hold: Callable[[], Awaitable[None]] | None) -> None:
+        """Task: hand out each bundle at its due time; cancelled when the session is over.
+
+        Args:
+            hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
+            hold: awaited before each hand-out, if the model is to wait for slow clients.
+        """
         while True:
             self._mailbox.deliver()
             now = trio.current_time()
@@ -70,8 +65,8 @@ class Playout:
                     await self._wakeup.wait()
                 continue
             bundle = self._queue[0]
-            if self._hold is not None:
-                await self._hold()
+            if hold is not None:
+                await hold()
                 if not self._queue or self._queue[0] is not bundle or self._held:
                     continue
                 now = trio.current_time()
@@ -85,9 +80,9 @@ class Playout:
             self.last_lateness = now - due
             self._timeline.show(due, bundle.duration)
             self._shown_paced = bundle.paced
-            self._hand(bundle, due)
+            hand(bundle, due)
             # The model's side takes a frame as shown when it is due; it is woken only for what it cannot know.
-            wake = due != expected or self._hold is not None
+            wake = due != expected or hold is not None
             self._model_session.handed(self._timeline.until, bundle.epoch, wake=wake)
 
     def hold(self) -> None:

@@ -82,27 +82,27 @@ class Session:
         #: number of the controlling client
         self.controller = controller[0]
         self._scope = trio.CancelScope()
-        self.lifetime = Lifetime(limits, length, self._tell_ending, self.end, self._dismiss)
+        self.lifetime = Lifetime(limits, length)
         self._last: tuple[Bundle, float] | None = None
         self._shown_at: float | None = None
         self._shown_step = -1
         self._ledger = CommandLedger(session_id, self.controller, limits, services.telemetry.commanded)
         self._frame_rate_cap = FrameRateCap()
         self._model_session = services.placement.open_model_session(session_id, controller)
-        hold = self._wait_free if services.settings.slow_client == "hold" else None
-        self.playout = Playout(self._hand, hold, services.telemetry, self._model_session)
+        self.playout = Playout(services.telemetry, self._model_session)
         self._model_session.connect(self, self.playout)
         self._paused = False
         self._failure = ""
-        self._preparer = CommandPreparer(self._model_session.command, self._refused)
+        self._preparer = CommandPreparer()
 
     async def run(self) -> None:
         """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
+        hold = self._wait_free if self.services.settings.slow_client == "hold" else None
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.playout.run)
-                nursery.start_soon(self._preparer.run)
-                nursery.start_soon(self.lifetime.run)
+                nursery.start_soon(self.playout.run, self._hand, hold)
+                nursery.start_soon(self._preparer.run, self._model_session.command, self._refused)
+                nursery.start_soon(self.lifetime.run, partial(self._say, "reactor.ending"), self.end, self._dismiss)
                 nursery.start_soon(self.values.run)
                 with self._scope:
                     await self._run_model()
@@ -120,6 +120,7 @@ class Session:
             self._ledger.discard()
             self._over(self)
             self._dismiss()
+            self._last = None
 
     def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has unwound.
@@ -293,8 +294,7 @@ class Session:
             self._shown_at = None  # the time between two frames is not the model's
         if paused != self.paused:
             self.paused = paused
-            for attachment in self._attachments.values():
-                attachment.say("reactor.transport", {"paused": paused})
+            self._say("reactor.transport", {"paused": paused})
 
     def _applied(self, command: Command, answer: Answer) -> None:
         if self.journal is not None:
@@ -311,9 +311,9 @@ class Session:
         for attachment in list(self._attachments.values()):
             attachment.end(self.reason, self._why())
 
-    def _tell_ending(self, data: dict[str, Any]) -> None:
+    def _say(self, type: str, data: dict[str, Any]) -> None:  # noqa: A002 - the wire's word
         for attachment in self._attachments.values():
-            attachment.say("reactor.ending", data)
+            attachment.say(type, data)
 
     def _refused(self, command: Command, error: CommandError) -> None:
         self.answered(Answer((command.number,), 0, code=error.code, message=error.message))

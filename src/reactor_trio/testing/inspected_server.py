@@ -53,6 +53,12 @@ class Failures(ExecutionObserver):
         """The test has seen that an exception of the model ended this session."""
         self._heard.add(session_id)
 
+    def forget(self, kept: Collection[str]) -> None:
+        """Forget all sessions but those with these ids."""
+        self.model_sessions = {name: one for name, one in self.model_sessions.items() if name in kept}
+        self._unheard = {name: errors for name, errors in self._unheard.items() if name in kept}
+        self._heard &= set(kept)
+
     def check(self, sessions: Iterable[Session], watched: Collection[str]) -> None:
         """Raise the new exceptions of these sessions: the only one, or several in a group in the order of their sessions.
 
@@ -116,13 +122,15 @@ class InspectedServer:
         await trio.testing.wait_all_tasks_blocked()
         await self._host.run(self._host.time.settle, False)
 
-    def model_error(self, ended: SessionEnded) -> BaseException | None:
-        """Return the author's exception behind a session that ended with `model_error`."""
+    def model_error(self, ended: SessionEnded, client: Client) -> BaseException | None:
+        """Return the author's exception behind a session of `client` that ended with `model_error`."""
         if ended.reason != "model_error":
             return None
         if self.runtime.journal.phase == "failed":
             self._failure_seen = True
-        return self.runtime.last_error
+        if (failure := self.runtime.failure) is not None:
+            return failure.__cause__ if isinstance(failure.__cause__, Exception) else failure
+        return next((session.error for session in self.sessions if session.id == client.session_id), None)
 
     def check_failures(self, client: Client | None = None) -> None:
         """Raise exceptions of author code that the test has not seen, from this client's session or from all."""
@@ -132,6 +140,16 @@ class InspectedServer:
                 self._failures.hear(one.session_id)
         sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
         self._failures.check(sessions, {one.session_id for one in watched})
+
+    def forget_past(self) -> None:
+        """Forget the sessions that have ended, and all clients: for a test that looks at what is left of them.
+
+        Raises the exceptions of author code that the test has not seen.
+        """
+        self.check_failures()
+        self.sessions[:] = [session for session in self.sessions if not session.ended.is_set()]
+        self._failures.forget({session.id for session in self.sessions})
+        self._clients.clear()
 
     def mark(self, client: Client) -> Mark:
         """Return the counters of the model of this client's session."""

@@ -154,7 +154,7 @@ class SessionClient(Client):
         except StopAsyncIteration:
             raise SessionEnded(self.ended or "done") from None
         except SessionEnded as ended:
-            raise (self.server.model_error(ended) or ended) from None
+            raise (self.server.model_error(ended, self) or ended) from None
         done = await self.server.done_since(before, self)
         why = "; this client reads nothing since stall()" if self._stall.stalled else ""
         why += "; the session is paused" if self.transport.paused else ""

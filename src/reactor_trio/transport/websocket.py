@@ -39,19 +39,22 @@ async def serve_websocket(wire: WireStream, handshake: Handshake, serve_client: 
     complete, `serve_client` is not called.
     """
     stream = ReaderStream(wire, handshake)
-    async with trio.open_nursery() as nursery:
-        with patient(trio.move_on_after(limits.handshake)):
-            await nursery.start(run_reader, stream, max(limits.text_message, limits.binary_message))
-        if stream.connection is not None:
-            messages = WebSocketStream(stream.connection, stream, limits)
-            nursery.start_soon(messages.heartbeat)
-            try:
-                await _until_gone(serve_client, messages)
-            except Exception:
-                await messages.aclose(INTERNAL_ERROR, "internal error")
-                raise
-            await messages.aclose(NORMAL, "")
-        nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            with patient(trio.move_on_after(limits.handshake)):
+                await nursery.start(run_reader, stream, max(limits.text_message, limits.binary_message))
+            if stream.connection is not None:
+                messages = WebSocketStream(stream.connection, stream, limits)
+                nursery.start_soon(messages.heartbeat)
+                try:
+                    await _until_gone(serve_client, messages)
+                except Exception:
+                    await messages.aclose(INTERNAL_ERROR, "internal error")
+                    raise
+                await messages.aclose(NORMAL, "")
+            nursery.cancel_scope.cancel()
+    finally:
+        stream.connection = None  # which has the stream: they would keep each other
 
 
 async def _until_gone(serve_client: Conversation, messages: MessageChannel) -> None:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import CoroutineType
 from typing import Any, Literal
 
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.execution.driven_session import DrivenSession, wait_for_fences
+from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.step_drivers import AuthorGenerator, StepDriver
 from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
+from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.model import Idle
@@ -38,7 +39,6 @@ class AppSteps:
 
     Args:
         cancelled, observer: for the awaits of the app, see `TracedAwaitable`.
-        spend: called after `generate`; takes the time that a test states for the step and returns it in seconds, or None.
 
     Attributes:
         outcome: what the newest `generate` came to; None before the first.
@@ -52,11 +52,9 @@ class AppSteps:
         self,
         cancelled: Callable[[], object] = lambda: None,
         observer: Observer | None = None,
-        spend: Callable[[], Awaitable[float | None]] | None = None,
     ) -> None:
         self._cancelled = cancelled
         self._observer = observer
-        self._spend = spend
         self.outcome: StepOutcome | None = None
         self.refusal: str | None = None
 
@@ -85,6 +83,10 @@ class AppSteps:
     async def close(self) -> None:
         """Do nothing: nothing of an app is left open between two steps."""
 
+    async def _spend(self) -> float | None:
+        """Take the time that a test states for the step, after `generate`; return it in seconds, None without one."""
+        return None
+
     async def _generate(self, model: Any, given: Any) -> StepOutcome:
         result: Any = None
         error: Exception | None = None
@@ -96,7 +98,7 @@ class AppSteps:
                 raise TypeError("generate() must be a plain method, `def generate(self, input)`; it returned a coroutine")
         except Exception as raised:
             error = raised
-        spent = None if self._spend is None else await self._spend()
+        spent = await self._spend()
         elapsed = trio.current_time() - began if spent is None else spent
         return StepOutcome(None if error is not None else result, error, elapsed)
 
@@ -118,7 +120,7 @@ class AppDriver(AppSteps, StepDriver):
 
     def __init__(self, session: DrivenSession) -> None:
         StepDriver.__init__(self, session)
-        AppSteps.__init__(self, session.step_was_cancelled, session.turn.observer, self._cost)
+        AppSteps.__init__(self, session.step_was_cancelled, session.turn.observer)
         self._inside = False  # a step or a handler
         self._awaited = False  # the end of the session waits for a boundary
         self._outside = RepeatedEvent()
@@ -154,7 +156,7 @@ class AppDriver(AppSteps, StepDriver):
         await wait_for_fences(chunk)
         return trio.current_time() - began
 
-    async def _cost(self) -> float | None:
+    async def _spend(self) -> float | None:
         session = self._session
         return await session.turn.compute(session.host.time.spend, session.step)
 

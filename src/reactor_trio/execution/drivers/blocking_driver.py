@@ -164,8 +164,6 @@ class SessionContext:
     def __init__(self, session: DrivenSession, driver: BlockingDriver) -> None:
         self._session = session
         self._driver = driver
-        #: models of 0.x ask it whether they must stop
-        self._stop_evt = StopEvent(self)
         self._tracks = {spec.name: spec for spec in session.outputs[0].__reactor_tracks__}
         videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
         first = MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter([*videos, *self._tracks]))
@@ -177,6 +175,11 @@ class SessionContext:
         self._buckets: dict[int, dict[str, object]] = {}
         self._counts = dict.fromkeys(self._tracks, 0)
         self._lock = threading.Lock()
+
+    @property
+    def _stop_evt(self) -> StopEvent:
+        """Models of 0.x ask it whether they must stop."""
+        return StopEvent(self)
 
     def should_stop(self) -> bool:
         """Whether the session is over."""

@@ -56,6 +56,7 @@ class BatchTurn(SharedTurn):
                 raise
         finally:
             self.model = self._done = None
+            self.over = lambda: True
             result, self._result = self._result, None
         if isinstance(result, BaseException):
             raise result

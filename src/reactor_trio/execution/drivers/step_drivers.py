@@ -13,10 +13,12 @@ from typing import Any, Final, Literal
 
 import trio
 
-from reactor_trio.execution.driven_session import DrivenSession, wait_for_fences
+from reactor_trio.errors import OutputError
+from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.dynamic_batcher import BatchTurn
 from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
-from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
+from reactor_trio.execution.fences import wait_for_fences
+from reactor_trio.interface.author_code import defining_line, plain_step, yielding_line
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import Chunk, Origin, chunk_from_output
 
@@ -89,10 +91,6 @@ class StepDriver(Driver):
 
     #: whether the generator has made a frame
     _produced = False
-
-    def __init__(self, session: DrivenSession) -> None:
-        super().__init__(session)
-        self._names_place = NamesPlace(self._place)
 
     async def drive(self) -> None:
         """Make one step after the other."""
@@ -179,8 +177,11 @@ class StepDriver(Driver):
         value = await self.resume(session.model)
         if value is None or value is Idle or value is DONE:
             return None, 0.0
-        with self._names_place:
+        try:
             chunk = chunk_from_output(value, session.outputs, of_step=True)
+        except OutputError as error:
+            error.name_place(self._place())
+            raise
         if chunk.length == 0:
             return None, 0.0
         seconds = await self._until_computed(chunk, began)

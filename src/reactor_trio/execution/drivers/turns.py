@@ -32,15 +32,18 @@ class Turn:
 
     Attributes:
         held: whether the session may step now.
-        observer: sees where author code waits; None if that changes nothing.
         of_this_task: whether the calling task is a `run()` that takes turns.
     """
 
     held = True
-    observer: Observer | None = None
 
     def __init__(self, time: ClockHooks) -> None:
         self._time = time
+
+    @property
+    def observer(self) -> Observer | None:
+        """Sees where author code waits; None if that changes nothing."""
+        return None
 
     @property
     def of_this_task(self) -> bool:
@@ -122,7 +125,6 @@ class SharedTurn(Turn):
         super().__init__(turns.time)
         self.number = number
         self.held = False
-        self.observer = self
         #: tasks that have applied a command in this turn and are about to look for the next one
         self.looking = 0
         self._turns = turns
@@ -133,6 +135,11 @@ class SharedTurn(Turn):
         self._keeping = False
         self._resumed: float | None = None  # when author code went on without a turn
         self._checkpoints = 0
+
+    @property
+    def observer(self) -> Observer:
+        """See `Turn`."""
+        return self
 
     @property
     def of_this_task(self) -> bool:

@@ -184,6 +184,10 @@ class LogStack(_SessionMessage, frozen=True, tag=19):
     """Log the line at which the model's code is."""
 
 
+class FreeMemory(IpcMessage, frozen=True, tag=21):
+    """Collect garbage, and return free memory to the system: no session has run for a while."""
+
+
 class StopModelProcess(IpcMessage, frozen=True, tag=20):
     """End the process. No message follows."""
 
@@ -321,7 +325,7 @@ class RanksOutOfStep(IpcMessage, frozen=True, tag=60):
 
 ToModel: TypeAlias = (
     FrameMemoryMessage | LoadModel | BeginSession | EndSession | CommandArrived | InputFrameArrived | SetFpsLimit | SetPaused
-    | BundleShown | ShownUntil | Ping | LogStack | StopModelProcess
+    | BundleShown | ShownUntil | Ping | LogStack | FreeMemory | StopModelProcess
 )
 FromModel: TypeAlias = (
     FrameMemoryMessage | ModelLoaded | LoadFailed | LoadReported | PutBundle | FlushPlayout | RetimePlayout | FramesDropped

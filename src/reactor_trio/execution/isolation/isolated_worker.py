@@ -18,6 +18,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
@@ -89,6 +90,8 @@ class ProcessWorker:
                 self.nursery.start_soon(self._load, message)
             case ipc_messages.Ping(number):
                 self.host.post(self.host.post_io, self.link.send, ipc_messages.Pong(number))
+            case ipc_messages.FreeMemory():
+                self.nursery.start_soon(trio.to_thread.run_sync, FreeMemory(trim=trimmer()).collect_and_return)
 
     async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
         """Model loop: make and load the model; return how many sessions it serves at the same time."""
@@ -165,7 +168,7 @@ class _Worker(ProcessWorker):
 
     def receive(self, message: Any, descriptor: int | None) -> None:
         match message:
-            case ipc_messages.LoadModel() | ipc_messages.Ping():
+            case ipc_messages.LoadModel() | ipc_messages.Ping() | ipc_messages.FreeMemory():
                 super().receive(message, descriptor)
             case ipc_messages.StopModelProcess():
                 self.nursery.cancel_scope.cancel()

@@ -140,6 +140,10 @@ class ProcessPlacement:
     def killed(self, error: BaseException) -> None:
         """See `Placement`: model code can only end its own process, and `until_ended` reports that."""
 
+    def idle(self) -> None:
+        """See `Placement`."""
+        self._link.send(ipc_messages.FreeMemory())
+
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _ping(self) -> int:

@@ -24,6 +24,8 @@ from reactor_trio.execution.isolation.process_link import Handle, IpcLink
 from reactor_trio.execution.ranks.torch_group import environment
 
 RANK_MAIN = "reactor_trio.execution.ranks.rank_worker"
+#: the messages of the server that every rank gets; others are for rank 0
+_FOR_ALL = (ipc_messages.LoadModel, ipc_messages.Ping, ipc_messages.LogStack, ipc_messages.FreeMemory)
 
 
 class RankGroup:
@@ -73,8 +75,7 @@ class RankGroup:
         """See `IpcLink`."""
         if isinstance(message, ipc_messages.Ping):
             self._pinged = message.number
-        for_all = isinstance(message, (ipc_messages.LoadModel, ipc_messages.Ping, ipc_messages.LogStack))
-        for rank in self.ranks if for_all else self.ranks[:1]:
+        for rank in self.ranks if isinstance(message, _FOR_ALL) else self.ranks[:1]:
             rank.link.send(message, descriptor)
 
     async def run(self) -> None:
