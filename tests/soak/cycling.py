@@ -59,7 +59,6 @@ class Model(ReactorPipeline):
 
     @event
     def counts(self):
-        gc.collect()
         tasks = [task for task in gc.get_objects() if isinstance(task, trio.lowlevel.Task)]
         return {
             "entered": self.entered, "left": self.left, "garbage": len(gc.garbage),
