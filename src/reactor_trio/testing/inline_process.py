@@ -13,9 +13,11 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.frame_memory import MODEL, FrameMemory, new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import Given, WorkerModel, work
 from reactor_trio.execution.isolation.model_process import receive_to_end
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink
+from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.ranks.rank_group import RankGroup
 from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.execution.ranks.rank_worker import follow, lead
@@ -40,6 +42,8 @@ class InlineProcess(WorkerModel):
         serve: Callable[..., Awaitable[None]] = work,
     ) -> None:
         ours, theirs = memory_links(ipc_messages.FromModel, ipc_messages.ToModel)
+        with new_frame_memory() as (self.memory, descriptor):
+            self._frames = FrameExchange(FrameMemory(descriptor), MODEL, theirs.send)
         self._serve = serve
         self.link: IpcLink = ours
         self._theirs = theirs
@@ -97,8 +101,9 @@ class InlineProcess(WorkerModel):
     async def _run(self) -> None:
         try:
             with self._running:
-                await self._serve(self._theirs, self._host, source=self)
+                await self._serve(self._theirs, self._host, self._frames, source=self)
         finally:
+            self._frames.close()
             if not self.held_open:
                 self._theirs.close()
             self._ended.set()

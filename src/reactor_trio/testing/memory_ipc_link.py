@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from typing import Any
 
@@ -20,18 +19,16 @@ class MemoryIpcLink:
 
     def __init__(self, message_types: Any) -> None:
         self._decoder = decoder_of(message_types)
-        self._came: deque[tuple[Any, int | None]] = deque()
+        self._came: deque[Any] = deque()
         self._wakeup = RepeatedEvent()
         self._gone = False
 
-    def send(self, message: object, descriptor: int | None = None) -> None:
+    def send(self, message: object) -> None:
         """See `IpcLink`."""
         other = self.other
-        if other._gone:
-            _close(descriptor)
-            return
-        other._came.append((other._decoder.decode(encoder.encode(message)), descriptor))
-        other._wakeup.set()
+        if not other._gone:
+            other._came.append(other._decoder.decode(encoder.encode(message)))
+            other._wakeup.set()
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -41,15 +38,13 @@ class MemoryIpcLink:
         """See `IpcLink`."""
         while self._came or not self.other._gone:
             while self._came:
-                handle(*self._came.popleft())
+                handle(self._came.popleft())
             if not self.other._gone:
                 await self._wakeup.wait()
 
     def close(self) -> None:
         """See `IpcLink`."""
         self._gone = True
-        for _message, descriptor in self._came:
-            _close(descriptor)
         self._came.clear()
         self.other._wakeup.set()
 
@@ -61,7 +56,7 @@ class LeaderLink(MemoryIpcLink):
         super().__init__(message_types)
         self._held: list[object] = []
 
-    def send(self, message: object, descriptor: int | None = None) -> None:
+    def send(self, message: object) -> None:
         """See `IpcLink`."""
         self._held.append(message)
         if isinstance(message, LeaderFinished):
@@ -77,8 +72,3 @@ def memory_links(
     first, second = first_type(here), MemoryIpcLink(there)
     first.other, second.other = second, first
     return first, second
-
-
-def _close(descriptor: int | None) -> None:
-    if descriptor is not None:
-        os.close(descriptor)

@@ -252,11 +252,11 @@ async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_proc
     """A busy loop answers late: here each answer is delayed by the time of a step."""
     receive = worker._Worker.receive
 
-    def late(self, message, descriptor):
+    def late(self, message):
         if isinstance(message, ipc_messages.Ping):
             self.nursery.start_soon(answer, self, message)
         else:
-            receive(self, message, descriptor)
+            receive(self, message)
 
     async def answer(self, ping):
         if trio.current_time() > LOAD:
@@ -281,11 +281,11 @@ async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(aut
     receive = worker._Worker.receive
     stood = trio.Event()
 
-    def late(self, message, descriptor):
+    def late(self, message):
         if isinstance(message, ipc_messages.Ping) and trio.current_time() > LOAD:
             self.nursery.start_soon(answer, self, message)
         else:
-            receive(self, message, descriptor)
+            receive(self, message)
 
     async def answer(self, ping):
         await trio.sleep(1.0)

@@ -1,33 +1,36 @@
-"""Frames in memory that two processes map: what the other sees, when a segment is used again, what is closed."""
+"""Frames in memory that two processes map: what the other sees, when memory is used again, what is given back."""
 
 from __future__ import annotations
 
 import gc
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, WORTH_SHARING, FrameExchange, SharedFrames
+from reactor_trio.execution.isolation.frame_memory import MODEL, SERVER, FrameMemory, FreeRanges, new_frame_memory
+from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, WORTH_SHARING, FrameExchange
 
 SIDE = 200
+#: bytes of memory that a picture of that side takes: a multiple of 64 KiB
+TAKES = 128 * 1024
 
 
 class Pair:
-    """Both ends in one process; `carry` delivers the messages."""
+    """Both ends in one process, each with its own view of the memory; `carry` delivers the messages."""
 
-    def __init__(self):
-        self.said, self.returned = [], []
-        self.shared = SharedFrames(lambda message, descriptor=None: self.said.append((message, descriptor)))
-        self.seen = FrameExchange(lambda message: self.returned.append(message))
+    def __init__(self, half=None):
+        with new_frame_memory(half) as (memory, descriptor):
+            self.file = os.dup(descriptor)
+            self.made = FrameExchange(memory, MODEL, lambda message: None)
+            self.seen = FrameExchange(FrameMemory(descriptor), SERVER, lambda message: self.returned.append(message))
+        self.returned = []
 
     def see(self, frame):
-        plane = self.shared.show(frame)
-        for message, descriptor in self.said:
-            self.seen.receive(message, descriptor)
-        self.said.clear()
-        return self.seen.see(plane)
+        return self.seen.see(self.made.show(frame))
 
     async def carry(self):
         await trio.testing.wait_all_tasks_blocked()
@@ -36,17 +39,18 @@ class Pair:
 
     def deliver(self):
         for message in self.returned:
-            self.shared.returned(message.numbers)
+            self.made.returned(message.numbers)
         self.returned.clear()
 
-    def in_use(self):
-        with self.shared._lock:
-            self.shared._collect()
-        return len(self.shared._live)
+    def memory(self):
+        """How many bytes of the memory are in use, or kept for later frames."""
+        self.made.empty((WORTH_SHARING,))  # it looks for what has been returned
+        return os.fstat(self.file).st_blocks * 512
 
     def close(self):
-        self.shared.close()
+        self.made.close()
         self.seen.close()
+        os.close(self.file)
 
 
 @pytest.fixture
@@ -64,15 +68,18 @@ def picture(level, frames=1, side=SIDE):
     return np.full((frames, side, side, 3), level, np.uint8)
 
 
+def is_mapped(inode):
+    return re.search(rf" {inode} +/memfd:reactor-frames", Path("/proc/self/maps").read_text()) is not None
+
+
 async def test_a_frame_made_there_is_seen_without_another_copy(pair):
-    mine = pair.shared.empty((SIDE, SIDE, 3))
+    mine = pair.made.empty((SIDE, SIDE, 3))
     mine[...] = 7
     seen = pair.see(mine)
     assert (seen == 7).all()
     mine[0, 0, 0] = 9  # no one does so; it shows that both are one memory
     assert seen[0, 0, 0] == 9
     assert not seen.flags.writeable
-    assert pair.in_use() == 1
 
 
 async def test_a_frame_made_elsewhere_is_copied_once(pair):
@@ -83,57 +90,110 @@ async def test_a_frame_made_elsewhere_is_copied_once(pair):
 
 
 async def test_parts_of_a_batch_are_seen_each_and_hold_the_whole(pair):
-    batch = pair.shared.empty((4, SIDE, SIDE, 3))
+    batch = pair.made.empty((4, SIDE, SIDE, 3))
     for level in range(4):
         batch[level] = level
     seen = [pair.see(batch[level]) for level in range(4)]
     assert [int(one[5, 5, 1]) for one in seen] == [0, 1, 2, 3]
     del batch, seen[1:]
     await pair.carry()
-    assert pair.in_use() == 1
-    del seen[:]
+    again = pair.made.empty((4, SIDE, SIDE, 3))
+    again[...] = 9
+    assert (seen[0] == 0).all()
+    last = seen.pop().copy()
     await pair.carry()
-    assert pair.in_use() == 0
+    pair.made.empty((4, SIDE, SIDE, 3))[...] = 8  # in the place of the first
+    assert (last == 0).all()
+    assert (again == 9).all()
 
 
 async def test_memory_is_used_again_only_when_nobody_looks(pair):
-    first = pair.shared.empty((SIDE, SIDE, 3))
+    first = pair.made.empty((SIDE, SIDE, 3))
     first[...] = 1
     seen = pair.see(first)
     part = seen[10:20]
     del first, seen
     await pair.carry()
-    second = pair.shared.empty((SIDE, SIDE, 3))
+    second = pair.made.empty((SIDE, SIDE, 3))
     second[...] = 2
     assert (part == 1).all()
     del part
     await pair.carry()
-    third = pair.shared.empty((SIDE, SIDE, 3))
+    third = pair.made.empty((SIDE, SIDE, 3))
     third[...] = 3
     assert (second == 2).all()
     assert pair.see(third)[0, 0, 0] == 3
-    assert len(pair.shared._live) + len(pair.shared._free) == 2
+    assert pair.memory() <= 2 * TAKES + TAKES // 2
 
 
 async def test_hundreds_of_frames_take_the_memory_of_a_few(pair):
     for level in range(300):
-        frame = pair.shared.empty((SIDE, SIDE, 3))
+        frame = pair.made.empty((SIDE, SIDE, 3))
         frame[...] = level % 256
         assert pair.see(frame)[-1, -1, 2] == level % 256
         del frame
         await pair.carry()
-    assert len(pair.shared._live) + len(pair.shared._free) <= 3
+    assert pair.memory() <= 4 * TAKES
 
 
 async def test_of_free_memory_only_so_much_is_kept(pair):
-    frames = [pair.shared.empty((SIDE + 40 * index, SIDE, 3)) for index in range(40)]
+    frames = [pair.made.empty((SIDE + 40 * index, SIDE, 3)) for index in range(40)]
+    for frame in frames:
+        frame[...] = 1
     seen = [pair.see(frame) for frame in frames]
-    del frames, seen
+    all_of_it = sum(frame.nbytes for frame in frames)
+    assert pair.memory() >= all_of_it
+    del frame, frames, seen
     await pair.carry()
-    assert pair.in_use() == 0
-    assert len(pair.shared._free) <= 16
-    pair.see(picture(1)[0])  # the other side hears what is gone with the next frame
-    assert len(pair.seen._maps) <= 17
+    assert pair.memory() < all_of_it * 2 / 3  # 16 of 40 are kept, the newest
+
+
+async def test_frames_take_no_descriptors(pair):
+    before = len(os.listdir("/proc/self/fd"))
+    frames = [pair.see(picture(level)[0]) for level in range(100)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert [int(frame[3, 3, 0]) for frame in frames] == list(range(100))
+
+
+async def test_without_room_frames_go_inline():
+    pair = Pair(half=4 * TAKES)
+    seen = [pair.see(picture(level)[0]) for level in range(10)]
+    assert [int(frame[3, 3, 0]) for frame in seen] == list(range(10))
+    seen.clear()
+    await pair.carry()
+    shown = pair.made.show(picture(1)[0])
+    assert not shown.inline  # there is room again
+    pair.close()
+
+
+async def test_after_the_end_frames_stay_valid_and_the_memory_goes_with_the_last():
+    pair = Pair()
+    number = os.fstat(pair.file).st_ino
+    mine = pair.made.empty((SIDE, SIDE, 3))
+    mine[...] = 5
+    seen = pair.see(mine)
+    pair.close()
+    assert (seen == 5).all()
+    assert is_mapped(number)
+    later = pair.made.empty((SIDE, SIDE, 3))  # a model that is still in its step
+    later[...] = 6
+    assert (mine == 5).all()
+    assert pair.made.show(later).inline == later.tobytes()
+    del mine, seen
+    assert not is_mapped(number)
+
+
+def test_free_ranges_are_joined_again():
+    free = FreeRanges(10, 110)
+    places = [free.take(10) for _ in range(10)]
+    assert places == list(range(10, 110, 10))
+    assert free.take(1) is None
+    for place in (30, 50, 40, 100, 10, 20, 90, 70, 60, 80):
+        free.give(place, 10)
+    assert free.take(100) == 10
+    assert free.take(1) is None
+    free.give(10, 100)
+    assert [free.take(60), free.take(60), free.take(40)] == [10, None, 70]
 
 
 async def test_a_frame_that_is_no_longer_in_use_waits_for_the_next_message(pair):
@@ -152,8 +212,7 @@ async def test_no_more_than_a_few_frames_wait_for_a_message(pair):
     assert not pair.returned
     seen.clear()
     await trio.testing.wait_all_tasks_blocked()
-    pair.deliver()
-    assert pair.in_use() == 0
+    assert sum(len(message.numbers) for message in pair.returned) == 2 * MOST_UNRETURNED + 1
 
 
 async def test_a_small_frame_goes_inline(pair):
@@ -162,8 +221,7 @@ async def test_a_small_frame_goes_inline(pair):
     assert (pair.see(frame) == frame).all()
     sound = np.arange(960, dtype=np.int16).reshape(1, -1)
     assert (pair.see(sound) == sound).all()
-    assert not pair.said
-    assert pair.in_use() == 0
+    assert pair.made.show(sound).inline
 
 
 async def test_a_frame_that_is_no_row_after_row_is_copied_as_it_looks(pair):

@@ -27,7 +27,7 @@ class _SessionMessage(IpcMessage, frozen=True):
 
 
 class Plane(msgspec.Struct, frozen=True, array_like=True):
-    """Where one frame's values lie: in shared memory `segment` from byte `offset` on, or `inline` if `segment` is 0."""
+    """Where one frame's values lie: from byte `offset` of the shared memory on, or `inline` if `segment` is 0."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -82,26 +82,10 @@ def ends_process(error: BaseException) -> bool:
 # ---- either way ----------------------------------------------------------------------------------------------------------
 
 
-class FrameSegment(IpcMessage, frozen=True, tag=1):
-    """Frames will lie in this memory of `size` bytes. Its file descriptor comes with the message."""
-
-    number: int
-    size: int
-
-
-class SegmentFreed(IpcMessage, frozen=True, tag=2):
-    """No further frame will lie in this segment."""
-
-    number: int
-
-
 class FramesReturned(IpcMessage, frozen=True, tag=3):
     """Frames in these segments are no longer in use; a segment's number is there once for each frame."""
 
     numbers: list[int]
-
-
-FrameMemoryMessage: TypeAlias = FrameSegment | SegmentFreed | FramesReturned
 
 
 # ---- to the model's process ----------------------------------------------------------------------------------------------
@@ -324,11 +308,11 @@ class RanksOutOfStep(IpcMessage, frozen=True, tag=60):
 
 
 ToModel: TypeAlias = (
-    FrameMemoryMessage | LoadModel | BeginSession | EndSession | CommandArrived | InputFrameArrived | SetFpsLimit | SetPaused
+    FramesReturned | LoadModel | BeginSession | EndSession | CommandArrived | InputFrameArrived | SetFpsLimit | SetPaused
     | BundleShown | ShownUntil | Ping | LogStack | FreeMemory | StopModelProcess
 )
 FromModel: TypeAlias = (
-    FrameMemoryMessage | ModelLoaded | LoadFailed | LoadReported | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
+    FramesReturned | ModelLoaded | LoadFailed | LoadReported | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
     | ModelAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
     | Pong | FirstStepMade | LogLine | RanksOutOfStep
 )

@@ -23,7 +23,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import IpcLink
-from reactor_trio.execution.isolation.shared_frames import FrameExchange, SharedFrames
+from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.local_model_session import LocalModelSession
 from reactor_trio.execution.model_loop import ModelLoop
@@ -83,7 +83,7 @@ class ProcessWorker:
     nursery: trio.Nursery
     source: WorkerModel
 
-    def receive(self, message: Any, _descriptor: int | None) -> None:
+    def receive(self, message: Any) -> None:
         """Process a message of the server."""
         match message:
             case ipc_messages.LoadModel():
@@ -138,7 +138,7 @@ class ToServer(Telemetry):
 async def work(
     link: IpcLink,
     host: ModelHost,
-    frames: SharedFrames | None = None,
+    frames: FrameExchange,
     *,
     source: WorkerModel = IMPORTED,
     load: ModelLoader = load_model,
@@ -147,16 +147,15 @@ async def work(
 
     Args:
         host: has the model loop; this function runs on the loop beside it.
-        frames: the memory for accepted frames, if it exists already.
+        frames: those that this process and the server share.
         load: makes and loads the model; called on the model loop.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
-        worker = _Worker(link, host, nursery, source, FrameExchange(link.send, frames), load)
+        worker = _Worker(link, host, nursery, source, frames, load)
         try:
             await link.receive(worker.receive)
         finally:
-            worker.frames.close()
             nursery.cancel_scope.cancel()
 
 
@@ -166,18 +165,23 @@ class _Worker(ProcessWorker):
     load_model: ModelLoader
     sessions: dict[str, _SessionStandIn] = field(default_factory=dict)
 
-    def receive(self, message: Any, descriptor: int | None) -> None:
+    def receive(self, message: Any) -> None:
         match message:
             case ipc_messages.LoadModel() | ipc_messages.Ping() | ipc_messages.FreeMemory():
-                super().receive(message, descriptor)
+                super().receive(message)
             case ipc_messages.StopModelProcess():
                 self.nursery.cancel_scope.cancel()
-            case ipc_messages.FrameSegment() | ipc_messages.SegmentFreed() | ipc_messages.FramesReturned():
-                self.frames.receive(message, descriptor)
+            case ipc_messages.FramesReturned(numbers):
+                self.frames.returned(numbers)
             case ipc_messages.BeginSession(session, client, joined_at):
                 model_session = self._loaded.open_model_session(session, (client, joined_at))
                 stand_in = self.sessions[session] = _SessionStandIn(session, self, model_session, self._loaded.declaration)
                 self.nursery.start_soon(self._run, stand_in)
+            case ipc_messages.InputFrameArrived(session, track, plane, pts, metadata, captured):
+                frame = self.frames.see(plane)  # also without that session: a frame must be seen to be returned
+                if session in self.sessions:
+                    arrived = InputFrame(frame.copy(), pts, metadata, captured)  # the author may change it
+                    self.sessions[session].model_session.take_input(track, arrived)
             case _:
                 if message.session in self.sessions:
                     self.sessions[message.session].receive(message)
@@ -242,9 +246,6 @@ class _SessionStandIn:
                 log.error("session %s: it is here:\n%s", self.id, self.model_session.stack())
             case ipc_messages.CommandArrived(_, command):
                 self.model_session.command(self._decoded(command))
-            case ipc_messages.InputFrameArrived(_, track, plane, pts, metadata, captured):
-                frame = self._frames.see(plane).copy()  # the author may change it
-                self.model_session.take_input(track, InputFrame(frame, pts, metadata, captured))
             case ipc_messages.SetPaused(_, paused):
                 self.model_session.pause(paused)
             case ipc_messages.SetFpsLimit(_, fps):

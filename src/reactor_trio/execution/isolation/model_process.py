@@ -22,6 +22,7 @@ import trio
 
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.frame_memory import FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import ahead
@@ -34,9 +35,15 @@ LAST_MESSAGES = 0.1
 
 
 class ModelProcess(Protocol):
-    """A process that runs `isolated_worker.work`, or one such process for each rank; `link` leads to it."""
+    """A process that runs `isolated_worker.work`, or one such process for each rank.
+
+    Attributes:
+        link: leads to it.
+        memory: the frames of the two processes lie there.
+    """
 
     link: IpcLink
+    memory: FrameMemory
 
     def pack(self, given: Given) -> bytes:
         """Make config, settings and weights fit for a message."""
@@ -93,15 +100,18 @@ class Subprocess:
     """A process of this machine. Its creator must call `end`, which frees it.
 
     Args:
-        module: the module that it runs.
+        memory: see `ModelProcess`.
         inherited: file descriptors that it inherits besides that of its link, and their numbers its further arguments.
             They stay open here, too.
+        module: the module that it runs.
         environment: None: that of this process.
     """
 
     def __init__(
-        self, module: str = MAIN, inherited: Sequence[int] = (), environment: Mapping[str, str] | None = None
-    ) -> None:
+        self, memory: FrameMemory, inherited: Sequence[int], module: str = MAIN,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.memory = memory
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), repr(ahead()), *map(str, inherited)]
         with theirs:

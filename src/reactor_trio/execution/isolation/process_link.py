@@ -1,4 +1,4 @@
-"""The link between two processes of a server: IPC messages over a socket pair, each with the file descriptor it needs.
+"""The link between two processes of a server: IPC messages over a socket pair.
 
 On the wire, a message is four bytes of length, then MessagePack. `send` never waits: a queue keeps what the kernel does not
 take at once, and a task writes it. The limits on clients and frames bound that queue.
@@ -6,7 +6,6 @@ take at once, and a task writes it. The limits on clients and frames bound that 
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import threading
@@ -19,13 +18,10 @@ import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.descriptors import keep_from_children
-from reactor_trio.execution.isolation.ipc_messages import FrameSegment
 from reactor_trio.interface.files import UploadedFile
 
 #: Bytes read at once. Python makes room for all of them first; from 128 KiB on each read may need a mapping of its own.
 _CHUNK = 64 * 1024
-#: descriptors in one message; Linux takes no more (SCM_MAX_FD)
-_MOST_DESCRIPTORS = 253
 #: slices of the time that the other process has to answer
 SLICES = 4
 
@@ -37,18 +33,17 @@ def _pack(value: object) -> object:
 
 encoder = msgspec.msgpack.Encoder(enc_hook=_pack)
 
-#: handles a message and its file descriptor, which the handler must close
-Handle = Callable[[Any, int | None], object]
+Handle = Callable[[Any], object]
 
 
 class IpcLink(Protocol):
     """One end of a link. Use it in one thread."""
 
-    def send(self, message: object, descriptor: int | None = None) -> None:
-        """Send a message. The link closes the descriptor. A message to an end that is gone is discarded."""
+    def send(self, message: object) -> None:
+        """Send a message. A message to an end that is gone is discarded."""
 
     async def receive(self, handle: Handle) -> None:
-        """Give each message of the other end to `handle`, with its descriptor; return when the other end is gone."""
+        """Give each message of the other end to `handle`; return when the other end is gone."""
 
     async def run(self) -> None:
         """Task: write what `send` could not write at once. Runs until cancelled."""
@@ -69,17 +64,17 @@ class SocketLink:
         self._socket = keep_from_children(sock)
         self._socket.setblocking(False)
         self._decoder = decoder_of(message_types)
-        self._unsent: deque[tuple[memoryview, int | None]] = deque()
+        self._unsent: deque[memoryview] = deque()
         self._wakeup = RepeatedEvent()
         self._gone = False
 
-    def send(self, message: object, descriptor: int | None = None) -> None:
+    def send(self, message: object) -> None:
         """See `IpcLink`."""
         if self._gone:
-            _close(descriptor)
-        elif self._unsent:
-            self._unsent.append((on_wire(message), descriptor))
-        elif not self._write(on_wire(message), descriptor):
+            return
+        if self._unsent:
+            self._unsent.append(on_wire(message))
+        elif not self._write(on_wire(message)):
             self._wakeup.set()
 
     async def run(self) -> None:
@@ -88,60 +83,47 @@ class SocketLink:
             while not self._unsent:
                 await self._wakeup.wait()
             await trio.lowlevel.wait_writable(self._socket)
-            while self._unsent and self._write(*self._unsent.popleft()):
+            while self._unsent and self._write(self._unsent.popleft()):
                 pass
 
     async def receive(self, handle: Handle) -> None:
         """See `IpcLink`."""
-        buffer, descriptors = bytearray(), deque[int]()
-        try:
-            while True:
-                await trio.lowlevel.wait_readable(self._socket)
-                try:
-                    data, came, _flags, _address = socket.recv_fds(self._socket, _CHUNK, _MOST_DESCRIPTORS)
-                except (BlockingIOError, InterruptedError):
-                    continue
-                except OSError:
-                    data, came = b"", []
-                descriptors.extend(came)
-                if not data:
-                    self._gone = True  # not if this task is cancelled: the other end must still get what is sent
-                    return
-                buffer += data
-                while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "little")):
-                    message = self._decoder.decode(memoryview(buffer)[4:end].tobytes())
-                    del buffer[:end]
-                    handle(message, descriptors.popleft() if isinstance(message, FrameSegment) else None)
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+        buffer = bytearray()
+        while True:
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                data = self._socket.recv(_CHUNK)
+            except (BlockingIOError, InterruptedError):
+                continue
+            except OSError:
+                data = b""
+            if not data:
+                self._gone = True  # not if this task is cancelled: the other end must still get what is sent
+                return
+            buffer += data
+            while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "little")):
+                message = self._decoder.decode(memoryview(buffer)[4:end].tobytes())
+                del buffer[:end]
+                handle(message)
 
     def close(self) -> None:
         """See `IpcLink`."""
         self._gone = True
         trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
-        for _data, descriptor in self._unsent:
-            _close(descriptor)
         self._unsent.clear()
 
-    def _write(self, data: memoryview, descriptor: int | None) -> bool:
+    def _write(self, data: memoryview) -> bool:
         """Write, and return whether all of it went. The rest becomes the first of the queue."""
         try:
-            if descriptor is None:
-                sent = self._socket.send(data)
-            else:
-                sent = socket.send_fds(self._socket, [data], [descriptor])
-                os.close(descriptor)
-                descriptor = None
+            sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError:  # `receive` notices it, too, and returns
             self._gone = True
-            _close(descriptor)
             return True
         if sent < len(data):
-            self._unsent.appendleft((data[sent:], descriptor))
+            self._unsent.appendleft(data[sent:])
         return sent == len(data)
 
 
@@ -169,8 +151,7 @@ class RankLink(SocketLink):
     """A link between two ranks: any thread may send on it. Sending waits for room in the socket.
 
     Model code sends in the middle of a step, on the model thread or a thread that it has started. If the message went
-    through another loop first, it would be late by the time that Python's threads need to take turns. A rank link carries no
-    file descriptors.
+    through another loop first, it would be late by the time that Python's threads need to take turns.
     """
 
     def __init__(self, sock: socket.socket, message_types: Any) -> None:
@@ -179,9 +160,8 @@ class RankLink(SocketLink):
         self._room = select.poll()
         self._room.register(sock, select.POLLOUT)
 
-    def send(self, message: object, descriptor: int | None = None) -> None:
+    def send(self, message: object) -> None:
         """Send a message from any thread; return when the kernel has taken it, or the other end is gone."""
-        assert descriptor is None
         data = on_wire(message)
         with self._lock:
             while data and not self._gone:
@@ -201,8 +181,3 @@ def on_wire(message: object) -> memoryview:
     """Encode a message, with its length in front."""
     body = encoder.encode(message)
     return memoryview(len(body).to_bytes(4, "little") + body)
-
-
-def _close(descriptor: int | None) -> None:
-    if descriptor is not None:
-        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main DESCRIPTOR AHEAD`.
+"""The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main LINK AHEAD MEMORY`.
 
 A service manager sends its signals to all processes of a service. This process ignores them: the server handles them, and
 sends `StopModelProcess` when it is time. A terminal's signals do not come here: this process leads a group of its own.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import logging
+import os
 import signal
 import socket
 import sys
@@ -22,10 +23,11 @@ import trio
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.execution.current_session import current_session
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.frame_memory import MODEL, FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import shared_clock
-from reactor_trio.execution.isolation.shared_frames import SharedFrames
+from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
 
@@ -34,8 +36,21 @@ _PR_SET_PDEATHSIG = 1
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def main(descriptor: int, ahead: float, serve: Callable[[IpcLink, ModelHost, SharedFrames], Awaitable[None]] = work) -> None:
-    """Run `serve` with the server at the other end of `descriptor`; its clock is `ahead` seconds ahead of the system's."""
+#: what the process does with its link, its model loop and the frames that it shares
+Serve = Callable[[IpcLink, ModelHost, FrameExchange], Awaitable[None]]
+
+
+async def serve_alone(link: IpcLink, host: ModelHost, frames: FrameExchange) -> None:
+    """Serve as the only process of the model: accepted frames lie in the memory that the server maps, too."""
+    keep_frames_in(frames.empty)
+    await work(link, host, frames)
+
+
+def main(link: int, ahead: float, memory: int, serve: Serve = serve_alone) -> None:
+    """Run `serve` with the server at the other end of the descriptor `link`.
+
+    The server's clock is `ahead` seconds ahead of the system's. `memory` is the descriptor of their `FrameMemory`.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with suppress(OSError, AttributeError):
@@ -43,13 +58,14 @@ def main(descriptor: int, ahead: float, serve: Callable[[IpcLink, ModelHost, Sha
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # a crash of model code writes its stack there
     prepare_to_serve()
-    trio.run(_main, socket.socket(fileno=descriptor), serve, clock=shared_clock(ahead))
+    frames = FrameMemory(memory)
+    os.close(memory)
+    trio.run(_main, socket.socket(fileno=link), frames, serve, clock=shared_clock(ahead))
 
 
-async def _main(sock: socket.socket, serve: Callable[[IpcLink, ModelHost, SharedFrames], Awaitable[None]]) -> None:
+async def _main(sock: socket.socket, memory: FrameMemory, serve: Serve) -> None:
     link = SocketLink(sock, ipc_messages.ToModel)
-    frames = SharedFrames(link.send)
-    keep_frames_in(frames.empty)
+    frames = FrameExchange(memory, MODEL, link.send)
     logging.basicConfig(level=logging.DEBUG, handlers=[_LinkHandler(link)], force=True)
     logging.captureWarnings(True)
     async with open_model_host() as host:
@@ -91,4 +107,4 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]))
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

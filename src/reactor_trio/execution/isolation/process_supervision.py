@@ -22,6 +22,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.frame_memory import SERVER
 from reactor_trio.execution.isolation.model_process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.execution.isolation.process_link import IpcLink, answered_within
 from reactor_trio.execution.isolation.remote_session import RemoteModelSession
@@ -32,6 +33,7 @@ from reactor_trio.execution.placement import Check, not_loaded
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
+from reactor_trio.media import Bundle
 from reactor_trio.telemetry import Telemetry
 
 #: pings in `step_timeout` seconds
@@ -63,7 +65,7 @@ class ProcessPlacement:
         self.max_sessions = 0
         self._link: IpcLink = process.link
         self._telemetry = telemetry
-        self._frames = FrameExchange(self._link.send)
+        self._frames = FrameExchange(process.memory, SERVER, self._link.send)
         self._model_sessions: dict[str, RemoteModelSession] = {}
         self._load_result: ipc_messages.ModelLoaded | ipc_messages.LoadFailed | None = None
         self._ponged = 0
@@ -163,10 +165,15 @@ class ProcessPlacement:
         while not (self._gone or done()):
             await self._changed.wait()
 
-    def _receive(self, message: Any, descriptor: int | None) -> None:
+    def _receive(self, message: Any) -> None:
         match message:
-            case ipc_messages.FrameSegment() | ipc_messages.SegmentFreed() | ipc_messages.FramesReturned():
-                self._frames.receive(message, descriptor)
+            case ipc_messages.PutBundle(session, planes, seqs, duration, paced, origin, made, epoch, ready):
+                tracks = {name: self._frames.see(plane) for name, plane in planes.items()}
+                # also without that session: a frame must be seen to be returned
+                if (model_session := self._model_sessions.get(session)) is not None:
+                    model_session.put(Bundle(tracks, seqs, duration, paced, origin, made, epoch, ready))
+            case ipc_messages.FramesReturned(numbers):
+                self._frames.returned(numbers)
             case ipc_messages.Pong(number):
                 self._ponged = number
                 self._changed.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,8 +39,8 @@ class RemoteModelSession:
     mailbox: Mailbox = field(default_factory=lambda: Mailbox(_at_once, asleep=True), init=False)
     raised: BaseException | None = field(default=None, init=False)
     reason: EndReason = field(default="done", init=False)
-    #: messages from before `run`: `BeginSession` must be the first
-    _early: list[object] | None = field(default_factory=list, init=False)
+    #: what is to be sent once `run` has sent `BeginSession`, which must be the first
+    _early: list[Callable[[], object]] | None = field(default_factory=list, init=False)
     _ended: trio.Event = field(default_factory=trio.Event, init=False)
     _left: str = field(default="", init=False)
     _late: Callable[[str, float], object] = field(default=lambda _what, _since: None, init=False)
@@ -52,8 +53,9 @@ class RemoteModelSession:
         """See `ModelSession`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         early, self._early = self._early or [], None
-        for message in [ipc_messages.BeginSession(self.session_id, *self.client), *early]:
-            self._send(message)
+        self._send(ipc_messages.BeginSession(self.session_id, *self.client))
+        for send in early:
+            send()
         try:
             await self._ended.wait()
         except trio.Cancelled:
@@ -99,6 +101,11 @@ class RemoteModelSession:
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `ModelSession`."""
+        if self._early is not None:  # a frame that is shown must be sent, since only then it is returned
+            self._early.append(partial(self.take_input, track, frame))
+            return
+        if self._ended.is_set():
+            return
         plane = self.frames.show(frame.data)
         self._send(ipc_messages.InputFrameArrived(
             self.session_id, track, plane, frame.pts, frame.metadata, frame.capture_time_us
@@ -119,13 +126,13 @@ class RemoteModelSession:
 
     # ---- from the model -----------------------------------------------------------------------------------------------
 
+    def put(self, bundle: Bundle) -> None:
+        """Queue a bundle that has come."""
+        self.mailbox.post_lazily(self._playout.put, bundle)
+
     def receive(self, message: Any) -> None:
-        """Process a message about this session."""
+        """Process any other message about this session."""
         match message:
-            case ipc_messages.PutBundle(_, planes, seqs, duration, paced, origin, made, epoch, ready):
-                tracks = {name: self.frames.see(plane) for name, plane in planes.items()}
-                bundle = Bundle(tracks, seqs, duration, paced, origin, made, epoch, ready)
-                self.mailbox.post_lazily(self._playout.put, bundle)
             case ipc_messages.FlushPlayout(_, epoch):
                 self.mailbox.post(self._playout.flush, epoch)
             case ipc_messages.RetimePlayout(_, interval):
@@ -158,7 +165,10 @@ class RemoteModelSession:
         self._ended.set()
 
     def _send(self, message: object) -> None:
-        (self.send if self._early is None else self._early.append)(message)
+        if self._early is None:
+            self.send(message)
+        else:
+            self._early.append(partial(self.send, message))
 
 
 def _at_once(deliver: Callable[[], object]) -> None:

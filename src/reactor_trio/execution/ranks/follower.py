@@ -52,7 +52,7 @@ class Follower:
         self._author: AuthorCalls | None = None
         self._steps = Steps()
 
-    def receive(self, message: Any, _descriptor: int | None) -> None:
+    def receive(self, message: Any) -> None:
         """Process a message of rank 0."""
         match message:
             case RankCall():

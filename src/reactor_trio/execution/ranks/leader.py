@@ -74,7 +74,7 @@ class Leader:
         try:
             async with trio.open_nursery() as nursery:
                 for index, link in enumerate(self._links):
-                    nursery.start_soon(link.receive, lambda message, _descriptor, index=index: self._receive(index, message))
+                    nursery.start_soon(link.receive, lambda message, index=index: self._receive(index, message))
                 await trio.sleep_forever()
         finally:
             for link in self._links:

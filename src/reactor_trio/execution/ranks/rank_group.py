@@ -18,6 +18,7 @@ import trio
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.frame_memory import new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink
@@ -33,6 +34,7 @@ class RankGroup:
 
     def __init__(self, ranks: Sequence[OneProcess]) -> None:
         self.ranks = ranks
+        self.memory = ranks[0].memory
         self.link: IpcLink = self
         self._first_to_end: int | None = None
         self._pinged = 0
@@ -71,12 +73,12 @@ class RankGroup:
 
     # ---- as its link --------------------------------------------------------------------------------------------------
 
-    def send(self, message: object, descriptor: int | None = None) -> None:
+    def send(self, message: object) -> None:
         """See `IpcLink`."""
         if isinstance(message, ipc_messages.Ping):
             self._pinged = message.number
         for rank in self.ranks if isinstance(message, _FOR_ALL) else self.ranks[:1]:
-            rank.link.send(message, descriptor)
+            rank.link.send(message)
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -101,8 +103,8 @@ class RankGroup:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _receive_rank(self, number: int, handle: Handle, ranks: trio.CancelScope) -> None:
-        def take(message: Any, descriptor: int | None) -> None:
-            self._handle(number, message, descriptor, handle)
+        def take(message: Any) -> None:
+            self._handle(number, message, handle)
 
         await receive_to_end(self.ranks[number], take, lambda: self._ends(number))
         ranks.cancel()
@@ -111,7 +113,7 @@ class RankGroup:
         if self._first_to_end is None:
             self._first_to_end = number
 
-    def _handle(self, number: int, message: Any, descriptor: int | None, handle: Handle) -> None:
+    def _handle(self, number: int, message: Any, handle: Handle) -> None:
         match message:
             case ipc_messages.ModelBroken() | ipc_messages.RanksOutOfStep():
                 self.kill()
@@ -133,7 +135,7 @@ class RankGroup:
                 self._load_failed = True
             case ipc_messages.LogLine() if number:
                 message = msgspec.structs.replace(message, message=f"rank {number}: {message.message}")
-        handle(message, descriptor)
+        handle(message)
 
 
 async def open_ranks(ranks: int) -> ModelProcess:
@@ -144,10 +146,11 @@ async def open_ranks(ranks: int) -> ModelProcess:
             "runtime.isolation: process needs Linux; leave the key out" if ranks == 1
             else f"{ranks} ranks need Linux; set runtime.ranks to 1"
         )  # fmt: skip
-    if ranks == 1:
-        return Subprocess()
-    started: list[Subprocess] = []
     with ExitStack() as ours:
+        memory, frames = ours.enter_context(new_frame_memory())
+        if ranks == 1:
+            return Subprocess(memory, [frames])
+        started: list[Subprocess] = []
         store = os.memfd_create("reactor-ranks")
         ours.callback(os.close, store)
         port = _free_port()
@@ -155,8 +158,8 @@ async def open_ranks(ranks: int) -> ModelProcess:
         links = [[mine for mine, _ in pairs], *([theirs] for _, theirs in pairs)]
         try:
             for rank in range(ranks):
-                own = [store, *(end.fileno() for end in links[rank])]
-                started.append(Subprocess(RANK_MAIN, own, environment(rank, ranks, port)))
+                own = [frames, store, *(end.fileno() for end in links[rank])]
+                started.append(Subprocess(memory, own, RANK_MAIN, environment(rank, ranks, port)))
         except BaseException:
             for process in started:
                 process.kill()

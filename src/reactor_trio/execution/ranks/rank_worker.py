@@ -1,7 +1,7 @@
 """The work of a rank's process: rank 0 is an isolated worker that leads, each other rank follows.
 
-It is also the entry point: `python -m reactor_trio.execution.ranks.rank_worker DESCRIPTOR AHEAD STORE LINK...`. Rank 0 has a
-link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
+It is also the entry point: `python -m reactor_trio.execution.ranks.rank_worker SERVER AHEAD MEMORY STORE LINK...`. Rank 0
+has a link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.isolation.process_main import main
-from reactor_trio.execution.isolation.shared_frames import SharedFrames
+from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.loading import call_load, load_model
 from reactor_trio.execution.model_checks import refuse_several_sessions
 from reactor_trio.execution.ranks import torch_group
@@ -39,6 +39,7 @@ from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
+from reactor_trio.media import keep_frames_in
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 
 log = logging.getLogger("reactor_trio.model")
@@ -47,7 +48,7 @@ log = logging.getLogger("reactor_trio.model")
 async def lead(
     link: IpcLink,
     host: ModelHost,
-    frames: SharedFrames | None = None,
+    frames: FrameExchange,
     *,
     others: Sequence[IpcLink],
     join: Callable[[], object] = lambda: None,
@@ -94,6 +95,7 @@ def _bind(model: Model, answers: RankAnswers, rank: int, world_size: int) -> Non
 async def follow(
     link: IpcLink,
     host: ModelHost,
+    _frames: FrameExchange,
     *,
     rank: int,
     world_size: int,
@@ -101,7 +103,10 @@ async def follow(
     join: Callable[[], object] = lambda: None,
     source: WorkerModel = IMPORTED,
 ) -> None:
-    """Follow rank 0, at the other end of `first`, until it or the server is gone. For the rest, see `lead` and `work`."""
+    """Follow rank 0, at the other end of `first`, until it or the server is gone. For the rest, see `lead` and `work`.
+
+    It shows no frames: those of rank 0 lie in its half of the memory.
+    """
 
     async def until_gone(other: IpcLink, handle: Handle) -> None:
         await other.receive(handle)
@@ -123,10 +128,10 @@ class _FollowerWorker(ProcessWorker):
     bind: Callable[[Model], None]
     join: Callable[[], object]
 
-    def receive(self, message: Any, descriptor: int | None) -> None:
+    def receive(self, message: Any) -> None:
         if isinstance(message, ipc_messages.LogStack):
             log.error("it is here:\n%s", self.host.stack())
-        super().receive(message, descriptor)
+        super().receive(message)
 
     async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
         self.join()
@@ -145,19 +150,20 @@ class _FollowerWorker(ProcessWorker):
         await self.host.run(self.follower.run, self.model, self.declaration, self.binding)
 
 
-async def _serve(store: int, links: list[int], link: IpcLink, host: ModelHost, frames: SharedFrames) -> None:
+async def _serve(store: int, links: list[int], link: IpcLink, host: ModelHost, frames: FrameExchange) -> None:
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     message_types = RankCallDone if rank == 0 else FromLeader
     others = [RankLink(socket.socket(fileno=descriptor), message_types) for descriptor in links]
     join = partial(torch_group.join, rank, world_size, store)
     if rank == 0:
+        keep_frames_in(frames.empty)
         await lead(link, host, frames, others=others, join=join)
     else:
-        await follow(link, host, rank=rank, world_size=world_size, first=others[0], join=join)
+        await follow(link, host, frames, rank=rank, world_size=world_size, first=others[0], join=join)
     torch_group.leave()
 
 
 if __name__ == "__main__":
-    descriptor, ahead, *own = sys.argv[1:]
-    store, *links = map(int, own)
-    main(int(descriptor), float(ahead), partial(_serve, store, links))
+    to_server, ahead, *own = sys.argv[1:]
+    memory, store, *links = map(int, own)
+    main(int(to_server), float(ahead), memory, partial(_serve, store, links))
