@@ -257,7 +257,7 @@ def reactor_run(
     (folder / "reactor.yaml").write_text(json.dumps({"model": "model:Model", "name": "faulty", "runtime": runtime}))
     log = folder / "log"
     command = [*prefix, sys.executable, "-m", "reactor_trio", "run", "--path", str(folder), *(arguments or ("--port", "0")),
-               "--no-json-logs"]  # fmt: skip
+               *([] if "--json-logs" in arguments else ["--no-json-logs"])]  # fmt: skip
     with (
         log.open("w") as stderr,
         subprocess.Popen(

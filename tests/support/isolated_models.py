@@ -6,6 +6,7 @@ import logging
 import os
 import time
 import numpy as np
+import trio
 from reactor_trio import *
 
 log = logging.getLogger("author")
@@ -53,6 +54,13 @@ class Model(ReactorPipeline):
     @event
     def segfault(self):
         ctypes.string_at(0)
+
+    @event
+    async def break_loop(self):
+        def fail():
+            raise KeyError("raised in the loop")
+
+        trio.lowlevel.current_trio_token().run_sync_soon(fail)
 
     @event
     def exit(self):

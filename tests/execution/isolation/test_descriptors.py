@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 
 import pytest
-from tests.support.fault_peers import RawClient, reactor_run
+from tests.support.fault_peers import RawClient, ask, reactor_run
 from tests.support.isolated_models import MODEL
 from tests.support.model_processes import until_served
-
-#: Models' processes here may have so many descriptors.
-MOST = 48
 
 
 @pytest.fixture
@@ -44,3 +42,35 @@ def test_sessions_one_after_another_take_no_descriptors(served):
         with until_served(served) as client:
             client.picture()
             assert process_of(client)["pid"] == model
+
+
+def test_a_model_without_a_descriptor_left_goes_on_making_frames(served):
+    with RawClient(served.port) as client:
+        client.picture()
+        model = process_of(client)["pid"]
+    limit(model, 3)  # fewer than are open
+    for level in (1, 2):
+        with until_served(served) as client:
+            client.say("set_level", 2, level=level)
+            client.answer(2)
+            for _ in range(30):
+                client.picture()
+    limit(model, 1000)
+    with until_served(served) as client:
+        assert process_of(client)["pid"] == model
+
+
+def test_a_server_without_a_descriptor_left_loads_its_model_again_when_it_has_one(served):
+    # The answer needs all that a server imports after its start.
+    assert ask(served.port, b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")[0] == 200
+    with RawClient(served.port) as client:
+        client.picture()
+        model, pid = process_of(client)["pid"], served.process.pid
+        open_now = open_in(pid)
+        limit(pid, 3)
+        os.kill(model, signal.SIGKILL)
+        served.wait_log("its process cannot be started: Too many open files; trying again")
+        limit(pid, open_now + 50)
+    with until_served(served) as client:
+        client.picture()
+        assert process_of(client)["pid"] != model

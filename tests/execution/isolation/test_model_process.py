@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
@@ -51,6 +52,26 @@ def test_frames_replies_messages_and_log_lines_cross(served):
         sid = welcome["data"]["session_id"]
     served.wait_log(f"about aé.*session={sid}")
     served.wait_log("handler of raises raised.*raise ValueError")
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [("segfault", "Fatal Python error: Segmentation fault"), ("break_loop", "KeyError: 'raised in the loop'")],
+)
+def test_the_traceback_of_a_process_that_dies_is_logged(tmp_path, how, what):
+    """Also under `--json-logs`, where each line is JSON."""
+    with reactor_run(tmp_path, MODEL, "--port", "0", "--json-logs", isolation="process") as served:
+        with RawClient(served.port) as client:
+            client.picture()
+            client.say(how)
+            assert client.text("reactor.bye")["data"]["reason"] == "model_restarting"
+        served.wait_log("is loaded again")
+        entries = [json.loads(line) for line in served.log.splitlines()]
+    told = [entry for entry in entries if what in entry["message"]]
+    assert len(told) == 1, told
+    assert told[0]["level"] == "ERROR"
+    assert told[0]["message"].startswith("the model's process died of this:\n")
+    assert "model.py" in told[0]["message"]
 
 
 def test_a_crash_is_told_and_mended_and_nothing_is_left(served):

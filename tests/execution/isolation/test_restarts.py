@@ -261,7 +261,7 @@ async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_proc
     async def answer(self, ping):
         if trio.current_time() > LOAD:
             await trio.sleep(busy)
-        receive(self, ping, None)
+        receive(self, ping)
 
     monkeypatch.setattr(worker._Worker, "receive", late)
     async with open_server(World, isolation="process", step_timeout=2.0) as server, server.connect() as client:
@@ -289,7 +289,7 @@ async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(aut
 
     async def answer(self, ping):
         await trio.sleep(1.0)
-        receive(self, ping, None)
+        receive(self, ping)
 
     async def stand_still():
         await trio.sleep(LOAD + 10.25)  # an answer is on its way

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+import numpy.typing as npt
 import trio
 
 from reactor_trio.concurrency import ModelHost
@@ -177,11 +178,10 @@ class _Worker(ProcessWorker):
                 model_session = self._loaded.open_model_session(session, (client, joined_at))
                 stand_in = self.sessions[session] = _SessionStandIn(session, self, model_session, self._loaded.declaration)
                 self.nursery.start_soon(self._run, stand_in)
-            case ipc_messages.InputFrameArrived(session, track, plane, pts, metadata, captured):
-                frame = self.frames.see(plane)  # also without that session: a frame must be seen to be returned
-                if session in self.sessions:
-                    arrived = InputFrame(frame.copy(), pts, metadata, captured)  # the author may change it
-                    self.sessions[session].model_session.take_input(track, arrived)
+            case ipc_messages.InputFrameArrived():
+                frame = self.frames.see(message.plane)  # also without that session: a frame must be seen to be returned
+                if message.session in self.sessions:
+                    self.sessions[message.session].take_input(message, frame)
             case _:
                 if message.session in self.sessions:
                     self.sessions[message.session].receive(message)
@@ -237,8 +237,14 @@ class _SessionStandIn:
     def _late(self, what: str, since: float) -> None:
         self._send(ipc_messages.LateCall(self.id, what, since))
 
+    def take_input(self, message: ipc_messages.InputFrameArrived, frame: npt.NDArray[Any]) -> None:
+        """Hand over a frame of an input track; a copy, since the author may change it."""
+        self.model_session.take_input(
+            message.track, InputFrame(frame.copy(), message.pts, message.metadata, message.capture_time_us)
+        )
+
     def receive(self, message: Any) -> None:
-        """Process a message about this session."""
+        """Process any other message about this session."""
         match message:
             case ipc_messages.EndSession():
                 self._over.cancel()

@@ -15,7 +15,7 @@ import socket
 import subprocess  # nosec B404 - of this very interpreter, with arguments of our own
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Protocol
 
 import trio
@@ -32,6 +32,8 @@ MAIN = "reactor_trio.execution.isolation.process_main"
 GRACE = 2.0
 #: seconds for which the last messages of a process that has ended are received
 LAST_MESSAGES = 0.1
+#: bytes of the traceback of a process that has died
+_LONGEST = 64 * 1024
 
 
 class ModelProcess(Protocol):
@@ -59,6 +61,9 @@ class ModelProcess(Protocol):
 
     def exit(self) -> str:
         """How the process ended, as the rest of a sentence that begins with `its process`."""
+
+    def last_words(self) -> str:
+        """The traceback that it wrote as it died of an exception or a crash; empty without one. After `end`."""
 
     def silent(self) -> str:
         """Name the ranks that have not answered the newest ping; empty if the model has only one process."""
@@ -97,30 +102,42 @@ async def receive_to_end(
 
 
 class Subprocess:
-    """A process of this machine. Its creator must call `end`, which frees it.
+    """A process of this machine. Its creator must call `end`, which frees it. Raises OSError if it cannot be started.
 
     Args:
         memory: see `ModelProcess`.
-        inherited: file descriptors that it inherits besides that of its link, and their numbers its further arguments.
-            They stay open here, too.
+        inherited: file descriptors that it inherits besides that of its link and of the file for its last words; their
+            numbers are its further arguments. They stay open here, too.
         module: the module that it runs.
         environment: None: that of this process.
     """
 
     def __init__(
-        self, memory: FrameMemory, inherited: Sequence[int], module: str = MAIN,
+        self,
+        memory: FrameMemory,
+        inherited: Sequence[int],
+        module: str = MAIN,
         environment: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.memory = memory
-        ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), repr(ahead()), *map(str, inherited)]
-        with theirs:
-            # This thread must live as long as the process, which is killed when the thread that started it ends.
-            self._popen = subprocess.Popen(  # nosec B603
-                command, pass_fds=[theirs.fileno(), *inherited], stdin=subprocess.DEVNULL, env=environment,
-                process_group=0,
-            )
-        self._ended = os.pidfd_open(self._popen.pid)
+        self._last_words = ""
+        with ExitStack() as undo:  # of a start that fails
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            with theirs:
+                self._words = os.memfd_create("reactor-last-words", os.MFD_CLOEXEC)
+                undo.callback(os.close, self._words)
+                given = [theirs.fileno(), self._words, *inherited]
+                numbers = [str(theirs.fileno()), repr(ahead()), str(self._words), *map(str, inherited)]
+                # This thread must live as long as the process, which is killed when the thread that started it ends.
+                self._popen = subprocess.Popen(  # nosec B603
+                    [sys.executable, "-P", "-m", module, *numbers], pass_fds=given, stdin=subprocess.DEVNULL, env=environment,
+                    process_group=0,
+                )  # fmt: skip
+            undo.callback(self._popen.wait)
+            undo.callback(self._popen.kill)
+            self._ended = os.pidfd_open(self._popen.pid)
+            undo.pop_all()
         self.link: IpcLink = SocketLink(ours, ipc_messages.FromModel)
 
     def pack(self, given: Given) -> bytes:
@@ -149,6 +166,8 @@ class Subprocess:
             os.killpg(self._popen.pid, signal.SIGKILL)  # of no other group: the number is not free before the next line
         self._popen.wait()
         os.close(self._ended)
+        self._last_words = os.pread(self._words, _LONGEST, 0).decode(errors="replace").rstrip()
+        os.close(self._words)
 
     def exit(self) -> str:
         """See `ModelProcess`."""
@@ -161,6 +180,10 @@ class Subprocess:
             return f"was ended by {signal.Signals(-code).name}"
         except ValueError:
             return f"was ended by signal {-code}"
+
+    def last_words(self) -> str:
+        """See `ModelProcess`."""
+        return self._last_words
 
     def silent(self) -> str:
         """See `ModelProcess`."""

@@ -1,7 +1,9 @@
-"""The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main LINK AHEAD MEMORY`.
+"""The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main LINK AHEAD WORDS MEMORY`.
 
 A service manager sends its signals to all processes of a service. This process ignores them: the server handles them, and
 sends `StopModelProcess` when it is time. A terminal's signals do not come here: this process leads a group of its own.
+
+An exception that ends the process, or the stack of a crash, goes into the file WORDS. The server logs it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -46,21 +49,36 @@ async def serve_alone(link: IpcLink, host: ModelHost, frames: FrameExchange) -> 
     await work(link, host, frames)
 
 
-def main(link: int, ahead: float, memory: int, serve: Serve = serve_alone) -> None:
+def main(link: int, ahead: float, words: int, memory: int, serve: Serve = serve_alone) -> None:
     """Run `serve` with the server at the other end of the descriptor `link`.
 
-    The server's clock is `ahead` seconds ahead of the system's. `memory` is the descriptor of their `FrameMemory`.
+    The server's clock is `ahead` seconds ahead of the system's. `words` is the descriptor of the file for what the process
+    says as it dies, and `memory` that of the `FrameMemory` of both.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    with suppress(RuntimeError, OSError, ValueError):  # without a standard error
-        faulthandler.enable()  # a crash of model code writes its stack there
+    last_words = os.fdopen(words, "w", encoding="utf-8", errors="backslashreplace")
+    faulthandler.enable(last_words)
+    os.register_at_fork(after_in_child=_crash_on_stderr)
     prepare_to_serve()
-    frames = FrameMemory(memory)
-    os.close(memory)
-    trio.run(_main, socket.socket(fileno=link), frames, serve, clock=shared_clock(ahead))
+    try:
+        frames = FrameMemory(memory)
+        os.close(memory)
+        trio.run(_main, socket.socket(fileno=link), frames, serve, clock=shared_clock(ahead))
+    except SystemExit:
+        raise
+    except BaseException:  # a group may be none
+        traceback.print_exc(file=last_words)
+        last_words.flush()
+        sys.exit(1)
+
+
+def _crash_on_stderr() -> None:
+    """A process that the model has forked is another: the server does not look for its last words."""
+    with suppress(RuntimeError, OSError, ValueError):  # without a standard error
+        faulthandler.enable()
 
 
 async def _main(sock: socket.socket, memory: FrameMemory, serve: Serve) -> None:
@@ -107,4 +125,4 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

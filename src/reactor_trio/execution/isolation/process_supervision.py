@@ -8,6 +8,7 @@ stopped does not count (`answered_within`). In each case the sessions end, and t
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Callable
@@ -35,6 +36,8 @@ from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.telemetry import Telemetry
+
+log = logging.getLogger("reactor_trio.model")
 
 #: pings in `step_timeout` seconds
 _PINGS = 4
@@ -205,6 +208,8 @@ class ProcessPlacement:
 
     def _over(self) -> None:
         self._gone = True
+        if words := self.process.last_words():
+            log.error("the model's process died of this:\n%s", words)
         exited = ModelEnding(f"its process {self.process.exit()}", restarts=True)
         self._ending = self._ending or self._broken or exited
         self._changed.set()
@@ -240,7 +245,10 @@ async def place_in_process(
         path = path or _importable(model_class)
     except DeclarationError as error:
         raise not_loaded(name, type(error).__name__, str(error)) from error
-    process = await open_process(checked.ranks)
+    try:
+        process = await open_process(checked.ranks)
+    except OSError as error:
+        raise ModelFailed(f"{name}: its process cannot be started: {error.strerror}") from error
     placement = ProcessPlacement(process, checked.declaration, moderate, telemetry)
     await nursery.start(placement.run)
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets

@@ -66,6 +66,11 @@ class RankGroup:
         first = self._first_to_end or 0
         return f"of rank {first} {self.ranks[first].exit()}"
 
+    def last_words(self) -> str:
+        """See `ModelProcess`."""
+        each = [(number, rank.last_words()) for number, rank in enumerate(self.ranks)]
+        return "\n".join(f"rank {number}:\n{words}" for number, words in each if words)
+
     def silent(self) -> str:
         """See `ModelProcess`."""
         late = [str(rank) for rank, number in enumerate(self._ponged) if number < self._pinged]

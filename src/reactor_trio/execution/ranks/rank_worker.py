@@ -1,7 +1,7 @@
 """The work of a rank's process: rank 0 is an isolated worker that leads, each other rank follows.
 
-It is also the entry point: `python -m reactor_trio.execution.ranks.rank_worker SERVER AHEAD MEMORY STORE LINK...`. Rank 0
-has a link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
+It is also the entry point: `python -m reactor_trio.execution.ranks.rank_worker SERVER AHEAD WORDS MEMORY STORE LINK...`.
+Rank 0 has a link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
 """
 
 from __future__ import annotations
@@ -165,5 +165,5 @@ async def _serve(store: int, links: list[int], link: IpcLink, host: ModelHost, f
 
 if __name__ == "__main__":
     to_server, ahead, *own = sys.argv[1:]
-    memory, store, *links = map(int, own)
-    main(int(to_server), float(ahead), memory, partial(_serve, store, links))
+    words, memory, store, *links = map(int, own)
+    main(int(to_server), float(ahead), words, memory, partial(_serve, store, links))
