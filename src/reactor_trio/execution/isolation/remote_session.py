@@ -20,6 +20,10 @@ from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
 
 
+def _nothing(_what: str, _since: float) -> None:
+    """Tell no one of a call that takes too long."""
+
+
 @dataclass(eq=False)
 class RemoteModelSession:
     """See `ModelSession`. `receive` gets the other process's messages about the session; `lost` says that it is gone.
@@ -43,7 +47,7 @@ class RemoteModelSession:
     _early: list[Callable[[], object]] | None = field(default_factory=list, init=False)
     _ended: trio.Event = field(default_factory=trio.Event, init=False)
     _left: str = field(default="", init=False)
-    _late: Callable[[str, float], object] = field(default=lambda _what, _since: None, init=False)
+    _late: Callable[[str, float], object] = field(default=_nothing, init=False)
 
     def connect(self, session: SessionEvents, playout: PlayoutSide) -> None:
         """See `ModelSession`."""
@@ -67,7 +71,9 @@ class RemoteModelSession:
         return self.raised
 
     def close(self) -> None:
-        """See `ModelSession`."""
+        """See `ModelSession`. The session and its playout refer to this object."""
+        self.mailbox.clear()
+        del self._session, self._playout
         if self._early is not None:
             self.over()
 
@@ -77,7 +83,7 @@ class RemoteModelSession:
         try:
             await trio.sleep_forever()
         finally:
-            self._late = lambda _what, _since: None
+            self._late = _nothing
             tell("", 0.0)
 
     def stack(self) -> str:
