@@ -1,0 +1,101 @@
+"""A frame whose session is over when it comes is given back, in both directions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.frame_memory import MODEL, SERVER, FrameMemory, new_frame_memory
+from reactor_trio.execution.isolation.isolated_worker import work
+from reactor_trio.execution.isolation.process_supervision import ProcessPlacement
+from reactor_trio.execution.isolation.remote_session import RemoteModelSession
+from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, FrameExchange
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.media import Origin
+from reactor_trio.telemetry import Telemetry
+from reactor_trio.testing.memory_ipc_link import memory_links
+
+FRAME = np.zeros((128, 128, 3), np.uint8)
+FRAMES = 20
+
+
+class Process:
+    """A model's process without a model: its end is up to the test."""
+
+    def __init__(self, link, memory):
+        self.link, self.memory = link, memory
+
+    async def end(self):
+        await trio.lowlevel.checkpoint()
+
+    def exit(self):
+        return "ended"
+
+    def last_words(self):
+        return ""
+
+
+@pytest.fixture
+def ends():
+    """The link and the memory of the server, and those of the model's process."""
+    ours, theirs = memory_links(ipc_messages.FromModel, ipc_messages.ToModel)
+    with new_frame_memory() as (memory, descriptor):
+        return (ours, memory), (theirs, FrameMemory(descriptor))
+
+
+async def returned(link, send):
+    """How many frames the other end has given back, of `FRAMES` that `send` has sent."""
+    numbers = []
+    with trio.move_on_after(1):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.receive, lambda message: numbers.extend(getattr(message, "numbers", [])))
+            for _ in range(FRAMES):
+                send()
+                await trio.testing.wait_all_tasks_blocked()
+    return len(numbers)
+
+
+async def test_input_frames_that_come_when_their_session_is_over(ends, autojump_clock):
+    (ours, memory), (theirs, their_memory) = ends
+    frames = FrameExchange(memory, SERVER, ours.send)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work, theirs, None, FrameExchange(their_memory, MODEL, theirs.send))
+
+        def send():
+            plane = frames.show(FRAME)
+            ours.send(ipc_messages.InputFrameArrived("over", "camera", plane, 0.0, None, None))
+
+        assert await returned(ours, send) >= FRAMES - MOST_UNRETURNED
+        nursery.cancel_scope.cancel()
+
+
+async def test_pictures_that_come_when_their_session_is_over(ends, autojump_clock):
+    (ours, memory), (theirs, their_memory) = ends
+    frames = FrameExchange(their_memory, MODEL, theirs.send)
+    placement = ProcessPlacement(Process(ours, memory), None, None, Telemetry())
+    async with trio.open_nursery() as nursery:
+        await nursery.start(placement.run)
+
+        def send():
+            planes, origin = {"main_video": frames.show(FRAME)}, Origin(0, None, None, 0.0)
+            theirs.send(ipc_messages.PutBundle("over", planes, {"main_video": 0}, 0.1, True, origin, 0.0, 0, 0.0))
+
+        assert await returned(theirs, send) >= FRAMES - MOST_UNRETURNED
+        nursery.cancel_scope.cancel()
+
+
+async def test_input_frames_of_a_session_that_never_began(ends):
+    """They wait for `BeginSession`. A frame that is shown and not sent would never be given back."""
+    (ours, memory), _ = ends
+    frames, sent = FrameExchange(memory, SERVER, ours.send), []
+    session = RemoteModelSession("s", (1, 0.0), sent.append, frames, lambda: None)
+    session.connect(None, None)
+    before = frames.show(FRAME).offset
+    for _ in range(FRAMES):
+        session.take_input("camera", InputFrame(FRAME, 0.0, None, None))
+    session.close()
+    assert not sent
+    after = frames.show(FRAME).offset
+    assert after == before + 64 * 1024  # the next place: nothing was shown between the two
