@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.configuration.settings import LimitSettings
+from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.execution.command_queue import Command, CommandQueue
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
@@ -19,7 +19,7 @@ class Way:
 
     def __init__(self) -> None:
         limits = LimitSettings(commands_per_second=100, pending_commands=100)
-        self.ledger = CommandLedger("s", 1, limits, lambda _record: None)
+        self.ledger = CommandLedger("s", 1, Settings(limits=limits), lambda _record: None)
         self.queue = CommandQueue(RepeatedEvent())
 
     def submit(self, *names: str) -> Way:

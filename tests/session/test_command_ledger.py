@@ -5,18 +5,20 @@ from __future__ import annotations
 import pytest
 import trio
 
-from reactor_trio.configuration.settings import LimitSettings
+from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings
 from reactor_trio.errors import CommandError
+from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
+from reactor_trio.interface.files import UploadedFile
 from reactor_trio.session import SESSION_OVER, Flood
-from reactor_trio.session.command_ledger import CommandLedger
+from reactor_trio.session.command_ledger import MOST_JSON, CommandLedger
 from reactor_trio.telemetry import CommandRecord
 
 
 def few(over: list[CommandRecord]) -> CommandLedger:
     limits = LimitSettings(commands_per_second=4, pending_commands=2, unanswered_commands=3)
-    return CommandLedger("s", 7, limits, over.append)
+    return CommandLedger("s", 7, Settings(limits=limits), over.append)
 
 
 def sharing(name: str) -> Sharing:
@@ -93,3 +95,44 @@ async def test_what_was_refused_or_not_come_to_is_told_once(autojump_clock):
         ("s", 7, "no_such", 9, 0, "unknown_command"),
         ("s", 7, "go", None, 0, SESSION_OVER),
     ]
+
+
+def put(unanswered: CommandLedger, data: bytes = b"", *sizes: int) -> Command:
+    files = {f"f{number}": UploadedFile("f", "", size, b"") for number, size in enumerate(sizes)}
+    return unanswered.add("go", {}, data, files, None, None, "none")
+
+
+async def test_the_json_of_unanswered_commands_is_bounded_together_and_one_alone_may_be_larger(autojump_clock):
+    unanswered = CommandLedger("s", 7, Settings(), lambda _record: None)
+    quarter = b" " * (MOST_JSON // 4)
+    first = [put(unanswered, quarter) for _ in range(4)]
+    with pytest.raises(CommandError, match="more than 16 MiB; wait for their answers") as refused:
+        put(unanswered, b" ")
+    assert refused.value.code == "busy"
+    unanswered.take(Answer((first[0].number,), 0))
+    put(unanswered, quarter)
+    unanswered.take(Answer(tuple(range(2, 6)), 0))
+    put(unanswered, b" " * (MOST_JSON + 1))
+    with pytest.raises(CommandError, match="more than 16 MiB"):
+        put(unanswered, b" ")
+
+
+async def test_commands_that_share_a_place_count_each(autojump_clock):
+    unanswered = CommandLedger("s", 7, Settings(), lambda _record: None)
+    for _ in range(2):
+        unanswered.add("set_x", {}, b" " * (MOST_JSON // 2), {}, None, None, "consecutive")
+    with pytest.raises(CommandError, match="more than 16 MiB"):
+        unanswered.add("set_x", {}, b" ", {}, None, None, "consecutive")
+
+
+async def test_the_files_of_unanswered_commands_are_bounded_as_all_files_of_a_session_are(autojump_clock):
+    settings = Settings(uploads=UploadSettings(total_size=4096))
+    unanswered = CommandLedger("s", 7, settings, lambda _record: None)
+    command = put(unanswered, b"", 2048, 1024)
+    put(unanswered, b"", 1024)
+    with pytest.raises(CommandError, match="more than 4096 bytes") as refused:
+        put(unanswered, b"", 1)
+    assert refused.value.code == "busy"
+    put(unanswered)  # names no file
+    unanswered.take(Answer((command.number,), 0))
+    put(unanswered, b"", 3072)

@@ -4,6 +4,9 @@ The pacer counts the room in the output here, where the model spends it. A place
 which `PlayoutForecast` knows, so the model computes nothing that could not be queued. While the session is paused there is
 no room, and no estimate counts that time. Each bundle carries its duration and the pacer's epoch. A flush begins a new
 epoch; reports about bundles of an older one change only what is on screen.
+
+If the I/O loop stands still, it shows nothing of what the forecast takes as shown. So the model also waits for a report of
+the playout when `PlayoutForecast.unshown` is over its bound.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from reactor_trio.execution.model_session import PlayoutSide
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutSmoother, StepMargin
+from reactor_trio.pacing.playout_forecast import MOST_HELD, MOST_UNSHOWN
 
 
 class OutputPacer:
@@ -83,6 +87,8 @@ class OutputPacer:
         """When the next step of a pipeline may start."""
         self._replies.deliver()
         if self._paused_at is not None or not self._steps:
+            return math.inf
+        if self._forecast.unshown > MOST_UNSHOWN and self._starves():
             return math.inf
         if self._lead is None:
             step_margin = self._step_margin.seconds(self._cadence.interval)
@@ -165,12 +171,15 @@ class OutputPacer:
             if self._stale(epoch):
                 self._drop(tracks, chunk.length - index, "session_over" if self.closed else "flushed")
                 return
-            if at > now:  # the rest is dropped too, even if room comes meanwhile: a batch is shown without holes
-                self._drop(tracks, chunk.length - index, "full")
+            rest = chunk.length - index
+            held = by == "emit" and not self._steps and self._forecast.emitted + rest * _size(tracks) > MOST_HELD
+            if held or at > now:  # the rest is dropped too, even if room comes meanwhile: a batch is shown without holes
+                self._drop(tracks, rest, "held" if held else "full")
                 return
             if chunk.metadata:
                 origin = replace(origin, metadata={name: each[index] for name, each in chunk.metadata.items()})
-            self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made, now))
+            bundle = self._bundle(tracks, duration, origin, made, now, by == "emit")
+            self._mailbox.post_lazily(self._playout.put, bundle)
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
@@ -218,7 +227,7 @@ class OutputPacer:
         self._mailbox.post(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
-                bundle = self._bundle(tracks, duration, Origin(step), now, now)
+                bundle = self._bundle(tracks, duration, Origin(step), now, now, False)
                 self._mailbox.post_lazily(self._playout.put, bundle)
         self._wakeup.set()
 
@@ -248,6 +257,8 @@ class OutputPacer:
             self._forecast.handed(until)
         else:
             self._forecast.shown(until)
+        if self._replies.asleep and self._forecast.unshown <= MOST_UNSHOWN:
+            self._replies.asleep = False
         self._wakeup.set()
 
     def shown(self, until: float) -> None:
@@ -265,8 +276,16 @@ class OutputPacer:
         self._replies.deliver()
         if self._paused_at is not None:
             return math.inf
-        # Of a paused session nothing is shown that would make room; and its commands are applied only when this returns.
-        return at(now) if self._steps else -math.inf
+        if not self._steps:  # nothing is shown that would make room, and the session's commands wait for this to return
+            return -math.inf
+        return math.inf if self._forecast.unshown > MOST_UNSHOWN and self._starves() else at(now)
+
+    def _starves(self) -> bool:
+        """Whether the model has to wait for a report of the playout; that then wakes this loop."""
+        if self._forecast.starves and not self._replies.asleep:
+            self._replies.asleep = True
+            self._replies.deliver()  # a report may have come before the flag
+        return self._forecast.starves
 
     def _retime(self, interval: float) -> None:
         self._forecast.retimed(interval)
@@ -287,7 +306,7 @@ class OutputPacer:
         return self.closed or epoch != self._epoch
 
     def _bundle(
-        self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float, now: float
+        self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float, now: float, emitted: bool
     ) -> Bundle:
         """Make the next bundle and count it as queued."""
         interval = self._interval or self._cadence.interval
@@ -297,7 +316,8 @@ class OutputPacer:
             duration=interval if duration is None else duration, paced=duration is None, origin=origin, made=made,
             epoch=self._epoch, ready=now,
         )  # fmt: skip
-        self._forecast.put(bundle.ready, bundle.duration, bundle.paced)
+        size = _size(tracks)
+        self._forecast.put(bundle.ready, bundle.duration, bundle.paced, size, size if emitted else 0)
         return bundle
 
     def _next_seq(self, track: str) -> int:
@@ -309,3 +329,8 @@ class OutputPacer:
         for name in tracks:  # numbers are used up, so that a viewer sees the gap
             self._seqs[name] = self._seqs.get(name, 0) + bundles
         self._mailbox.post(self._playout.count_drop, "buffer", reason, bundles)
+
+
+def _size(tracks: dict[str, FrameHandle]) -> int:
+    """The bytes of a bundle with what it has beside its frames, roughly."""
+    return sum([frame.nbytes for frame in tracks.values()], 1024)

@@ -154,6 +154,11 @@ class DeviceFrames:
         """The number of dimensions, as of an array."""
         return int(self.tensor.ndim)
 
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes, as of an array."""
+        return int(self.tensor.nbytes)
+
     def __getitem__(self, key: Any) -> DeviceFrames:
         """Select a part, which shares the transfer of the whole yield. A part cannot be divided again."""
         assert self._key is ...

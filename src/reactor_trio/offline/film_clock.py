@@ -74,7 +74,7 @@ class FilmClock(PlayoutForecast):
 
     # ---- as a PlayoutForecast: it knows no queued frame, since a step or an emit has waited for room before ------------
 
-    def put(self, ready: float, duration: float, paced: bool = True) -> None:
+    def put(self, ready: float, duration: float, paced: bool = True, size: int = 0, emitted: int = 0) -> None:
         """Record a bundle. Its duration moves the film's time on."""
         self.begins.append(self.seconds)
         self.seconds += duration

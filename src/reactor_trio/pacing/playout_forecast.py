@@ -19,6 +19,12 @@ from collections import deque
 
 #: Times that are sums of the same numbers in another order differ by less than this many seconds.
 EPSILON = 1e-9
+#: Bytes of frames, and how many times the capacity, that may be queued while playout reports nothing. When both are passed,
+#: the model waits for a report.
+MOST_UNSHOWN, MOST_AHEAD = 256 * 1024 * 1024, 4
+#: Bytes of emitted frames that may be queued while the client pauses the session. Further ones are dropped: an `emit` that
+#: waited for room would keep the command that ends the pause from being applied.
+MOST_HELD = 64 * 1024 * 1024
 
 
 class PlayoutForecast:
@@ -33,25 +39,37 @@ class PlayoutForecast:
         self._capacity = capacity
         self._assume = assume
         self.capacity = capacity
-        #: when each frame was ready, its duration, and whether it is paced: put, and not yet reported as shown
-        self._queued: deque[tuple[float, float, bool]] = deque()
+        #: when each frame was ready, its duration, whether it is paced, its bytes, and those of its bytes that were emitted:
+        #: put, and not yet reported as shown
+        self._queued: deque[tuple[float, float, bool, int, int]] = deque()
+        #: bytes of all these frames, and of the emitted ones
+        self.unshown = self.emitted = 0
         self._until = -math.inf  # when the newest frame reported as shown ends
 
     def make_room_for(self, batch: int) -> None:
         """Set the capacity so that the buffer holds at least one batch of `batch` frames."""
         self.capacity = max(self._capacity, batch)
 
-    def put(self, ready: float, duration: float, paced: bool = True) -> None:
+    def put(self, ready: float, duration: float, paced: bool = True, size: int = 0, emitted: int = 0) -> None:
         """Record a queued frame that was ready at `ready` and lasts `duration` seconds. `paced` is False if audio fixes its
-        duration.
+        duration. The frame has `size` bytes; `emitted` is the same, or 0 if a step made it.
         """
-        self._queued.append((ready, duration, paced))
+        self._queued.append((ready, duration, paced, size, emitted))
+        self.unshown += size
+        self.emitted += emitted
 
     def handed(self, until: float) -> None:
         """Record that the oldest queued frame is shown now, until `until`."""
         if self._queued:
-            self._queued.popleft()
+            _ready, _duration, _paced, size, emitted = self._queued.popleft()
+            self.unshown -= size
+            self.emitted -= emitted
         self._until = until
+
+    @property
+    def starves(self) -> bool:
+        """Whether so much is queued that the model has to wait for a report of playout."""
+        return self.unshown > MOST_UNSHOWN and len(self._queued) > MOST_AHEAD * self.capacity
 
     def shown(self, until: float) -> None:
         """Record that the frame on screen now ends at `until`."""
@@ -63,12 +81,15 @@ class PlayoutForecast:
 
     def retimed(self, interval: float) -> None:
         """Give each queued paced frame the duration `interval`, in seconds."""
-        self._queued = deque((ready, interval if paced else lasts, paced) for ready, lasts, paced in self._queued)
+        self._queued = deque(
+            (ready, interval if paced else lasts, paced, *sizes) for ready, lasts, paced, *sizes in self._queued
+        )
 
     def flushed(self, now: float) -> None:
         """Forget the queued frames, except the one that is on screen at `now`."""
         _waiting, self._until = self._at(now)
         self._queued.clear()
+        self.unshown = self.emitted = 0
 
     def waiting(self, now: float) -> int:
         """The number of frames queued behind the one on screen."""
@@ -104,14 +125,14 @@ class PlayoutForecast:
         """The durations of the frames that wait at `now`, and when the frame on screen ends."""
         until, shown = self._until, 0
         if self._assume:
-            for ready, duration, _ in self._queued:
+            for ready, duration, _, _, _ in self._queued:
                 due = max(until, ready)
                 if due > now + EPSILON:
                     break
                 until, shown = due + duration, shown + 1
         if shown == len(self._queued):
             return [], until
-        return [duration for _, duration, _ in itertools.islice(self._queued, shown, None)], until
+        return [duration for _, duration, _, _, _ in itertools.islice(self._queued, shown, None)], until
 
     def _next_shown(self, until: float) -> float:
         return until if self._assume else math.inf

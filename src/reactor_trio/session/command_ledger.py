@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 
 from reactor_trio.admission import TokenBucket
-from reactor_trio.configuration.settings import LimitSettings
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import Answer
@@ -26,6 +26,8 @@ from reactor_trio.telemetry import CommandRecord
 
 #: Code of a command that the session ended before, for the record.
 SESSION_OVER: Final = "session_over"
+#: bytes of JSON that the unanswered commands may have together; a single command may have more
+MOST_JSON = 16 * 1024 * 1024
 
 
 class CommandLedger:
@@ -33,18 +35,20 @@ class CommandLedger:
 
     Args:
         session_id, client: whose they are, for the record.
-        limits: commands that may come in a second, and at once after a pause; places in the order that may be taken
-            (commands that share a place count once); commands that may be unanswered.
+        settings: commands that may come in a second, and at once after a pause; places in the order that may be taken
+            (commands that share a place count once); commands that may be unanswered; bytes of the files that these name,
+            where a file counts once for each command, since each carries it to a model in another process.
         over: called with each command that is over.
     """
 
     def __init__(
-        self, session_id: str, client: int, limits: LimitSettings, over: Callable[[CommandRecord], None]
+        self, session_id: str, client: int, settings: Settings, over: Callable[[CommandRecord], None]
     ) -> None:
         self._session_id = session_id
         self._client = client
-        self._limits = limits
+        self._limits = limits = settings.limits
         self._over = over
+        self._file_bytes = settings.uploads.total_size
         self._commands: deque[Command] = deque()
         self._numbers = 0
         self._allowance = TokenBucket(limits.commands_per_second, 1.0, trio.current_time())
@@ -74,6 +78,7 @@ class CommandLedger:
         most = self._limits.pending_commands
         if place is None and (taken := len({command.place for command in self._commands})) >= most:
             raise CommandError("busy", f"{taken} commands are pending; wait for their answers")
+        self._check_room(len(data), _size_of(files))
         number = self.next_number()
         command = Command(
             number, self._client, name, arguments, id, trio.current_time(), data, files,
@@ -81,6 +86,17 @@ class CommandLedger:
         )  # fmt: skip
         self._commands.append(command)
         return command
+
+    def _check_room(self, json: int, files: int) -> None:
+        """Raise CommandError if the unanswered commands are too large together with a new one."""
+        if not self._commands:
+            return
+        json += sum([len(command.data) for command in self._commands])
+        if json > MOST_JSON:
+            raise CommandError("busy", f"the pending commands have more than {MOST_JSON >> 20} MiB; wait for their answers")
+        if files and files + sum(_size_of(command.files) for command in self._commands) > self._file_bytes:
+            most = f"{self._file_bytes} bytes (runtime.uploads.total_size)"
+            raise CommandError("busy", f"the files of the pending commands have more than {most}; wait for their answers")
 
     def next_number(self) -> int:
         """The number of a new command; also of an upload, which no answer follows."""
@@ -127,3 +143,7 @@ class CommandLedger:
         self._over(CommandRecord(
             self._session_id, self._client, name, id, at, trio.current_time(), step, code, traceparent
         ))  # fmt: skip
+
+
+def _size_of(files: dict[str, UploadedFile]) -> int:
+    return sum(file.size for file in files.values())

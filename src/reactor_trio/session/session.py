@@ -86,7 +86,7 @@ class Session:
         self._last: tuple[Bundle, float] | None = None
         self._shown_at: float | None = None
         self._shown_step = -1
-        self._ledger = CommandLedger(session_id, self.controller, limits, services.telemetry.commanded)
+        self._ledger = CommandLedger(session_id, self.controller, services.settings, services.telemetry.commanded)
         self._frame_rate_cap = FrameRateCap()
         self._model_session = services.placement.open_model_session(session_id, controller)
         self.playout = Playout(services.telemetry, self._model_session)
