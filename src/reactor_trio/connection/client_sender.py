@@ -28,6 +28,7 @@ from reactor_trio.connection.rendition import Rendition
 from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.connection.sound_queue import SoundQueue, SoundTrack
+from reactor_trio.connection.text_queue import TextQueue
 from reactor_trio.errors import ProtocolError
 from reactor_trio.media import Bundle, choose_codecs
 from reactor_trio.protocol import BEAT, EndReason, TrackInfo, Welcome, close_code
@@ -57,9 +58,7 @@ class ClientSender:
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
-        #: with values of settings, what to call when they have left
-        self._texts: deque[str | tuple[str, Callable[[], object]]] = deque()
-        self._most_texts = context.message_limit
+        self._texts = TextQueue(context.message_limit)
         self._wakeup = RepeatedEvent()
         #: whether the task waits for `_wakeup`; and the packet that `send_now` began and the task is to finish
         self._waits = False
@@ -134,8 +133,8 @@ class ClientSender:
             if self.message_log.keeps:
                 self.message_log.add(type, data, id)
             return
-        self._texts.append(self.message_log.add(type, data, id))
-        if len(self._texts) > self._most_texts:
+        self._texts.put(self.message_log.add(type, data, id))
+        if self._texts.overfull:
             self._texts.clear()  # a client that reads nothing would not read these either; the close code says why
             if type in ("reactor.ack", "reactor.error"):
                 self.end("flood")
@@ -146,20 +145,19 @@ class ClientSender:
     def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
         """Queue the values of settings. They are not kept for the next connection, whose welcome has the newest."""
         if self.end_reason is None:
-            self._texts.append((self.message_log.add("reactor.state", values, keep=False), sent))
+            self._texts.put(self.message_log.add("reactor.state", values, keep=False), sent)
             self._wakeup.set()
 
     def say_again(self, welcome: Welcome, after: int) -> None:
         """Welcome a client that comes back, and send it again all messages after number `after` that are kept."""
         again = self.message_log.after(after)
-        self._texts.append(self.message_log.welcome_again(welcome))
-        self._texts.extend(text for _type, text in again)
-        self._most_texts += len(again)
+        self._texts.put(self.message_log.welcome_again(welcome))
+        self._texts.put_again(text for _type, text in again)
         if any(type_ == "reactor.track" for type_, _text in again):  # these spoke of an earlier connection's codecs
             for info in self.track_infos:
                 self.say("reactor.track", info)
         if any(type_ == "reactor.ack" for type_, _text in again) and welcome.state:  # what they set may have changed since
-            self._texts.append(self.message_log.add("reactor.state", welcome.state, keep=False))
+            self._texts.put(self.message_log.add("reactor.state", welcome.state, keep=False))
         self._wakeup.set()
 
     def end(self, reason: EndReason, message: str = "") -> None:
@@ -173,7 +171,7 @@ class ClientSender:
     def _end(self, reason: EndReason, log: MessageLog, why: dict[str, str]) -> None:
         if self.end_reason is None:
             self.end_reason = reason
-            self._texts.append(log.add("reactor.bye", {"reason": reason} | why))
+            self._texts.put(log.add("reactor.bye", {"reason": reason} | why))
             self.ended.set()
             self._wakeup.set()
 
@@ -381,12 +379,10 @@ class ClientSender:
 
     async def _send_texts(self, stream: MessageChannel) -> bool:
         while self._texts:
-            text = self._texts.popleft()
-            if isinstance(text, tuple):
-                await stream.send_text(text[0])
-                text[1]()
-            else:
-                await stream.send_text(text)
+            text, sent = self._texts.take()
+            await stream.send_text(text)
+            if sent is not None:
+                sent()
             self._has_sent()
         if self.end_reason is not None:  # the goodbye was the last text
             await stream.aclose(close_code(self.end_reason), self.end_reason)

@@ -23,6 +23,7 @@ from reactor_trio.execution.drivers.call_watch import CallWatch
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.execution.message_flow import MessageFlow
 from reactor_trio.execution.model_session import FILE_UPLOADED, Answer, PlayoutSide, SessionEvents
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.state_watch import StateWatch
@@ -116,8 +117,7 @@ class DrivenSession:
         )
         #: number of the next step; only steps that make frames count
         self.step = 0
-        #: steps that made no frame
-        self.empty_steps = 0
+        self.empty_steps = 0  # that made no frame
         #: the block that a blocking model's thread computes next, while that thread waits in a push; None while it computes
         self.next_block: int | None = None
         #: id of the controlling client's newest applied command
@@ -125,10 +125,10 @@ class DrivenSession:
         self._call = Call()
         self._session = session
         self._mailbox = mailbox
+        self._messages = MessageFlow(mailbox, replies, session)
         self._watch = StateWatch(declaration.settings)
-        self._newest_at = 0.0
         self._waited: float | None = None
-        self._turn_waited = 0.0  # by a run loop, before the step that runs now
+        self._newest_at = self._turn_waited = 0.0  # waited: by a run loop, before the step that runs now
         self._idle = False  # the generator waits for a command or an input frame
 
     @property
@@ -246,10 +246,10 @@ class DrivenSession:
     async def _until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
         return await wait_for_fences(chunk), await self.host.time.spend(step)
 
-    def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
+    async def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Send a message to all clients, or to one. Does nothing when the session is closed."""
         if self.phase is not Phase.CLOSED:
-            self._mailbox.post(self._session.tell, type, data, client)
+            await self._messages.put(type, data, client)
 
     def tell_values(self) -> None:
         """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
@@ -331,7 +331,7 @@ class DrivenSession:
     async def _send_to(self, client: int, message: ModelMessage) -> None:
         data = message_data(message)
         await trio.lowlevel.checkpoint()
-        self.tell(type(message).__reactor_type__, data, client)
+        await self.tell(type(message).__reactor_type__, data, client)
 
 
 def without_cancellation(error: Exception) -> Exception:

@@ -175,7 +175,7 @@ class SessionBinding:
         await trio.lowlevel.checkpoint()
         runner = self._seen() or self.runner
         if runner is not None:
-            runner.tell(type(message).__reactor_type__, data)
+            await runner.tell(type(message).__reactor_type__, data)
 
     def cancelled(self) -> bool:
         """See `ReactorModel.cancelled`."""

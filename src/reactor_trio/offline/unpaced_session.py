@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -128,6 +128,10 @@ class UnpacedSessionRunner(SessionRunner):
             number, _ = self._script.popleft()
             at = trio.current_time()
             self.commands.add(Command(number, 1, entry.name, dict(entry.arguments), entry.id, at, place=number))
+
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Run a function on the model loop, as `Mailbox.post` does."""
+        self.host.post(function, *args)
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 

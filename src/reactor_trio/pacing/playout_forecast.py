@@ -82,7 +82,8 @@ class PlayoutForecast:
     def retimed(self, interval: float) -> None:
         """Give each queued paced frame the duration `interval`, in seconds."""
         self._queued = deque(
-            (ready, interval if paced else lasts, paced, *sizes) for ready, lasts, paced, *sizes in self._queued
+            (ready, interval if paced else lasts, paced, size, emitted)
+            for ready, lasts, paced, size, emitted in self._queued
         )
 
     def flushed(self, now: float) -> None:

@@ -116,7 +116,7 @@ class BlockingDriver(Driver):
 
     async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
         """Send a message of the model to all clients."""
-        self._session.tell(type, data)
+        await self._session.tell(type, data)
 
     async def monitor(self, enabled: bool) -> None:
         """Note that the model pauses on purpose, or works again."""

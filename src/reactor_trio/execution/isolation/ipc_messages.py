@@ -198,6 +198,13 @@ class LoadReported(IpcMessage, frozen=True, tag=46):
     text: str
 
 
+class InputFramesTaken(_SessionMessage, frozen=True, tag=47):
+    """The model's process has taken the oldest `frames` of an input track, and needs their memory no longer."""
+
+    track: str
+    frames: int
+
+
 class PutBundle(_SessionMessage, frozen=True, tag=32):
     """See `PlayoutSide.put`."""
 
@@ -314,5 +321,5 @@ ToModel: TypeAlias = (
 FromModel: TypeAlias = (
     FramesReturned | ModelLoaded | LoadFailed | LoadReported | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
     | ModelAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
-    | Pong | FirstStepMade | LogLine | RanksOutOfStep
+    | Pong | FirstStepMade | LogLine | RanksOutOfStep | InputFramesTaken
 )

@@ -23,6 +23,7 @@ from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.input_lanes import InputReports
 from reactor_trio.execution.isolation.process_link import IpcLink
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.loading import LoadedModel, load_model
@@ -219,6 +220,7 @@ class _SessionStandIn:
         self._send = worker.link.send
         self._declaration = declaration
         self._over = trio.CancelScope()
+        self._reports = InputReports()
         model_session.connect(self, self)
 
     async def run(self) -> BaseException | None:
@@ -242,6 +244,9 @@ class _SessionStandIn:
         self.model_session.take_input(
             message.track, InputFrame(frame.copy(), message.pts, message.metadata, message.capture_time_us)
         )
+        if taken := self._reports.took(message.track, frame.nbytes):
+            self._frames.return_unused()
+            self._send(ipc_messages.InputFramesTaken(self.id, message.track, taken))
 
     def receive(self, message: Any) -> None:
         """Process any other message about this session."""

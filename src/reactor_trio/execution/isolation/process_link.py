@@ -1,11 +1,13 @@
 """The link between two processes of a server: IPC messages over a socket pair.
 
 On the wire, a message is four bytes of length, then MessagePack. `send` never waits: a queue keeps what the kernel does not
-take at once, and a task writes it. The limits on clients and frames bound that queue.
+take at once, and a task writes it. The limits on clients and frames bound that queue. Beyond `MOST_UNSENT` the other process
+counts as lost, so the link is cut.
 """
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import threading
@@ -20,8 +22,12 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.descriptors import keep_from_children
 from reactor_trio.interface.files import UploadedFile
 
+log = logging.getLogger("reactor_trio.model")
+
 #: Bytes read at once. Python makes room for all of them first; from 128 KiB on each read may need a mapping of its own.
 _CHUNK = 64 * 1024
+#: bytes that may wait for the other process
+MOST_UNSENT = 1024 * 1024 * 1024
 #: slices of the time that the other process has to answer
 SLICES = 4
 
@@ -65,6 +71,8 @@ class SocketLink:
         self._socket.setblocking(False)
         self._decoder = decoder_of(message_types)
         self._unsent: deque[memoryview] = deque()
+        #: bytes that wait for the other process
+        self.unsent = 0
         self._wakeup = RepeatedEvent()
         self._gone = False
 
@@ -73,7 +81,11 @@ class SocketLink:
         if self._gone:
             return
         if self._unsent:
-            self._unsent.append(on_wire(message))
+            data = on_wire(message)
+            self._unsent.append(data)
+            self.unsent += len(data)
+            if self.unsent > MOST_UNSENT:
+                self._cut()
         elif not self._write(on_wire(message)):
             self._wakeup.set()
 
@@ -83,8 +95,11 @@ class SocketLink:
             while not self._unsent:
                 await self._wakeup.wait()
             await trio.lowlevel.wait_writable(self._socket)
-            while self._unsent and self._write(self._unsent.popleft()):
-                pass
+            while self._unsent:
+                data = self._unsent.popleft()
+                self.unsent -= len(data)
+                if not self._write(data):
+                    break
 
     async def receive(self, handle: Handle) -> None:
         """See `IpcLink`."""
@@ -111,7 +126,18 @@ class SocketLink:
         self._gone = True
         trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
+        self._forget()
+
+    def _cut(self) -> None:
+        """End the link: both ends receive nothing more, as if the other process were gone."""
+        log.error("the other process of the model has not read the last %d MiB that were sent to it", self.unsent >> 20)
+        self._gone = True
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._forget()
+
+    def _forget(self) -> None:
         self._unsent.clear()
+        self.unsent = 0
 
     def _write(self, data: memoryview) -> bool:
         """Write, and return whether all of it went. The rest becomes the first of the queue."""
@@ -124,6 +150,7 @@ class SocketLink:
             return True
         if sent < len(data):
             self._unsent.appendleft(data[sent:])
+            self.unsent += len(data) - sent
         return sent == len(data)
 
 

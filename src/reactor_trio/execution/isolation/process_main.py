@@ -18,16 +18,14 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
-from reactor_trio.execution.current_session import current_session
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import MODEL, FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import work
+from reactor_trio.execution.isolation.log_lines import LinkHandler
 from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import shared_clock
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
@@ -36,7 +34,6 @@ from reactor_trio.media import keep_frames_in
 
 #: `prctl`: the signal that a process gets when its parent ends
 _PR_SET_PDEATHSIG = 1
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 #: what the process does with its link, its model loop and the frames that it shares
@@ -84,44 +81,10 @@ def _crash_on_stderr() -> None:
 async def _main(sock: socket.socket, memory: FrameMemory, serve: Serve) -> None:
     link = SocketLink(sock, ipc_messages.ToModel)
     frames = FrameExchange(memory, MODEL, link.send)
-    logging.basicConfig(level=logging.DEBUG, handlers=[_LinkHandler(link)], force=True)
+    logging.basicConfig(level=logging.DEBUG, handlers=[LinkHandler(link)], force=True)
     logging.captureWarnings(True)
     async with open_model_host() as host:
         await serve(link, host, frames)
-
-
-class _LinkHandler(logging.Handler):
-    """Sends log records to the server, from any thread. The server filters and formats them."""
-
-    def __init__(self, link: SocketLink) -> None:
-        super().__init__()
-        self._link = link
-        self._token = trio.lowlevel.current_trio_token()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
-        try:
-            event = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}  # structlog's is a dict
-            given = {**vars(record), **{key: value for key, value in event.items() if key != "event"}}
-            extra = {key: _plain(value) for key, value in given.items() if key not in _STANDARD}
-            error = record.exc_info[1] if record.exc_info else None
-            failure = None if error is None else ipc_messages.Failure.of(error)
-            text = str(event.get("event", ""))
-            line = ipc_messages.LogLine(record.name, record.levelno, text, failure, current_session(), extra)
-            self._token.run_sync_soon(self._link.send, line)
-        except trio.RunFinishedError:
-            pass
-        except Exception:
-            self.handleError(record)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that the link can carry: this one, or its repr."""
-    try:
-        msgspec.msgpack.encode(value)
-    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
-        return repr(value)
-    return value
 
 
 if __name__ == "__main__":

@@ -60,12 +60,13 @@ class ProcessPlacement:
     running = 0
 
     def __init__(
-        self, process: ModelProcess, declaration: Declaration, moderate: Check | None, telemetry: Telemetry
+        self, process: ModelProcess, declaration: Declaration, moderate: Check | None, telemetry: Telemetry, input_bytes: int
     ) -> None:
         self.process = process
         self.declaration = declaration
         self.moderate = moderate
         self.max_sessions = 0
+        self._input_bytes = input_bytes
         self._link: IpcLink = process.link
         self._telemetry = telemetry
         self._frames = FrameExchange(process.memory, SERVER, self._link.send)
@@ -110,8 +111,9 @@ class ProcessPlacement:
     def open_model_session(self, session_id: str, client: tuple[int, float]) -> RemoteModelSession:
         """See `Placement`."""
         model_session = RemoteModelSession(
-            session_id, client, self._link.send, self._frames, lambda: self._model_sessions.pop(session_id, None)
-        )
+            session_id, client, self._link.send, self._frames, self._input_bytes, self._telemetry,
+            lambda: self._model_sessions.pop(session_id, None),
+        )  # fmt: skip
         if self._gone:
             model_session.lost()
         else:
@@ -249,7 +251,7 @@ async def place_in_process(
         process = await open_process(checked.ranks)
     except OSError as error:
         raise ModelFailed(f"{name}: its process cannot be started: {error.strerror}") from error
-    placement = ProcessPlacement(process, checked.declaration, moderate, telemetry)
+    placement = ProcessPlacement(process, checked.declaration, moderate, telemetry, settings.limits.input_bytes)
     await nursery.start(placement.run)
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
     given = process.pack((config, bare, files))

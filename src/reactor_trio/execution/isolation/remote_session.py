@@ -12,12 +12,14 @@ import trio
 
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.input_lanes import InputLanes
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.model_session import PlayoutSide, SessionEvents
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
+from reactor_trio.telemetry import Telemetry
 
 
 def _nothing(_what: str, _since: float) -> None:
@@ -32,6 +34,8 @@ class RemoteModelSession:
         client: number and joining time of the controlling client.
         send: sends a message; without effect if the process is gone.
         frames: the frames that the two processes share.
+        input_bytes: see `InputLanes`.
+        telemetry: counts dropped input frames.
         over: called when the model has let go of the session.
     """
 
@@ -39,15 +43,20 @@ class RemoteModelSession:
     client: tuple[int, float]
     send: Callable[[object], None]
     frames: FrameExchange
+    input_bytes: int
+    telemetry: Telemetry
     over: Callable[[], object]
     mailbox: Mailbox = field(default_factory=lambda: Mailbox(_at_once, asleep=True), init=False)
     raised: BaseException | None = field(default=None, init=False)
     reason: EndReason = field(default="done", init=False)
-    #: what is to be sent once `run` has sent `BeginSession`, which must be the first
-    _early: list[Callable[[], object]] | None = field(default_factory=list, init=False)
+    #: messages from before `run`: `BeginSession` must be the first
+    _early: list[object] | None = field(default_factory=list, init=False)
     _ended: trio.Event = field(default_factory=trio.Event, init=False)
     _left: str = field(default="", init=False)
     _late: Callable[[str, float], object] = field(default=_nothing, init=False)
+
+    def __post_init__(self) -> None:
+        self._lanes = InputLanes(self._show, partial(self.telemetry.dropped, "input"), self.input_bytes)
 
     def connect(self, session: SessionEvents, playout: PlayoutSide) -> None:
         """See `ModelSession`."""
@@ -57,9 +66,9 @@ class RemoteModelSession:
         """See `ModelSession`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         early, self._early = self._early or [], None
-        self._send(ipc_messages.BeginSession(self.session_id, *self.client))
-        for send in early:
-            send()
+        for message in [ipc_messages.BeginSession(self.session_id, *self.client), *early]:
+            self._send(message)
+        self._lanes.open()
         try:
             await self._ended.wait()
         except trio.Cancelled:
@@ -72,6 +81,7 @@ class RemoteModelSession:
 
     def close(self) -> None:
         """See `ModelSession`. The session and its playout refer to this object."""
+        self._lanes.close()
         self.mailbox.clear()
         del self._session, self._playout
         if self._early is not None:
@@ -107,11 +117,9 @@ class RemoteModelSession:
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `ModelSession`."""
-        if self._early is not None:  # a frame that is shown must be sent, since only then it is returned
-            self._early.append(partial(self.take_input, track, frame))
-            return
-        if self._ended.is_set():
-            return
+        self._lanes.put(track, frame)
+
+    def _show(self, track: str, frame: InputFrame) -> None:
         plane = self.frames.show(frame.data)
         self._send(ipc_messages.InputFrameArrived(
             self.session_id, track, plane, frame.pts, frame.metadata, frame.capture_time_us
@@ -139,6 +147,8 @@ class RemoteModelSession:
     def receive(self, message: Any) -> None:
         """Process any other message about this session."""
         match message:
+            case ipc_messages.InputFramesTaken(_, track, frames):
+                self._lanes.taken(track, frames)
             case ipc_messages.FlushPlayout(_, epoch):
                 self.mailbox.post(self._playout.flush, epoch)
             case ipc_messages.RetimePlayout(_, interval):
@@ -167,14 +177,12 @@ class RemoteModelSession:
 
     def _end(self, error: BaseException | None) -> None:
         self.raised = error
+        self._lanes.close()
         self.over()
         self._ended.set()
 
     def _send(self, message: object) -> None:
-        if self._early is None:
-            self.send(message)
-        else:
-            self._early.append(partial(self.send, message))
+        (self.send if self._early is None else self._early.append)(message)
 
 
 def _at_once(deliver: Callable[[], object]) -> None:
