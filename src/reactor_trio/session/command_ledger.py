@@ -50,6 +50,7 @@ class CommandLedger:
         self._over = over
         self._file_bytes = settings.uploads.total_size
         self._commands: deque[Command] = deque()
+        self._json = 0  # bytes of all of them
         self._numbers = 0
         self._allowance = TokenBucket(limits.commands_per_second, 1.0, trio.current_time())
 
@@ -85,14 +86,14 @@ class CommandLedger:
             number if place is None else place, traceparent,
         )  # fmt: skip
         self._commands.append(command)
+        self._json += len(data)
         return command
 
     def _check_room(self, json: int, files: int) -> None:
         """Raise CommandError if the unanswered commands are too large together with a new one."""
         if not self._commands:
             return
-        json += sum([len(command.data) for command in self._commands])
-        if json > MOST_JSON:
+        if self._json + json > MOST_JSON:
             raise CommandError("busy", f"the pending commands have more than {MOST_JSON >> 20} MiB; wait for their answers")
         if files and files + sum(_size_of(command.files) for command in self._commands) > self._file_bytes:
             most = f"{self._file_bytes} bytes (runtime.uploads.total_size)"
@@ -128,6 +129,7 @@ class CommandLedger:
         taken = [command for command in self._commands if command.number in numbers]
         self._commands = deque(command for command in self._commands if command.number not in numbers)
         for command in taken:
+            self._json -= len(command.data)
             self._record(command.name, command.id, command.at, command.traceparent, answer.step, answer.code)
         return taken
 
