@@ -5,6 +5,7 @@ import math
 import pytest
 
 from reactor_trio.pacing import PlayoutForecast
+from reactor_trio.pacing.playout_forecast import MOST_UNSHOWN
 
 
 def test_a_pipeline_starts_at_once_when_nothing_is_queued_or_shown() -> None:
@@ -119,3 +120,32 @@ def test_a_new_rate_does_not_change_durations_that_audio_fixes() -> None:
     ahead.put(9.0, 0.25, paced=False)
     ahead.retimed(0.5)
     assert ahead.step_at(0.0, 0.75 + 1.0, 1.0) == pytest.approx(0.5 + 0.25 - 1.75 - 1.0)
+
+
+def test_the_model_waits_for_a_report_when_much_and_many_are_queued() -> None:
+    ahead, size = PlayoutForecast(2), MOST_UNSHOWN // 8
+    for number in range(8):
+        ahead.put(number * 0.1, 0.1, size=size)
+        assert not ahead.starves
+    ahead.put(0.8, 0.1, size=1)
+    assert ahead.starves
+    ahead.handed(0.1)
+    assert not ahead.starves
+    ahead.put(0.9, 0.1, size=size)
+    ahead.make_room_for(9)  # a model that makes large batches may queue some of them
+    assert not ahead.starves
+
+
+def test_what_was_flushed_counts_until_playout_has_dropped_it() -> None:
+    ahead, size = PlayoutForecast(1), MOST_UNSHOWN // 8
+    for number in range(9):
+        ahead.put(number * 0.1, 0.1, size=size, emitted=size)
+        ahead.flushed(number * 0.1)
+        assert ahead.emitted == 0
+    assert ahead.starves
+    ahead.shown(0.1)
+    assert not ahead.starves
+    assert ahead.unshown == 0
+    ahead.put(1.0, 0.1, size=size, emitted=size)
+    ahead.handed(1.1)
+    assert (ahead.unshown, ahead.emitted) == (0, 0)

@@ -44,6 +44,8 @@ class PlayoutForecast:
         self._queued: deque[tuple[float, float, bool, int, int]] = deque()
         #: bytes of all these frames, and of the emitted ones
         self.unshown = self.emitted = 0
+        #: number and bytes of flushed frames, until playout reports that it has dropped them
+        self._flushed = self._flushed_bytes = 0
         self._until = -math.inf  # when the newest frame reported as shown ends
 
     def make_room_for(self, batch: int) -> None:
@@ -69,11 +71,13 @@ class PlayoutForecast:
     @property
     def starves(self) -> bool:
         """Whether so much is queued that the model has to wait for a report of playout."""
-        return self.unshown > MOST_UNSHOWN and len(self._queued) > MOST_AHEAD * self.capacity
+        return self.unshown > MOST_UNSHOWN and len(self._queued) + self._flushed > MOST_AHEAD * self.capacity
 
     def shown(self, until: float) -> None:
-        """Record that the frame on screen now ends at `until`."""
+        """Record that the frame on screen now ends at `until`. Playout reports this after each flush, too."""
         self._until = until
+        self.unshown -= self._flushed_bytes
+        self._flushed = self._flushed_bytes = 0
 
     def stood_still(self, until: float) -> None:
         """Record that playout stood still until this time: no frame was shown since the newest reported one."""
@@ -89,8 +93,8 @@ class PlayoutForecast:
     def flushed(self, now: float) -> None:
         """Forget the queued frames, except the one that is on screen at `now`."""
         _waiting, self._until = self._at(now)
+        self._flushed, self._flushed_bytes, self.emitted = self._flushed + len(self._queued), self.unshown, 0
         self._queued.clear()
-        self.unshown = self.emitted = 0
 
     def waiting(self, now: float) -> int:
         """The number of frames queued behind the one on screen."""
