@@ -3,10 +3,8 @@
 The pacer counts the room in the output here, where the model spends it. A place is free again when its frame is shown,
 which `PlayoutForecast` knows, so the model computes nothing that could not be queued. While the session is paused there is
 no room, and no estimate counts that time. Each bundle carries its duration and the pacer's epoch. A flush begins a new
-epoch; reports about bundles of an older one change only what is on screen.
-
-If the I/O loop stands still, it shows nothing of what the forecast takes as shown. So the model also waits for a report of
-the playout when `PlayoutForecast.unshown` is over its bound.
+epoch; reports about bundles of an older one change only what is on screen. If the I/O loop stands still, it shows nothing of
+what the forecast takes as shown, so the model also waits for a report when `PlayoutForecast.unshown` is over its bound.
 """
 
 from __future__ import annotations
@@ -128,11 +126,11 @@ class OutputPacer:
         self._forecast.stood_still(at)
         self._wakeup.set()
 
-    def accept(self, chunk: Chunk, seconds: float | None) -> None:
+    def accept(self, chunk: Chunk, seconds: float | None, *, of_model: bool = True) -> None:
         """Make room for the chunk, and learn from the seconds that it took if they are known."""
         if chunk.length == 0:
             return
-        if self.on_first_frame is not None:
+        if of_model and self.on_first_frame is not None:
             on_first_frame, self.on_first_frame = self.on_first_frame, None
             on_first_frame()
         if seconds is not None:
@@ -195,9 +193,7 @@ class OutputPacer:
     async def push_black(self, origin: Origin) -> None:
         """Queue one black frame of the last size behind what is queued. The rate does not change."""
         chunk = black_chunk(self._declaration.tracks, self._sizes)
-        on_first_frame, self.on_first_frame = self.on_first_frame, None  # no step has made it
-        self.accept(chunk, None)
-        self.on_first_frame = on_first_frame
+        self.accept(chunk, None, of_model=False)
         await self.queue(chunk, origin, "emit")
 
     def count_drop(self, reason: str, frames: int) -> None:

@@ -20,7 +20,7 @@ class IpcMessage(msgspec.Struct, frozen=True, array_like=True, tag_field="tag"):
     """A message between two processes of one server."""
 
 
-class _SessionMessage(IpcMessage, frozen=True):
+class SessionMessage(IpcMessage, frozen=True):
     """A message about the session with this id."""
 
     session: str
@@ -105,24 +105,24 @@ class LoadModel(IpcMessage, frozen=True, tag=10):
     given: bytes
 
 
-class BeginSession(_SessionMessage, frozen=True, tag=11):
+class BeginSession(SessionMessage, frozen=True, tag=11):
     """A session begins. `client` and `joined_at` are the number and the joining time of its controlling client."""
 
     client: int
     joined_at: float
 
 
-class EndSession(_SessionMessage, frozen=True, tag=12):
+class EndSession(SessionMessage, frozen=True, tag=12):
     """A session is over: the model must let go of it."""
 
 
-class CommandArrived(_SessionMessage, frozen=True, tag=13):
+class CommandArrived(SessionMessage, frozen=True, tag=13):
     """A command has arrived, or a file (its only item in `files`). It has no `arguments`: its `data` holds them."""
 
     command: Command
 
 
-class InputFrameArrived(_SessionMessage, frozen=True, tag=14):
+class InputFrameArrived(SessionMessage, frozen=True, tag=14):
     """A frame of an input track has arrived."""
 
     track: str
@@ -132,19 +132,19 @@ class InputFrameArrived(_SessionMessage, frozen=True, tag=14):
     capture_time_us: int | None
 
 
-class SetPaused(_SessionMessage, frozen=True, tag=43):
+class SetPaused(SessionMessage, frozen=True, tag=43):
     """See `ModelSession.pause`."""
 
     paused: bool
 
 
-class SetFpsLimit(_SessionMessage, frozen=True, tag=15):
+class SetFpsLimit(SessionMessage, frozen=True, tag=15):
     """See `ModelSession.limit`."""
 
     fps: float
 
 
-class BundleShown(_SessionMessage, frozen=True, tag=16):
+class BundleShown(SessionMessage, frozen=True, tag=16):
     """See `ModelSession.handed`."""
 
     until: float
@@ -152,7 +152,7 @@ class BundleShown(_SessionMessage, frozen=True, tag=16):
     wake: bool
 
 
-class ShownUntil(_SessionMessage, frozen=True, tag=17):
+class ShownUntil(SessionMessage, frozen=True, tag=17):
     """See `ModelSession.shown`."""
 
     until: float
@@ -164,7 +164,7 @@ class Ping(IpcMessage, frozen=True, tag=18):
     number: int
 
 
-class LogStack(_SessionMessage, frozen=True, tag=19):
+class LogStack(SessionMessage, frozen=True, tag=19):
     """Log the line at which the model's code is."""
 
 
@@ -198,14 +198,14 @@ class LoadReported(IpcMessage, frozen=True, tag=46):
     text: str
 
 
-class InputFramesTaken(_SessionMessage, frozen=True, tag=47):
+class InputFramesTaken(SessionMessage, frozen=True, tag=47):
     """The model's process has taken the oldest `frames` of an input track, and needs their memory no longer."""
 
     track: str
     frames: int
 
 
-class PutBundle(_SessionMessage, frozen=True, tag=32):
+class PutBundle(SessionMessage, frozen=True, tag=32):
     """See `PlayoutSide.put`."""
 
     tracks: dict[str, Plane]
@@ -218,13 +218,13 @@ class PutBundle(_SessionMessage, frozen=True, tag=32):
     ready: float
 
 
-class FlushPlayout(_SessionMessage, frozen=True, tag=33):
+class FlushPlayout(SessionMessage, frozen=True, tag=33):
     """See `PlayoutSide.flush`."""
 
     epoch: int
 
 
-class RetimePlayout(_SessionMessage, frozen=True, tag=34):
+class RetimePlayout(SessionMessage, frozen=True, tag=34):
     """See `PlayoutSide.retime`."""
 
     interval: float
@@ -239,19 +239,19 @@ class FramesDropped(IpcMessage, frozen=True, tag=35):
     frames: int
 
 
-class ModelAnswered(_SessionMessage, frozen=True, tag=36):
+class ModelAnswered(SessionMessage, frozen=True, tag=36):
     """See `SessionEvents.answered`. The answer's reply is JSON."""
 
     answer: Answer
 
 
-class StateValuesChanged(_SessionMessage, frozen=True, tag=44):
+class StateValuesChanged(SessionMessage, frozen=True, tag=44):
     """See `SessionEvents.state_changed`."""
 
     values: dict[str, bytes]
 
 
-class ModelMessageSent(_SessionMessage, frozen=True, tag=37):
+class ModelMessageSent(SessionMessage, frozen=True, tag=37):
     """See `SessionEvents.tell`. `data` is JSON."""
 
     type: str
@@ -259,14 +259,14 @@ class ModelMessageSent(_SessionMessage, frozen=True, tag=37):
     client: int | None
 
 
-class SessionUnwound(_SessionMessage, frozen=True, tag=38):
+class SessionUnwound(SessionMessage, frozen=True, tag=38):
     """The model has let go of a session. `left` names what author code still holds; empty if it holds nothing."""
 
     failure: Failure | None
     left: str
 
 
-class LateCall(_SessionMessage, frozen=True, tag=45):
+class LateCall(SessionMessage, frozen=True, tag=45):
     """See `ModelSession.watch`."""
 
     what: str

@@ -131,8 +131,8 @@ class Subprocess:
                 numbers = [str(theirs.fileno()), repr(ahead()), str(self._words), *map(str, inherited)]
                 # This thread must live as long as the process, which is killed when the thread that started it ends.
                 self._popen = subprocess.Popen(  # nosec B603
-                    [sys.executable, "-P", "-m", module, *numbers], pass_fds=given, stdin=subprocess.DEVNULL, env=environment,
-                    process_group=0,
+                    [sys.executable, "-P", "-m", module, *numbers],
+                    pass_fds=given, stdin=subprocess.DEVNULL, env=environment, process_group=0,
                 )  # fmt: skip
             undo.callback(self._popen.wait)
             undo.callback(self._popen.kill)

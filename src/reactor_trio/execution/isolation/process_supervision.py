@@ -179,15 +179,28 @@ class ProcessPlacement:
                     model_session.put(Bundle(tracks, seqs, duration, paced, origin, made, epoch, ready))
             case ipc_messages.FramesReturned(numbers):
                 self._frames.returned(numbers)
+            case ipc_messages.LoadReported(fraction, text):
+                self._telemetry.loading(fraction, text)
+            case ipc_messages.LogLine():
+                forward_log(message)
+            case ipc_messages.FramesDropped(None, place, reason, frames):
+                self._telemetry.dropped(place, reason, frames)
+            case ipc_messages.SessionMessage() | ipc_messages.FramesDropped():
+                if (model_session := self._model_sessions.get(message.session or "")) is not None:
+                    model_session.receive(message)
+            case _:
+                self._note(message)
+                self._changed.set()
+
+    def _note(self, message: Any) -> None:
+        """Note what a message says of the process as a whole."""
+        match message:
             case ipc_messages.Pong(number):
                 self._ponged = number
-                self._changed.set()
             case ipc_messages.ModelLoaded() | ipc_messages.LoadFailed():
                 self._load_result = message
-                self._changed.set()
             case ipc_messages.RunLoopEnded(what, failure):
                 self._ending = ModelEnding(what, None if failure is None else failure.error())
-                self._changed.set()
             case ipc_messages.ModelBroken(failure):
                 what = f"its code raised {failure.kind}: {failure.text}"
                 self._broken = ModelEnding(what, failure.error(), restarts=True)
@@ -197,16 +210,6 @@ class ProcessPlacement:
             case ipc_messages.FirstStepMade():
                 self._stepped = True
                 self._telemetry.stepped()
-                self._changed.set()
-            case ipc_messages.LoadReported(fraction, text):
-                self._telemetry.loading(fraction, text)
-            case ipc_messages.LogLine():
-                forward_log(message)
-            case ipc_messages.FramesDropped(None, place, reason, frames):
-                self._telemetry.dropped(place, reason, frames)
-            case _:
-                if (model_session := self._model_sessions.get(message.session)) is not None:
-                    model_session.receive(message)
 
     def _over(self) -> None:
         self._gone = True
