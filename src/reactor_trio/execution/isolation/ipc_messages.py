@@ -198,7 +198,7 @@ class LoadReported(IpcMessage, frozen=True, tag=46):
     text: str
 
 
-class InputFramesTaken(SessionMessage, frozen=True, tag=47):
+class InputFramesTaken(SessionMessage, frozen=True, tag=48):
     """The model's process has taken the oldest `frames` of an input track, and needs their memory no longer."""
 
     track: str
