@@ -35,8 +35,9 @@ from tests.support.many_scans import jpeg_of_scans
 KIB = 1024
 #: growth of the calls over that of the input
 MOST_GROWTH = 1.1
-#: growth of the seconds while the input grows fourfold; more where plain decoding grows by more, as with tables
-MOST_FOURFOLD = 5.0
+#: growth of the seconds while the input grows fourfold. A table that leaves the processor's caches grows by 6 to 9, also if
+#: it is plainly decoded; what looks at all for each grows by 12 to 26.
+MOST_FOURFOLD = 10.0
 #: seconds as a multiple of those of plainly decoding a valid input
 MOST_TIMES = 40.0
 
