@@ -144,12 +144,13 @@ async def test_health_says_little_to_who_shows_nothing(autojump_clock):
         assert health(TOKEN)["model"] == "Model"
         for viewing in (WATCH, player.share_token, ticket(role="viewer")):
             assert health(viewing)["role"] == "viewer"
-        server.runtime.metrics.stuck = "a step of Model still computes for session 12, which has ended"
+        server.runtime.metrics.stepped()
+        server.runtime.metrics.step_stuck("12", True)
         for path in ("/health", "/ready"):
             assert server.http(path).status == 503
             assert b"Model" not in server.http(path).body
             assert b"session 12" in server.http(path, headers=bearer(TOKEN)).body
-        server.runtime.metrics.stuck = None
+        server.runtime.metrics.step_stuck("12", False)
     async with served(auth=None) as server:
         open_health = json.loads(server.http("/health").body)
         assert open_health["model"] == "Model"
