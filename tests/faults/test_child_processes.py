@@ -113,7 +113,9 @@ def test_a_child_in_the_server_keeps_neither_port_nor_clients(tmp_path, argument
         assert not [child for child in started if open_in(child) & at_port(server.port)]
         assert not [name for child in started for name in open_in(child) if "films" in name]
         if arguments[2:]:
-            return  # a supervisor holds the port
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(PATIENCE)
+            return  # a supervisor held the port
         os.kill(pid, signal.SIGKILL)
         assert client.gone().code is None  # at once: nobody holds the connection any more
         assert all(map(lives, started))
