@@ -104,6 +104,11 @@ async def model_returns(visits: Visits) -> None:
 async def model_raises(visits: Visits) -> None:
     visitor = await visits.enter()
     await visitor.say("set_level", level=BREAKS)
+    await trio.sleep(0.3)
+    for _ in range(2):  # it has not read the goodbye yet, and speaks on
+        await visitor.say("set_level", level=3)
+        await visitor.push(*SHAPE[:2], track=next(t["index"] for t in visitor.welcome["tracks"] if t["direction"] == "in"))
+        await trio.sleep(0.1)
     assert await visitor.until_over() == "model_error"
 
 
