@@ -1,4 +1,4 @@
-"""The models of `test_processes`, one of each kind, and how each process that imports them says what it holds.
+"""The models of `test_two_processes`, one of each kind, and how each process that imports them says what it holds.
 
 The server's process imports the model for its declaration, and the model's process to run it. In each a thread answers on a
 socket `held.PID` in the working folder: `ask` sends it a word. So the answer needs no session and no command.
