@@ -44,11 +44,13 @@ async def test_a_model_waits_while_the_io_loop_stands_still(autojump_clock, data
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("size", [1, 1000, 100_000, 4_000_000, 17_000_000])
-async def test_no_message_waits_for_a_report_that_does_not_come(autojump_clock, size):
+@pytest.mark.parametrize(
+    ("size", "messages"), [(1, MOST + REPORTED), (1000, MOST + REPORTED), (4_000_000, 10), (17_000_000, 3)]
+)
+async def test_no_message_waits_for_a_report_that_does_not_come(autojump_clock, size, messages):
     loops = Loops()
-    for _ in range(REPORTED + 10):
+    for _ in range(messages):
         with trio.fail_after(1):
             await loops.send("x" * size, 1)
         loops.to_io.deliver()
-    assert len(loops.told) == REPORTED + 10
+    assert len(loops.told) == messages

@@ -106,13 +106,16 @@ def queues() -> set[str]:
         for name in names
     }  # fmt: skip
     found = {name.replace("!", "") for name in known if "!" in name}
+    by_attribute: dict[str, set[str]] = {}
+    for name in known:
+        by_attribute.setdefault(name.rpartition(".")[2], set()).add(name)
     for module, tree in trees.items():
         for owner, target in grown(tree):
             own = f"{module}:{owner}.{target.attr}"
             if isinstance(target.value, ast.Name) and target.value.id == "self" and own in known:
                 found.add(own)
                 continue
-            named = {name for name in known if name.rpartition(".")[2] == target.attr}
+            named = by_attribute.get(target.attr, set())
             near = {name for name in named if name.startswith(f"{module}:")}
             found |= near or (named if len(named) == 1 else set())  # a name that many classes have says nothing
     return found

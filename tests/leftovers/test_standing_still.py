@@ -210,7 +210,7 @@ class Stop:
 async def a_client_reads_nothing(watch, monkeypatch, tmp_path):
     """The controlling client reads nothing, and the model sends messages."""
     async with (
-        open_server(World, step_cost=0.01, limits=LIMITS) as server, peer_of(server, "video=jpeg", reads=False) as peer,
+        open_server(Small, step_cost=0.01, limits=LIMITS) as server, peer_of(server, "video=jpeg", reads=False) as peer,
     ):  # fmt: skip
         await trio.sleep(20)
         watch.look()
