@@ -6,7 +6,6 @@ cell the process must hold what it held before (`held`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ class Visits:
         if self.present is not None:
             await self.present.leave()
             self.present = None
-        await self.server.runtime.session_manager.all_left()
+        await self.server.runtime.session_manager.all_left(math.inf)
         await trio.sleep(1)  # a `run()` that computes sees the end when its step is over
         self.server.forget_past()
 

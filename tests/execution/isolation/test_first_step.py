@@ -72,11 +72,11 @@ def busy(monkeypatch):
     """A model loop that computes answers no ping until it has computed; here the model loop is one with the others."""
     receive = worker._Worker.receive
 
-    def late(self, message, descriptor):
+    def late(self, message):
         if isinstance(message, ipc_messages.Ping) and isinstance(self._loaded.model, Busy):
             self.nursery.start_soon(answer, self, message)
         else:
-            receive(self, message, descriptor)
+            receive(self, message)
 
     async def answer(self, ping):
         model = self._loaded.model
