@@ -6,6 +6,8 @@ cell the process must hold what it held before (`held`).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -114,7 +114,9 @@ QUEUES = {
     "connection.message_log:MessageLog._kept": Bound(1024, 4 * MIB, over=128 * 1024),
     "connection.down_track:DownTrack._queue": Bound(6),
     "connection.sound_queue:SoundQueue._blocks": Bound(128),
-    "recording.recorder:Recorder._queue": Bound(1024, 64 * MIB, look=lambda kept: [job for job in kept if job.packet]),
+    "recording.recorder:Recorder._queue": Bound(
+        1024, 64 * MIB, look=lambda kept: [job for job in kept if job.kind == "packet"]
+    ),
     "server.tracing:Tracing._pending": Bound(
         256, look=lambda kept: [record for each in kept.values() for record in each],
         elsewhere="tests/behaviour/test_tracing.py::test_commands_that_wait_for_a_picture_are_bounded",

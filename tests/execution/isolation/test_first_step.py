@@ -84,7 +84,7 @@ def busy(monkeypatch):
         if model.config.get("never rests"):
             await trio.testing.wait_all_tasks_blocked()
             await trio.sleep_until(model.busy_until)  # the next step begins first
-        receive(self, ping, None)
+        receive(self, ping)
 
     monkeypatch.setattr(worker._Worker, "receive", late)
 
