@@ -27,6 +27,9 @@ class Process:
     def __init__(self, link, memory):
         self.link, self.memory = link, memory
 
+    async def receive(self, handle):
+        await self.link.receive(handle)
+
     async def end(self):
         await trio.lowlevel.checkpoint()
 
