@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.message_flow import MOST, MOST_BYTES, REPORTED, MessageFlow
@@ -16,7 +17,7 @@ class Loops:
         self.told: list[str] = []
         self.to_io = Mailbox(lambda _deliver: None, asleep=False)
         self.to_model = Mailbox(lambda deliver: deliver(), asleep=False)
-        self.flow = MessageFlow(self.to_io, self.to_model, self)
+        self.flow = MessageFlow(self.to_io, self.to_model)
         self.sent = 0
 
     def tell(self, type, data, client):  # noqa: A002
@@ -24,7 +25,7 @@ class Loops:
 
     async def send(self, data: str, messages: int = 10_000) -> None:
         for _ in range(messages):
-            await self.flow.put("said", data, None)
+            await self.flow.put(self.tell, "said", data, None)
             self.sent += 1
 
 
@@ -54,3 +55,16 @@ async def test_no_message_waits_for_a_report_that_does_not_come(autojump_clock, 
             await loops.send("x" * size, 1)
         loops.to_io.deliver()
     assert len(loops.told) == messages
+
+
+async def test_what_waits_for_room_goes_on_when_the_session_is_over(autojump_clock):
+    """A `run()` that sends outlives its sessions."""
+    loops = Loops()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(loops.send, "x", MOST + 1)
+        await trio.sleep(60)
+        assert loops.sent == MOST
+        loops.flow.close()
+        with trio.fail_after(1):
+            await trio.testing.wait_all_tasks_blocked()
+        assert loops.sent == MOST + 1

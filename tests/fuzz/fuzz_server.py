@@ -225,6 +225,7 @@ class _Session:
 
     def __init__(self, session_manager: _Desk, sender: ClientSender) -> None:
         self._session_manager, self._sender = session_manager, sender
+        self.ended = trio.Event()
 
     def submit(self, name: str, data: bytes, id: int | None, trace: object = None) -> None:  # noqa: A002
         self._session_manager.declaration.decode(name, data, _no_file)
@@ -240,8 +241,7 @@ def said(sender: ClientSender) -> list[Any]:
     """What waits to be sent, read as a client reads it."""
     found = []
     while sender._texts:
-        text = sender._texts.popleft()
-        assert isinstance(text, str), text
+        text, _sent = sender._texts.take()
         assert len(text) <= LONGEST_WORDS, f"an answer of {len(text)} characters"
         found.append(decode_server_text(text))
     return found

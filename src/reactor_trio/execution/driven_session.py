@@ -125,7 +125,7 @@ class DrivenSession:
         self._call = Call()
         self._session = session
         self._mailbox = mailbox
-        self._messages = MessageFlow(mailbox, replies, session)
+        self._messages = MessageFlow(mailbox, replies)
         self._watch = StateWatch(declaration.settings)
         self._waited: float | None = None
         self._newest_at = self._turn_waited = 0.0  # waited: by a run loop, before the step that runs now
@@ -249,7 +249,7 @@ class DrivenSession:
     async def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Send a message to all clients, or to one. Does nothing when the session is closed."""
         if self.phase is not Phase.CLOSED:
-            await self._messages.put(type, data, client)
+            await self._messages.put(self._session.tell, type, data, client)
 
     def tell_values(self) -> None:
         """Report the settings that have changed since the last look, if any; called after a step and after a hook."""

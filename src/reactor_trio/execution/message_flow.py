@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.model_session import SessionEvents
 
 #: messages that may be under way, and their bytes; the message that reaches the bytes may exceed them
 MOST, MOST_BYTES = 1024, 16 * 1024 * 1024
 #: how many messages, or how many bytes, are told before that is reported: less than may be under way
 REPORTED, REPORTED_BYTES = 256, 4 * 1024 * 1024
+
+
+#: `SessionEvents.tell`
+Tell = Callable[[str, Any, int | None], object]
 
 
 class MessageFlow:
@@ -24,27 +28,33 @@ class MessageFlow:
         replies: carries calls back.
     """
 
-    def __init__(self, mailbox: Mailbox, replies: Mailbox, session: SessionEvents) -> None:
+    def __init__(self, mailbox: Mailbox, replies: Mailbox) -> None:
         self._mailbox = mailbox
         self._replies = replies
-        self._session = session
         # on the model loop
         self._under_way = self._bytes = 0
         self._room = RepeatedEvent()
         # on the I/O loop
         self._told = self._told_bytes = 0
 
-    async def put(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
-        """Send a message to all clients, or to one. Waits only while too many are under way."""
+    async def put(self, tell: Tell, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+        """Have the I/O loop call `tell` with a message. Waits only while too many are under way."""
         while self._under_way >= MOST or self._bytes >= MOST_BYTES:
             await self._room.wait()
         size = len(msgspec.json.encode(data))
         self._under_way += 1
         self._bytes += size
-        self._mailbox.post(self._tell, type, data, client, size)
+        self._mailbox.post(self._tell, tell, type, data, client, size)
 
-    def _tell(self, type: str, data: Any, client: int | None, size: int) -> None:  # noqa: A002 - the wire's words
-        self._session.tell(type, data, client)
+    def close(self) -> None:
+        """Let those that wait for room go on: the session is over, and no report comes any more."""
+        self._under_way = self._bytes = 0
+        self._room.set()
+
+    def _tell(
+        self, tell: Tell, type: str, data: Any, client: int | None, size: int  # noqa: A002 - the wire's words
+    ) -> None:
+        tell(type, data, client)
         self._told += 1
         self._told_bytes += size
         if self._told >= REPORTED or self._told_bytes >= REPORTED_BYTES:

@@ -83,6 +83,7 @@ class SessionRunner(DrivenSession):
         if self.phase is not Phase.NEW:
             self._left = self._driver.what_is_left()
             del self._driver
+        self._messages.close()
         del self.author, self._session
 
     async def _run(self) -> BaseException | None:

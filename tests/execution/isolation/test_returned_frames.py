@@ -77,7 +77,7 @@ async def test_input_frames_that_come_when_their_session_is_over(ends, autojump_
 async def test_pictures_that_come_when_their_session_is_over(ends, autojump_clock):
     (ours, memory), (theirs, their_memory) = ends
     frames = FrameExchange(their_memory, MODEL, theirs.send)
-    placement = ProcessPlacement(Process(ours, memory), None, None, Telemetry())
+    placement = ProcessPlacement(Process(ours, memory), None, None, Telemetry(), 2**29)
     async with trio.open_nursery() as nursery:
         await nursery.start(placement.run)
 
@@ -93,7 +93,7 @@ async def test_input_frames_of_a_session_that_never_began(ends):
     """They wait for `BeginSession`. A frame that is shown and not sent would never be given back."""
     (ours, memory), _ = ends
     frames, sent = FrameExchange(memory, SERVER, ours.send), []
-    session = RemoteModelSession("s", (1, 0.0), sent.append, frames, lambda: None)
+    session = RemoteModelSession("s", (1, 0.0), sent.append, frames, 2**29, Telemetry(), lambda: None)
     session.connect(None, None)
     before = frames.show(FRAME).offset
     for _ in range(FRAMES):
