@@ -243,7 +243,7 @@ def test_reactor_run_by_tls_serves_while_it_waits_for_a_certificate_and_takes_th
             certificate.unlink()
             files.issue()
             server.process.send_signal(signal.SIGHUP)
-            server.wait_log("the certificate was read anew")
+            server.wait_log("the certificate was read again")
             assert serial(files, server.port) != first
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(120) == 0
@@ -257,7 +257,7 @@ def test_reactor_run_by_tls_takes_a_new_certificate_on_sighup(files, tmp_path):
         files.issue()
         assert serial(files, server.port) == first
         server.process.send_signal(signal.SIGHUP)
-        server.wait_log("the certificate was read anew")
+        server.wait_log("the certificate was read again")
         second = serial(files, server.port)
         assert second != first
         Path(tls.certfile).write_text("gone")

@@ -1,4 +1,4 @@
-"""The models of `test_two_processes`, one of each kind, and how each process that imports them says what it holds.
+"""The models of `test_two_processes`, and how each process that imports them says what it holds.
 
 The server's process imports the model for its declaration, and the model's process to run it. In each a thread answers on a
 socket `held.PID` in the working folder: `ask` sends it a word. So the answer needs no session and no command.
@@ -16,90 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import trio
 
-from reactor_trio.interface import (
-    DistributedPipeline,
-    Input,
-    InputState,
-    MediaInput,
-    Output,
-    ReactorApp,
-    ReactorModel,
-    ReactorPipeline,
-    Video,
-    VideoIn,
-    VideoModel,
-    VideoOut,
-    command,
-    event,
-    get_ctx,
-)
+from reactor_trio.interface import DistributedPipeline
+from tests.leftovers import kinds
 from tests.leftovers.held import Held, hold_still, why
-
-#: of pictures; large enough for shared memory
-SHAPE = (96, 128, 3)
-#: the level that makes a model raise
-BREAKS = 13
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Camera(Input):
-    camera: Video
-
-
-class CameraOfApp(MediaInput):
-    camera: Video
-
-
-class Values(InputState):
-    level: int = 0
-
-
-def picture(level: int) -> np.ndarray:
-    if level == BREAKS:
-        raise ValueError("the model raises")
-    return np.full(SHAPE, level, np.uint8)
-
-
-class Generated(ReactorPipeline):
-    """Reads no input frame."""
-
-    state: Values
-    input: Camera
-    output: Picture
-    fps = 100
-
-    def inference(self):
-        while True:
-            yield picture(self.state.level)
-
-
-class AsyncGenerated(ReactorPipeline):
-    """Reads its input; sessions have copies of it."""
-
-    state: Values
-    input: Camera
-    output: Picture
-    fps = 100
-    max_sessions = 2
-
-    async def inference(self):
-        while True:
-            self.input.camera.try_read()
-            await trio.lowlevel.checkpoint()
-            yield picture(self.state.level)
+from tests.leftovers.kinds import picture
 
 
 class Ranked(DistributedPipeline):
-    state: Values
-    input: Camera
-    output: Picture
-    fps = 100
+    state: kinds.Values
+    input: kinds.Camera
+    output: kinds.Picture
+    fps = 20
     ranks = 2
 
     def inference(self):
@@ -108,62 +36,7 @@ class Ranked(DistributedPipeline):
             yield picture(self.state.level)
 
 
-class Stepped(ReactorApp):
-    state: Values
-    input: CameraOfApp
-    output: Picture
-    fps = 100
-
-    def generate(self, input: Any) -> Picture:  # noqa: A002 - Reactor's name
-        return Picture(main_video=picture(self.state.level))
-
-
-class Batched(ReactorPipeline):
-    state: Values
-    input: Camera
-    output: Picture
-    fps = 100
-    max_sessions = 2
-
-    def batch_inference(self, sessions: Any) -> list[np.ndarray]:
-        return [picture(session.state.level) for session in sessions]
-
-
-class Looped(ReactorModel):
-    input: Camera
-    output: Picture
-    fps = 100
-
-    @event
-    def set_level(self, level: int) -> None:
-        self.level = level
-
-    async def run(self) -> None:
-        while True:
-            await self.connected.wait()
-            self.level = 0
-            while self.connected.is_set():
-                await self.emit(Picture(main_video=picture(self.level)))
-
-
-class Blocking(VideoModel):
-    main_video = VideoOut(rate=100)
-    camera = VideoIn()
-
-    @command
-    def set_level(self, level: int) -> None:
-        self.level = level
-
-    def start_session(self) -> None:
-        self.level = 0
-        while not get_ctx().should_stop():
-            get_ctx().emit_block(picture(self.level))
-
-
-KINDS: dict[str, type[Any]] = {
-    "generator": Generated, "async generator": AsyncGenerated, "app": Stepped, "batch": Batched, "run loop": Looped,
-    "blocking": Blocking, "two ranks": Ranked,
-}  # fmt: skip
+KINDS: dict[str, type[Any]] = kinds.KINDS | {"two ranks": Ranked}
 
 
 # ---- what a process holds ---------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ import pytest
 
 from reactor_trio.protocol import Packet, encode_packet
 from tests.leftovers.held import Held
-from tests.leftovers.process_models import BREAKS, KINDS, SHAPE, ask
+from tests.leftovers.kinds import BREAKS, SHAPE
+from tests.leftovers.process_models import KINDS, ask
 from tests.support.fault_peers import BINARY, PATIENCE, RawClient, ReactorProcess, frame, health, reactor_run
 from tests.support.model_processes import children
 

@@ -1,6 +1,6 @@
 """`Certificates`: the server's TLS certificate, checked at the start and at each renewal.
 
-A thread reads the files: a loop that reads a file of a slow or dead disk, or a FIFO, serves nobody meanwhile.
+A thread reads the files: a loop that reads a file of a slow or dead disk, or a FIFO, serves no client meanwhile.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Certificates:
             except ManifestError as error:
                 log.error("the certificate stays as it was: %s", error)
             else:
-                log.info("the certificate was read anew")
+                log.info("the certificate was read again")
 
 
 async def _in_thread(function: Callable[[TlsSettings], T], settings: TlsSettings) -> T:

@@ -12,7 +12,7 @@ from reactor_trio.execution.mailbox import Mailbox
 
 #: messages that may be under way, and their bytes; the message that reaches the bytes may exceed them
 MOST, MOST_BYTES = 1024, 16 * 1024 * 1024
-#: how many messages, or how many bytes, are told before that is reported: less than may be under way
+#: how many messages, or how many bytes, the I/O loop takes before it reports them; less than may be under way
 REPORTED, REPORTED_BYTES = 256, 4 * 1024 * 1024
 
 
