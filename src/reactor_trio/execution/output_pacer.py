@@ -176,8 +176,7 @@ class OutputPacer:
                 return
             if chunk.metadata:
                 origin = replace(origin, metadata={name: each[index] for name, each in chunk.metadata.items()})
-            bundle = self._bundle(tracks, duration, origin, made, now, by == "emit")
-            self._mailbox.post_lazily(self._playout.put, bundle)
+            self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made, now, by == "emit"))
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
@@ -223,8 +222,7 @@ class OutputPacer:
         self._mailbox.post(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
-                bundle = self._bundle(tracks, duration, Origin(step), now, now, False)
-                self._mailbox.post_lazily(self._playout.put, bundle)
+                self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, Origin(step), now, now, False))
         self._wakeup.set()
 
     def close(self) -> None:
