@@ -382,6 +382,11 @@ async def send_too_much(server, connect) -> None:
     await talk_raw(connect, frame(TEXT, bytes(300_000)), frame(TEXT, b"{}"))
 
 
+async def hurry(server, connect) -> None:
+    """A client that sends more text than `text_per_second`, and is read more slowly."""
+    await talk_raw(connect, *[frame(TEXT, bytes(200_000))] * 3, answer_close=False)
+
+
 async def vanish(server, connect) -> None:
     """A client that is gone, with a frame half sent."""
     await talk_raw(connect, frame(TEXT, b"{}" * 100)[:50], answer_close=False)
@@ -470,7 +475,7 @@ async def test_a_connection_cancelled_anywhere(autojump_clock, caplog, thorough)
     async with open_server(AsyncPipeline, step_cost=0.004, websocket=True, limits=IMPATIENT) as server:
         for _ in range(ROUNDS):
             known = set()
-            for script in [plain, upload, leave, fail, break_framing, send_too_much, vanish, fall_silent, be_refused]:
+            for script in [plain, upload, leave, fail, break_framing, send_too_much, hurry, vanish, fall_silent, be_refused]:
                 serve_client = partial(on_a_connection, script)
                 how = {"thorough": thorough, "within": "/transport/", "known": known}
                 campaigns.append(await cancel_everywhere(server, caplog, serve_client, **how))
