@@ -28,6 +28,7 @@ from wsproto.events import (
     TextMessage,
 )
 
+from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.transport import Limits, MessageChannel, PeerGone, PeerTooSlow, serve_http
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
@@ -506,6 +507,34 @@ async def test_a_silent_client_is_lost_after_20_seconds(autojump_clock):
         await trio.sleep(0.1)
     gone, at = site.result
     assert (gone.code, gone.reason, at) == (1006, "silent for 20 s", 20)
+
+
+class PausedIn(trio.abc.Instrument):
+    """The process is stopped for some seconds in a turn of the loop, just before a task of this name goes on."""
+
+    def __init__(self, clock, name: str, at: float, seconds: float) -> None:
+        self._clock, self._name, self._at, self._seconds = clock, name, at, seconds
+
+    def before_task_step(self, task) -> None:
+        if self._seconds and task.name.endswith(self._name) and trio.current_time() >= self._at:
+            self._clock.jump(self._seconds)
+            self._seconds = 0
+
+
+async def test_a_pause_in_the_very_turn_of_the_heartbeat_is_not_the_clients_silence(autojump_clock):
+    """The loop notices that it has lost time when its next turn begins."""
+    paused = PausedIn(autojump_clock, "heartbeat", at=10, seconds=30)
+    trio.lowlevel.add_instrument(paused)
+    try:
+        async with trio.open_nursery() as nursery, conversing() as (peer, site):
+            with LoopLag().watched() as lag:
+                nursery.start_soon(lag.tick)
+                assert [await peer.event(), trio.current_time()] == [Ping(payload=b""), 40]
+                await trio.sleep(19)
+                assert site.result is None
+                nursery.cancel_scope.cancel()
+    finally:
+        trio.lowlevel.remove_instrument(paused)
 
 
 async def test_a_client_that_answers_pings_lives(autojump_clock):

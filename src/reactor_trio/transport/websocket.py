@@ -151,14 +151,21 @@ class WebSocketStream(MessageChannel):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
             while True:
-                now = trio.current_time()
-                lost_at = max(self._wire.last_received, self._read_at, resumed_at()) + self._limits.silence
-                if lost_at <= now:
+                lost_at, now = self._lost_at(), trio.current_time()
+                if lost_at <= now and await self._still_silent():
                     break
                 await trio.sleep_until(min(lost_at, now + self._limits.ping_interval))
             nursery.cancel_scope.cancel()
             self._silence = f"silent for {self._limits.silence:g} s"
             await self.abort()
+
+    def _lost_at(self) -> float:
+        return max(self._wire.last_received, self._read_at, resumed_at()) + self._limits.silence
+
+    async def _still_silent(self) -> bool:
+        """Whether the client is lost in the loop's next turn, too. A pause in this turn is noticed before that one."""
+        await trio.lowlevel.checkpoint()
+        return self._lost_at() <= trio.current_time()
 
     async def _ping(self) -> None:
         with suppress(PeerGone):  # `receive` raises it in the conversation

@@ -7,14 +7,31 @@ import resource
 import signal
 
 import pytest
+from tests.support.fault_checks import wait_for
 from tests.support.fault_peers import RawClient, ask, reactor_run
 from tests.support.isolated_models import MODEL
 from tests.support.model_processes import until_served
 
+#: says by a file of its process's number when that process has imported all that belongs to its start
+WATCHED = MODEL + '''
+import gc
+import os
+import pathlib
+import threading
+import time
+
+def watch():
+    while not gc.get_freeze_count():
+        time.sleep(0.02)
+    pathlib.Path(f"at-rest.{os.getpid()}").touch()
+
+threading.Thread(target=watch, daemon=True).start()
+'''
+
 
 @pytest.fixture
 def served(tmp_path):
-    with reactor_run(tmp_path, MODEL, isolation="process") as server:
+    with reactor_run(tmp_path, WATCHED, isolation="process") as server:
         yield server
         print(server.log)  # shown if the test fails
 
@@ -60,8 +77,9 @@ def test_a_model_without_a_descriptor_left_goes_on_making_frames(served):
         assert process_of(client)["pid"] == model
 
 
-def test_a_server_without_a_descriptor_left_loads_its_model_again_when_it_has_one(served):
-    # The answer needs all that a server imports after its start.
+def test_a_server_without_a_descriptor_left_loads_its_model_again_when_it_has_one(served, tmp_path):
+    wait_for((tmp_path / f"at-rest.{served.process.pid}").exists, "the end of the start")
+    # This answer needs imports of its own.
     assert ask(served.port, b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")[0] == 200
     with RawClient(served.port) as client:
         client.picture()
