@@ -8,7 +8,6 @@ a valid input of that size it takes.
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import sys
@@ -29,7 +28,7 @@ import trio.testing
 from tests.fuzz.fuzz_client import BETWEEN, WELCOME, Clients, Handshakes, Links, Streams
 from tests.fuzz.fuzz_server import GET, OPENING, Frames, Heads, Http, Packets, Queries, Texts, Uploads, WaitingTexts, frame
 from tests.fuzz.fuzz_tickets import JsonWebTokens
-from tests.fuzz.fuzzing import Run, Target
+from tests.fuzz.fuzzing import Run, Target, seconds_of
 from tests.support.many_scans import jpeg_of_scans
 
 KIB = 1024
@@ -360,14 +359,7 @@ def seconds(target: Target, inputs: list[bytes], repeats: int = 5) -> list[float
         for data in inputs:
             least = float("inf")
             for _ in range(repeats):
-                gc.collect()
-                gc.disable()
-                began = time.thread_time()
-                try:
-                    await run(data)
-                finally:
-                    least = min(least, time.thread_time() - began)
-                    gc.enable()
+                least = min(least, await seconds_of(run, data))
                 if least > 1:  # it has shown what it is
                     break
             found.append(least)
