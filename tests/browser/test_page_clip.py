@@ -15,23 +15,28 @@ from tests.support.real_server import real_server
 
 av = pytest.importorskip("av", reason="what the page saved is read with PyAV: reactor-trio[video]")
 
-#: 1 red level for each picture
+#: 1 red level for each picture, from the moment on in which it is allowed to begin
 MODEL = """
 import numpy as np
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
 
 class Picture(Output):
     main_video: Video
 
+class Settings(InputState):
+    fade: bool = InputField(default=False)
+
 class Fading(ReactorPipeline):
+    state: Settings
     output: Picture
     fps = 30
 
     def inference(self):
-        for level in range(256):
-            yield Picture(main_video=np.full((96, 128, 3), (level, 0, 128), np.uint8))
+        level = 0
         while True:
-            yield Picture(main_video=np.full((96, 128, 3), (255, 0, 128), np.uint8))
+            yield Picture(main_video=np.full((96, 128, 3), (level, 0, 128), np.uint8))
+            if self.state.fade:
+                level = min(level + 1, 255)
 """
 RED_IS_OVER = """(level) => {
     const copy = new OffscreenCanvas(8, 8).getContext("2d");
@@ -147,9 +152,12 @@ def test_of_a_real_stream(page: Page, tmp_path: Path, codec: str) -> None:
     (tmp_path / "reactor.yaml").write_text("model: fading:Fading\n")
     with real_server(tmp_path) as url:
         page.goto(f"{url}?video={codec}")
+        expect(page.locator("#clip")).to_be_enabled()  # the first picture is there, however long that took
+        page.get_by_label("Fade", exact=True).check()
         page.wait_for_function(RED_IS_OVER, arg=60)
         clip = save_clip(page, tmp_path)
         red = clip.colours[:, 0]
+        print(red.round(), np.round(clip.times, 2))  # shown if one of these fails
         assert red[0] < 20
         assert red[-1] > 55
         assert np.all(np.diff(red) > -10)

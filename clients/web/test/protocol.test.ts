@@ -313,6 +313,14 @@ test("a command is answered once, by ack or by error", async () => {
   await assert.rejects(first, { name: "CommandError", code: "invalid_command", message: "at $.x", id: 1 });
 });
 
+test("the time that a socket takes to send a command is part of its latency", () => {
+  const { session, socket } = begin();
+  const sentBefore: number[] = [];
+  session.addEventListener("sent", () => sentBefore.push(socket.sent.length));
+  session.command("reset").catch(() => {});
+  assert.deepEqual([sentBefore, socket.sent.length], [[0], 1]);
+});
+
 test("commands without an answer at the end, or given after it, reject as closed", async () => {
   const { session, socket, told } = begin();
   const waiting = session.command("reset");

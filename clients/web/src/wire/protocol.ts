@@ -383,8 +383,8 @@ export class Session extends TypedEvents<SessionEvents> {
     const field = type.startsWith("set_") ? type.slice(4) : "";
     if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
     if (this.#sets.size > MAX_SETS) this.#sets.delete(this.#sets.keys().next().value as number);
+    this.#emit("sent", { id, type }); // before it leaves: its latency begins here, and a socket's `send` can take milliseconds
     if (this.linked && this.#catchUp === null) this.#sendWaiting(Infinity);
-    this.#emit("sent", { id, type });
     return answer;
   }
 
