@@ -25,29 +25,25 @@ find_python() {
     stop "needs Python 3.11 to 3.13, found none${PYTHON:+ in PYTHON=$PYTHON}; install one or name it: PYTHON=/path/to/python $0"
 }
 
-# install_package demo | test | web: the package itself in editable form, for the demo with the codecs between frames, for `test`
-# with all that the tests need, for `web` with Node.
+# install_package demo | test | web ...: the package itself in editable form, for the demo with the codecs between frames, for
+# `test` with all that the tests need, for `web` with Node.
 install_package() {
-    local python wanted=$1 what mark done marks
-    case $wanted in
-        demo) what="$root[video]" ;;
-        *) what="$root[$wanted]" ;;
-    esac
+    local python name mark marks missing=()
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         python=$(find_python)
         echo "making $venv with $python"
         "$python" -m venv --clear "$venv"
     fi
     mark=$(cksum <"$root/pyproject.toml")
-    marks=("$venv/installed-$wanted")
-    # What the tests need includes what the demo needs.
-    [ "$wanted" != demo ] || marks+=("$venv/installed-test")
-    for done in "${marks[@]}"; do
-        [ "$(cat "$done" 2>/dev/null)" != "$mark" ] || return 0
+    for name in "$@"; do
+        # What the tests need includes what the demo needs.
+        case $name in demo) marks=("$venv"/installed-{demo,test}) ;; *) marks=("$venv/installed-$name") ;; esac
+        grep -qxsF "$mark" "${marks[@]}" || missing+=("${name/#demo/video}")
     done
-    echo "installing reactor-trio for $wanted"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$what"
-    echo "$mark" >"$venv/installed-$wanted"
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "installing reactor-trio for $*"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$(IFS=, && echo "${missing[*]}")]"
+    for name in "$@"; do echo "$mark" >"$venv/installed-$name"; done
 }
 
 # install_requirements FILE: what an example needs beside the package; again only after the file has changed.
@@ -84,4 +80,23 @@ has_program() {
         command -v "$name" >/dev/null && return
     done
     return 1
+}
+
+# side_by_side COMMAND...: run the commands at the same time. What each of them prints appears when it has ended, in their order.
+side_by_side() {
+    local command i printed pids=() failed=()
+    printf 'beginning: %s\n' "$@"
+    printed=$(mktemp -d)
+    for command in "$@"; do
+        (eval "$command") >"$printed/${#pids[@]}" 2>&1 &
+        pids+=($!)
+    done
+    trap 'kill "${pids[@]}" 2>/dev/null; exit 130' INT # bash lets what runs in the background ignore this signal
+    for i in "${!pids[@]}"; do
+        wait "${pids[i]}" || failed+=("${@:i+1:1}")
+        cat "$printed/$i"
+    done
+    trap - INT
+    rm -r "$printed"
+    [ ${#failed[@]} -eq 0 ] || stop "failed: ${failed[*]}"
 }
