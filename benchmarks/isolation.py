@@ -90,7 +90,7 @@ def cost(report: Report, *, turns: int, quick: bool) -> None:
                 before = [cpu_seconds(pid) for pid in pids]
                 _resting, _busy, frames = processor_of(pids[0], server.port, seconds)
                 spent[place].append(sum(cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True)) / frames)
-                memory[place].append(sum(_resident(pid) for pid in pids) / 2**20)
+                memory[place].append(sum(_memory(pid) for pid in pids) / 2**20)
     report.table(
         f"command to its picture, ms (raw 640x480, {FPS} fps, {turns} turns)", ["", *SPREAD],
         [[place, *spread(pictures[place])] for place in PLACEMENTS],
@@ -98,7 +98,7 @@ def cost(report: Report, *, turns: int, quick: bool) -> None:
     ratio = median(own / other for own, other in zip(spent["process"], spent["thread"], strict=True))
     report.table(
         f"all processes, raw {SIZE[0]}x{SIZE[1]} at {FPS} fps, {turns} turns of {seconds:g} s",
-        ["", "processor ms a frame", "ratio to thread", "memory MiB"],
+        ["", "processor ms a frame", "ratio to thread", "memory (PSS) MiB"],
         [
             [place, 1000 * median(spent[place]), 1.0 if place == "thread" else ratio, median(memory[place])]
             for place in PLACEMENTS
@@ -231,5 +231,7 @@ def children(pid: int) -> list[int]:
             for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]  # fmt: skip
 
 
-def _resident(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _memory(pid: int) -> int:
+    """Bytes of a process, of which it has a share only where several processes have them (PSS)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("Pss:")).split()[1])
