@@ -108,6 +108,8 @@ def test_the_rendered_schema_has_what_tests_look_at() -> None:
     steer = document["paths"]["/events/steer"]["post"]
     assert steer["summary"] == "Emits `moved`."
     assert steer["requestBody"]["content"]["application/json"]["schema"]["properties"]["way"]["enum"] == ["left", "right"]
+    properties = steer["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert {name: each["x-reactor-moderate"] for name, each in properties.items()} == {"way": False, "image": True}
     assert document["paths"]["/events/set_speed"]["post"]["summary"] == "Metres in a second."
     assert {name: hook["post"]["summary"] for name, hook in document["webhooks"].items()} == {
         "moved": "Emitted after each move.", "silent": "",

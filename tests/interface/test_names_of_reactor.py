@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
 import pytest
 
 import reactor_trio
+from reactor_trio import interface
 from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface import (
     EVENT_REGISTRY,
@@ -23,6 +27,7 @@ from reactor_trio.interface import (
     FileUploaded,
     Input,
     InputField,
+    InputFrame,
     InputState,
     ModelMessage,
     Output,
@@ -136,6 +141,46 @@ def test_an_author_s_event_class_is_refused():
 
         class SetLevel(Event):
             level: float
+
+
+def test_names_of_3x():
+    assert (reactor_trio.Command, reactor_trio.Track) == (interface.Command, interface.Track)
+    assert issubclass(EVENT_REGISTRY["registered_jump"], interface.Command)
+    assert [issubclass(marker, interface.Track) for marker in (Video, Audio, Voice16k)] == [True] * 3
+    assert (Video.kind, Voice16k.kind) == ("video", "audio")
+    assert reactor_trio.Metadata == dict[str, Any] | bytes
+
+
+#: what Reactor 3.10 exports of each package, less what only its own runtime uses (docs/guide/migration.md names it)
+PACKAGES_OF_3X = {
+    "app": "InputState ReactorApp StepCompleted StepOutcome",
+    "events": "EVENT_REGISTRY MESSAGE_REGISTRY ApplicationError CommandError MessageField ModelMessage connected "
+    "disconnected event file_uploaded session_ended session_started",
+    "model": "CommandSpec ContractError LifecycleHooks ModelContract ModelSchema ReactorModel TrackSchema",
+    "pipeline": "Idle InputState ReactorPipeline",
+    "tracks": "INPUT_REGISTRY OUTPUT_REGISTRY Audio Input MediaInput Metadata Output Track TrackPayload Video "
+    "all_input_tracks all_output_tracks",
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES_OF_3X)
+def test_a_package_of_3x_has_its_names(package):
+    module = importlib.import_module(f"reactor_trio.interface.{package}")
+    for name in PACKAGES_OF_3X[package].split():
+        assert getattr(module, name) is getattr(interface, name, getattr(module, name))
+    with pytest.raises(AttributeError, match=f"reactor_trio.interface.{package}' has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_the_contract_is_in_the_package_too():
+    from reactor_trio.interface.model import LifecycleHooks, ModelContract
+
+    assert isinstance(ModelContract.of(Registered).lifecycle, LifecycleHooks)
+
+
+def test_a_test_makes_an_input_frame_of_its_data_alone():
+    frame = InputFrame(data=np.zeros((2, 2, 3), np.uint8))
+    assert (frame.pts, frame.metadata, frame.capture_time_us) == (0.0, None, None)
 
 
 def test_lifecycle_events_have_the_fields_of_2x():

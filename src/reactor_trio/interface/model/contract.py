@@ -9,6 +9,7 @@ import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from reactor_trio.interface.command_arguments import Arguments
 from reactor_trio.interface.dataclass_base import resolved_hints
 from reactor_trio.interface.declaration import CommandSpec, declaration_of, docstring_of
 from reactor_trio.interface.events import HOOKS, Handler
@@ -101,12 +102,13 @@ class ModelContract:
         """Return the parts of Reactor's OpenAPI document that tests look at.
 
         They are its commands under `paths`, its messages under `webhooks` and `components`, and its tracks under
-        `x-reactor`. The schemas are those of `reactor schema`, which prints this model's whole description.
+        `x-reactor`. The schemas are those of `reactor schema`, which prints this model's whole description; each argument
+        also has `x-reactor-moderate`, the `moderate` of its `InputField`.
         """
         paths: dict[str, Any] = {}
         for name, spec in self._declaration.commands.items():
             summary = spec.description or f"Trigger {name}"
-            paths[f"/events/{name}"] = {"post": {"summary": summary} | _request(spec.arguments.schema())}
+            paths[f"/events/{name}"] = {"post": {"summary": summary} | _request(_with_moderation(spec.arguments))}
         webhooks = {
             name: {"post": {"summary": docstring_of(cls)} | _request({"$ref": f"#/components/schemas/{cls.__name__}"})}
             for name, cls in self.messages.items()
@@ -121,6 +123,13 @@ class ModelContract:
 
 def _request(schema: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _with_moderation(arguments: Arguments) -> dict[str, Any]:
+    schema = arguments.schema()
+    for parameter in arguments.parameters:
+        schema["properties"][parameter.name]["x-reactor-moderate"] = parameter.info.moderate
+    return schema
 
 
 def _command(model: type, event: type[Event], spec: CommandSpec) -> ContractCommand:
