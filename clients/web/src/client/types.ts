@@ -368,7 +368,11 @@ export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable
     options?: AudioInputOptions,
   ): Promise<Publication>;
   push(track: TrackName<M, "inputs", "video">, picture: ImageBitmapSource | Uint8Array, options?: PushOptions): Promise<boolean>;
-  push(track: TrackName<M, "inputs", "audio">, samples: Int16Array, options?: Pick<PushOptions, "ptsUs" | "captureTimeUs">): Promise<boolean>;
+  push(
+    track: TrackName<M, "inputs", "audio">,
+    samples: Int16Array,
+    options?: Pick<PushOptions, "ptsUs" | "captureTimeUs">,
+  ): Promise<boolean>;
   /** Asks for other video codecs than `connect` did. */
   requestVideo(codecs: readonly Codec[] | false): void;
   statistics(): Statistics;
