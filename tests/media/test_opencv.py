@@ -21,7 +21,8 @@ def test_threads_of_opencv(program: str, threads: str) -> None:
 
 def test_opencv_while_the_model_s_own_code_imports_it() -> None:
     """For a moment, sys.modules then has the native module, without a spec."""
-    program = "import sys, types; sys.modules['cv2'] = types.ModuleType('cv2'); " + ALONE.replace("getNumThreads()", "__spec__")
+    program = "import sys, types; sys.modules['cv2'] = types.ModuleType('cv2'); "
+    program += ALONE.replace("getNumThreads()", "__spec__")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == ("None", "")
 
