@@ -135,12 +135,12 @@ async def test_flush_in_process_output_keeps_the_frames_of_its_step(autojump_clo
 async def test_each_frame_carries_its_own_metadata(autojump_clock: object) -> None:
     class Described(App):
         def generate(self, input: Any) -> Any:  # noqa: A002
-            frames = batch(1, 2, 3).picture
-            return Picture(picture=TrackPayload(frames, metadata=[{"n": 1}, b"two", None]))
+            frames = batch(1, 2, 3, 4).picture  # empty bytes are Reactor's way to write "none"
+            return Picture(picture=TrackPayload(frames, metadata=[{"n": 1}, b"two", None, b""]))
 
     async with open_session(Described) as client:
-        frames = await client.take(6)
-    assert [frame.meta.get("metadata") for frame in frames[:3]] == [{"n": 1}, b"two", None]
+        frames = await client.take(4)
+    assert [frame.meta.get("metadata") for frame in frames] == [{"n": 1}, b"two", None, None]
 
 
 async def test_one_mapping_is_for_every_frame(autojump_clock: object) -> None:
@@ -213,10 +213,13 @@ async def test_input_frames_have_metadata_and_end_with_their_session(autojump_cl
     async with open_server(Seeing) as server:
         async with server.connect() as client:
             await client.take()
-            await client.push("camera", np.full(SIZE, 3, np.uint8), pts=0.5, metadata=b"pose")
+            await client.push("camera", np.full(SIZE, 3, np.uint8), pts=0.5, metadata=b"pose", capture_time_us=7_000_001)
             await client.take(3)
-            (seen,) = server.model.seen
-            assert (int(seen.data[0, 0, 0]), seen.pts, seen.metadata) == (3, 0.5, b"pose")
+            await client.push("camera", np.full(SIZE, 4, np.uint8), pts=1, metadata=b"")
+            await client.take(3)
+            assert [(int(f.data[0, 0, 0]), f.pts, f.metadata, f.capture_time_us) for f in server.model.seen] == [
+                (3, 0.5, b"pose", 7_000_001), (4, 1.0, None, None),
+            ]  # fmt: skip
             await client.push("camera", np.full(SIZE, 4, np.uint8))
         server.model.seen.clear()
         async with server.connect() as client:

@@ -61,6 +61,23 @@ def test_a_picture_as_jpeg_and_raw(backend):
 
 
 @every_backend
+def test_what_the_client_states_of_a_frame_travels_with_it(backend):
+    async def story(client, server):
+        await client.push_video("camera", GREY, 0, metadata=b"x", capture_time_us=1_790_000_000_000_001)
+        await client.push_video("camera", GREY[:1, :1], 0, codec="raw", capture_time_us=np.int64(0))
+        await client.push_audio("microphone", np.array([1], np.int16), 0.0, capture_time_us=-7)
+        assert [packet.meta for packet in server.packets] == [
+            {"codec": "jpeg", "metadata": b"x", "capture_time_us": 1_790_000_000_000_001},
+            {"codec": "raw", "width": 1, "height": 1, "capture_time_us": 0},
+            {"codec": "pcm_s16le", "capture_time_us": -7},
+        ]
+        with pytest.raises(TypeError):
+            await client.push_video("camera", GREY, 0, capture_time_us=0.5)
+
+    session(backend, story)
+
+
+@every_backend
 def test_sound_of_either_shape(backend):
     async def story(client, server):
         await client.push_audio("microphone", np.array([1, -2], np.int16), 0.0)

@@ -359,6 +359,11 @@ def test_a_model_in_a_package_and_its_imports_while_it_runs(tmp_path):
         ("pipeline:Helper", "pipeline:Helper is not a model; it must be a subclass of "),
         ("types:MyModel", "types is the name of a module of Python's own library; rename the file"),
         ("syntax:MyModel", "importing syntax raised SyntaxError: "),
+        ("reactor_runtime.flashdreams.cam2v:Cam2V", "; Reactor's adapter for FlashDreams is not here: write a ReactorApp"),
+        ("dreams:MyModel", "(dreams.py:1); Reactor's adapter for FlashDreams is not here"),
+        ("reactor_runtime.models:MyModel", "no module reactor_runtime.models; replace reactor_runtime by reactor_trio"),
+        ("old:MyModel", "No module named 'reactor_runtime' (old.py:1); replace reactor_runtime by reactor_trio"),
+        ("both:MyModel", "both:MyModel is not a model; replace reactor_runtime by reactor_trio"),
         ("lacking:MyModel", "importing lacking raised ModuleNotFoundError: No module named 'no_such_package'"),
         ("leaving:MyModel", "importing leaving raised SystemExit: 3 (leaving.py:2)"),
     ],
@@ -369,7 +374,9 @@ def test_a_model_that_cannot_be_imported_is_one_line_that_names_it(tmp_path, mod
         **{
             "pipeline.py": MODEL.format(marker=1) + "\n    HELPER = 3\n    class Helper: pass\n",
             "types.py": "", "syntax.py": "x = 1\ndef f(:\n", "lacking.py": "\nimport no_such_package\n",
-            "leaving.py": "import sys\nsys.exit(3)\n",
+            "leaving.py": "import sys\nsys.exit(3)\n", "old.py": "from reactor_runtime import ReactorApp\n",
+            "dreams.py": "from reactor_trio.flashdreams.app import FlashDreamsApp\n",
+            "both.py": "MyModel = type('MyModel', (type('App', (), {'__module__': 'reactor_runtime.interface'}),), {})\n",
         },
     )  # fmt: skip
     manifest = load_manifest(folder)

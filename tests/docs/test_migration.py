@@ -1,4 +1,4 @@
-"""`docs/guide/migration.md` names each name of Reactor 0.x to 2.x, and each is here as its row says."""
+"""`docs/guide/migration.md` names each name of Reactor 0.x to 3.10, and each is here as its row says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "migration.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Every name")[2].partition("## Public models")[0]
+ROWS_OF_3X = re.findall(r"^\| `(reactor_runtime[\w.]*)` \| ([^|]+) \| ([^|]*) \|$", SECTION, re.MULTILINE)
 ROWS = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", SECTION, re.MULTILINE)
 
 #: what the released packages export
@@ -37,6 +38,44 @@ EXPORTED = {
     "reactor_runtime.model_api 0.x": "VideoModel command",
 }
 
+#: what 3.10.0 exports
+EXPORTED_BY_3X = {
+    "reactor_runtime": (
+        "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY ApplicationError Audio BufferClosed "
+        "ClientInfo Command CommandError FieldInfo InputBuffer InputField InputFrame InputState MediaInput "
+        "MessageField Metadata ModelMessage Output OutputStream ReactorApp ReadMode StepCompleted StepOutcome Track "
+        "TrackPayload UploadedFile Video __version__ all_input_tracks all_output_tracks connected disconnected event "
+        "file_uploaded get_logger get_weights_path session_ended session_started ReactorModel Input ReactorPipeline "
+        "Idle"
+    ),
+    "reactor_runtime.interface": (
+        "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY ApplicationError Audio BufferClosed "
+        "ClientInfo Command CommandError FieldInfo InputBuffer InputField InputFrame InputState MediaInput "
+        "MessageField Metadata ModelMessage Output OutputStream ReactorApp ReadMode StepCompleted StepOutcome Track "
+        "TrackPayload UploadedFile Video all_input_tracks all_output_tracks connected disconnected event "
+        "file_uploaded session_ended session_started ReactorModel Input ReactorPipeline Idle"
+    ),
+    "reactor_runtime.interface.app": (
+        "InputState ReactorApp StepCompleted StepOutcome"
+    ),
+    "reactor_runtime.interface.events": (
+        "EVENT_REGISTRY MESSAGE_REGISTRY ApplicationError CommandError EventHandler MessageField MessageFieldInfo "
+        "MessageFieldSpec ModelMessage connected disconnected event file_uploaded make_command session_ended "
+        "session_started"
+    ),
+    "reactor_runtime.interface.model": (
+        "CommandSchema CommandSpec ContractError LifecycleHooks MessageSchema ModelContract ModelSchema TrackSchema "
+        "ReactorModel"
+    ),
+    "reactor_runtime.interface.pipeline": (
+        "Idle InputState ReactorPipeline"
+    ),
+    "reactor_runtime.interface.tracks": (
+        "INPUT_REGISTRY OUTPUT_REGISTRY Audio MediaInput Metadata Output Track TrackPayload Video all_input_tracks "
+        "all_output_tracks Input"
+    ),
+}
+
 
 def places(column: str) -> set[str]:
     """`` `reactor_runtime`, `reactor_runtime.interface` 2.x `` as module and release."""
@@ -57,7 +96,21 @@ def test_rows_say_where_reactor_has_a_name(place):
 
 @pytest.mark.parametrize(("name", "of", "here"), ROWS, ids=[name for name, _, _ in ROWS])
 def test_a_name_is_here_as_its_row_says(name, of, here):
+    if here.startswith("another: "):
+        return
     assert here.startswith(("the same", "none: "))
     for place in places(of):
         module = importlib.import_module(place.partition(" ")[0].replace("reactor_runtime", "reactor_trio"))
         assert (getattr(module, name, None) is not None) is here.startswith("the same"), place
+
+
+def test_each_package_of_3x_has_one_row():
+    assert [package for package, _, _ in ROWS_OF_3X] == list(EXPORTED_BY_3X)
+
+
+@pytest.mark.parametrize(("package", "same", "none"), ROWS_OF_3X, ids=[package for package, _, _ in ROWS_OF_3X])
+def test_a_package_of_3x_has_the_names_of_its_row(package, same, none):
+    module = importlib.import_module(package.replace("reactor_runtime", "reactor_trio"))
+    here, absent = (set(re.findall(r"`(\w+)`", column)) for column in (same, none))
+    assert here | absent == set(EXPORTED_BY_3X[package].split())
+    assert {name for name in here | absent if hasattr(module, name)} == here

@@ -344,6 +344,21 @@ def a_state_of_a_run_loop() -> None:
         state: Everything
 
 
+def an_app_under_its_alias() -> None:
+    class M(ReactorModel):  # in Reactor 3.10 the name is an alias of ReactorApp
+        state: Everything | None
+
+        def generate(self, input: Any) -> Any:  # noqa: A002
+            return None
+
+
+def an_app_without_a_state() -> None:
+    class M(ReactorModel):
+        async def process_input(self) -> Any: ...
+
+        def generate(self, input: Any) -> Any: ...  # noqa: A002
+
+
 def a_state_that_is_not_annotated() -> None:
     class M(ReactorPipeline):
         state = Everything
@@ -411,7 +426,9 @@ def a_length_of_a_number() -> None:
         (an_event_that_hides_the_runtime, TypeError, r"M.send: it would hide the runtime's own send.*@event\('send'\)"),
         (an_event_without_a_name, TypeError, "@event on .*M.a: the name must be text, not ''"),
         (a_hook_with_an_argument, TypeError, "M.a: @connected gives no argument 'who'; annotate one with ClientInfo"),
-        (a_state_of_a_run_loop, TypeError, "M.state: only a ReactorPipeline has a state"),
+        (a_state_of_a_run_loop, TypeError, r"M.state: only .* and a ReactorApp have a state; write `class M\(ReactorApp\)`"),
+        (an_app_under_its_alias, TypeError, r"M has generate\(\), .*: write `class M\(ReactorApp\)`"),
+        (an_app_without_a_state, TypeError, r"M has generate\(\), which only a ReactorApp has"),
         (a_state_that_is_not_annotated, TypeError, "M.state: annotate it, `state: Everything`"),
         (an_inference_of_a_run_loop, TypeError, r"M has inference\(\), which a ReactorModel never calls"),
         (a_run_of_a_pipeline, TypeError, r"M has run\(\), which a ReactorPipeline never calls"),
@@ -512,3 +529,19 @@ def test_an_abstract_base_and_helpers_with_names_of_another_kind_are_allowed() -
 
     assert declaration_of(M).state is Everything
     assert declaration_of(Loop).kind == "run_loop"
+
+
+def test_a_run_loop_may_have_a_method_generate() -> None:
+    class Helped(ReactorModel):
+        def generate(self, prompt: str) -> str:
+            return prompt
+
+    class Own(ReactorModel):
+        state: Everything | None
+
+        async def run(self) -> None: ...
+
+        def generate(self, prompt: str) -> str:
+            return prompt
+
+    assert (declaration_of(Helped).kind, declaration_of(Own).kind) == ("run_loop", "run_loop")

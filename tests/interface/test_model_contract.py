@@ -108,6 +108,10 @@ def test_the_rendered_schema_has_what_tests_look_at() -> None:
     steer = document["paths"]["/events/steer"]["post"]
     assert steer["summary"] == "Emits `moved`."
     assert steer["requestBody"]["content"]["application/json"]["schema"]["properties"]["way"]["enum"] == ["left", "right"]
+    properties = steer["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert properties["way"]["x-reactor-moderate"] is False
+    assert properties["image"] == {"$ref": "#/components/schemas/ReactorUploadReference", "x-reactor-moderate": True}
+    assert document["components"]["schemas"]["ReactorUploadReference"]["required"] == ["upload_id"]
     assert document["paths"]["/events/set_speed"]["post"]["summary"] == "Metres in a second."
     assert {name: hook["post"]["summary"] for name, hook in document["webhooks"].items()} == {
         "moved": "Emitted after each move.", "silent": "",

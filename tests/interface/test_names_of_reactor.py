@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
 import pytest
 
 import reactor_trio
+from reactor_trio import interface
 from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface import (
     EVENT_REGISTRY,
@@ -23,6 +27,7 @@ from reactor_trio.interface import (
     FileUploaded,
     Input,
     InputField,
+    InputFrame,
     InputState,
     ModelMessage,
     Output,
@@ -136,6 +141,34 @@ def test_an_author_s_event_class_is_refused():
 
         class SetLevel(Event):
             level: float
+
+
+def test_names_of_3x():
+    assert (reactor_trio.Command, reactor_trio.Track) == (interface.Command, interface.Track)
+    assert issubclass(EVENT_REGISTRY["registered_jump"], interface.Command)
+    assert [issubclass(marker, interface.Track) for marker in (Video, Audio, Voice16k)] == [True] * 3
+    assert (Video.kind, Voice16k.kind) == ("video", "audio")
+    assert reactor_trio.Metadata == dict[str, Any] | bytes
+
+
+def test_a_name_that_another_module_defines_is_the_same_in_the_package_of_3x():
+    packages = {"events": "MESSAGE_REGISTRY ApplicationError MessageField", "tracks": "MediaInput all_input_tracks Track"}
+    for package, names in packages.items():
+        module = importlib.import_module(f"reactor_trio.interface.{package}")
+        assert all(getattr(module, name) is getattr(interface, name) for name in names.split())
+        with pytest.raises(AttributeError, match=f"interface.{package}' has no attribute 'nothing'"):
+            module.nothing  # noqa: B018
+
+
+def test_the_contract_is_in_the_package_too():
+    from reactor_trio.interface.model import LifecycleHooks, ModelContract
+
+    assert isinstance(ModelContract.of(Registered).lifecycle, LifecycleHooks)
+
+
+def test_a_test_makes_an_input_frame_of_its_data_alone():
+    frame = InputFrame(data=np.zeros((2, 2, 3), np.uint8))
+    assert (frame.pts, frame.metadata, frame.capture_time_us) == (0.0, None, None)
 
 
 def test_lifecycle_events_have_the_fields_of_2x():

@@ -19,6 +19,14 @@ def test_threads_of_opencv(program: str, threads: str) -> None:
     assert done.stdout.strip() == threads
 
 
+def test_opencv_while_the_model_s_own_code_imports_it() -> None:
+    """For a moment, sys.modules then has the native module, without a spec."""
+    program = "import sys, types; sys.modules['cv2'] = types.ModuleType('cv2'); "
+    program += ALONE.replace("getNumThreads()", "__spec__")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("None", "")
+
+
 def test_threads_that_need_opencv_during_its_import_all_get_it() -> None:
     program = (
         "import sys, threading\nfrom reactor_trio.decoding.opencv import opencv\n"

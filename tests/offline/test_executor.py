@@ -326,6 +326,9 @@ def test_media_is_pushed():
         ]:
             with pytest.raises(kind, match=words):
                 executor.push_media(track, frame)
+        executor.push_media("webcam", np.full((2, 2, 3), 1, np.uint8), pts=2, metadata=b"pose", capture_time_us=3)
+        (stated,) = executor.model.input.webcam.try_read()
+        assert (stated.pts, stated.metadata, stated.capture_time_us) == (2, b"pose", 3)
         executor.push_media("webcam", np.full((2, 2, 3), 1, np.uint8))
         executor.disconnect()
         assert executor.model.ended

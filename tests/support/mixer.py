@@ -40,6 +40,7 @@ class Got(ModelMessage):
     height: int
     samples: int
     first: int
+    captured: list[int | None]
 
 
 class Mixer(ReactorPipeline):
@@ -66,5 +67,8 @@ class Mixer(ReactorPipeline):
             picture = self.input.camera.try_read() or picture
             if picture and (sound := self.input.microphone.try_read()):
                 (height, width, _), (_, samples) = picture[0].data.shape, sound[0].data.shape
-                await self.send(Got(width=width, height=height, samples=samples, first=int(sound[0].data[0, 0])))
+                captured = [frame.capture_time_us for frame in (*picture, *sound)]
+                await self.send(
+                    Got(width=width, height=height, samples=samples, first=int(sound[0].data[0, 0]), captured=captured)
+                )
             yield Picture(main_video=np.full((8, 16, 3), self.state.level, np.uint8))

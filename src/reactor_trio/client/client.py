@@ -283,7 +283,7 @@ class Client:
 
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85,
-        metadata: bytes | None = None,
+        metadata: bytes | None = None, capture_time_us: int | None = None,
     ) -> bool:
         """Send a picture to the model. Returns True when it is sent; False if a newer one replaced it, or the link broke
         under it.
@@ -299,7 +299,7 @@ class Client:
                 need the extra `reactor-trio[video]` here and at the server. A packet larger than the server's limit (4 MiB)
                 closes the connection.
             quality: JPEG quality, 1 to 100.
-            metadata: bytes that the model reads with the picture.
+            metadata, capture_time_us: bytes, and microseconds of a clock of your choice, that the model reads with it.
 
         Raises ValueError if there is no such track, the array is not a picture or the codec is missing; SessionEnded when
         the session is over. If the server cannot use the picture, it sends a message of type `reactor.error`. If the call is
@@ -313,14 +313,13 @@ class Client:
         async def encode() -> Payload:
             await self._connection.wait_available()
             work = partial(push_track.encode, picture, captured, codec, quality)
-            payload = work() if codec == "raw" else await self._run_in_thread(work)
-            if metadata is not None:
-                payload.meta["metadata"] = metadata
-            return payload
+            return (work() if codec == "raw" else await self._run_in_thread(work)).stating(metadata, capture_time_us)
 
         return await push_track.push_newest(captured, encode, self._connection.send_bytes)
 
-    async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
+    async def push_audio(
+        self, track: str | None, samples: ArrayLike, pts: float | None = None, *, capture_time_us: int | None = None
+    ) -> None:
         """Send sound to the model; returns when it is sent.
 
         While the link is lost the call waits. Sound that was under way when the link broke may be lost.
@@ -328,13 +327,14 @@ class Client:
         Args:
             track: a name in `tracks`; None: the first input audio track.
             samples: int16 `(1, M)` or `(M,)`, at the track's `sample_rate`.
-            pts: capture time of the first sample in seconds, on the clock of `push_video`; by default now.
+            pts, capture_time_us: as in `push_video`, of the first sample and on the same clocks.
 
         Raises as `push_video` does.
         """
         self._receiver.check_alive()
         push_track, captured = self._find_input(track, "audio"), self._receiver.push_tracks.capture_time(pts)
-        await push_track.push(captured, encode_sound(samples), self._connection.send_bytes)
+        payload = encode_sound(samples).stating(None, capture_time_us)
+        await push_track.push(captured, payload, self._connection.send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Acknowledge frame `seq`, the newest shown, of `track` (a name; None as in `frames()`). Raises SessionEnded."""

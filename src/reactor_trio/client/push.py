@@ -11,6 +11,7 @@ the link is lost nothing is encoded.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, NamedTuple
@@ -33,6 +34,15 @@ class Payload(NamedTuple):
     data: bytes
     meta: dict[str, Any]
     keyframe: bool = True
+
+    def stating(self, metadata: bytes | None, capture_time_us: int | None) -> Payload:
+        """Return it with what the client states of the frame; None states nothing. Raises TypeError for a time in parts."""
+        meta = dict(self.meta)
+        if metadata is not None:
+            meta["metadata"] = metadata
+        if capture_time_us is not None:
+            meta["capture_time_us"] = operator.index(capture_time_us)
+        return self._replace(meta=meta)
 
 
 class PushTrack:

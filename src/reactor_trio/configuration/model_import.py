@@ -59,7 +59,9 @@ def model_of(module: ModuleType, class_name: str, at: str, near_path: str) -> ty
         hint = f"; did you mean {near_path}:{near[0]}?" if near else ""
         raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
     if not isinstance(found, type) or not issubclass(found, Model):
-        raise ManifestError(f"{at}{module.__name__}:{class_name} is not a model; it must be {MODEL_BASES}")
+        modules = [base.__module__ for base in getattr(found, "__mro__", ())]
+        hint = next(filter(None, map(_advice, modules)), f"; it must be {MODEL_BASES}")
+        raise ManifestError(f"{at}{module.__name__}:{class_name} is not a model{hint}")
     return found
 
 
@@ -117,10 +119,21 @@ def _import_module(folder: Path, name: str, at: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (error.name == name or name.startswith(f"{error.name}.")):
-            raise ManifestError(f"{at}no module {name} (looked for {folder / name.replace('.', '/')}.py)") from error
-        raise ManifestError(_import_failure(at, name, error, folder)) from error
+            hint = _advice(name) or f" (looked for {folder / name.replace('.', '/')}.py)"
+            raise ManifestError(f"{at}no module {name}{hint}") from error
+        raise ManifestError(_import_failure(at, name, error, folder) + _advice(error.name or "")) from error
     except (Exception, SystemExit) as error:
         raise ManifestError(_import_failure(at, name, error, folder)) from error
+
+
+def _advice(missing: str) -> str:
+    """What to do if a missing module is one of Reactor's; "" for any other."""
+    root, _, rest = missing.partition(".")
+    if rest.partition(".")[0] == "flashdreams" and root in ("reactor_runtime", "reactor_trio"):
+        return "; Reactor's adapter for FlashDreams is not here: write a ReactorApp whose generate() calls the pipeline"
+    if root == "reactor_runtime":
+        return "; replace reactor_runtime by reactor_trio, also in reactor.yaml: the names are the same"
+    return ""
 
 
 def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:

@@ -148,6 +148,6 @@ class MediaReceiver:
 def _frame(packet: Packet, data: npt.NDArray[Any]) -> InputFrame:
     metadata, captured = packet.meta.get("metadata"), packet.meta.get("capture_time_us")
     return InputFrame(
-        data, packet.pts_us / 1e6, metadata if isinstance(metadata, bytes) else None,
+        data, packet.pts_us / 1e6, (metadata or None) if isinstance(metadata, bytes) else None,
         captured if isinstance(captured, int) else None,
     )  # fmt: skip

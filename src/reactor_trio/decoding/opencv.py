@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 from functools import cache
-from importlib.util import find_spec
 from types import ModuleType
 
-# During the import, sys.modules holds a half-initialised cv2, and find_spec("cv2") on another thread raises ValueError.
+# During the import, sys.modules holds a half-initialised cv2.
 _importing = threading.Lock()
 
 
@@ -24,11 +23,14 @@ def opencv() -> ModuleType | None:
 
 @cache
 def _opencv() -> ModuleType | None:
-    if find_spec("cv2") is None:
-        return None
     imported_before = "cv2" in sys.modules
-    import cv2
-
+    try:
+        # Not find_spec: it raises ValueError while the model's own code imports cv2 on another thread.
+        import cv2
+    except ModuleNotFoundError as error:
+        if error.name == "cv2":
+            return None
+        raise
     if not imported_before:
         cv2.setNumThreads(1)
     return cv2

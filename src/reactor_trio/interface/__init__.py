@@ -54,7 +54,9 @@ from reactor_trio.interface.steps import StepOutcome as StepOutcome
 from reactor_trio.interface.tensors import to_frames as to_frames
 from reactor_trio.interface.tracks import Audio as Audio
 from reactor_trio.interface.tracks import Input as Input
+from reactor_trio.interface.tracks import Metadata as Metadata
 from reactor_trio.interface.tracks import Output as Output
+from reactor_trio.interface.tracks import Track as Track
 from reactor_trio.interface.tracks import TrackPayload as TrackPayload
 from reactor_trio.interface.tracks import Video as Video
 from reactor_trio.interface.video_model import VideoModel as VideoModel
@@ -63,6 +65,9 @@ from reactor_trio.interface.video_model import model as model
 
 #: Reactor 3.x's name for `Input`
 MediaInput = Input
+
+#: Reactor 3.x's name for `Event`
+Command = Event
 
 #: Reactor 2.x's name for the base class of `ReactorModel`; here the two are one class
 ReactorCore = ReactorModel

@@ -15,8 +15,11 @@ import trio
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.declaration import ModelKind
 from reactor_trio.interface.model import ConnectedEvent, ReactorModel
+from reactor_trio.interface.state import InputState
 from reactor_trio.interface.steps import StepCompleted, StepOutcome
 from reactor_trio.interface.tracks import Output
+
+__all__ = ["InputState", "ReactorApp", "StepCompleted", "StepOutcome"]
 
 #: attribute for the `connected` of an instance that is not served
 _OWN_CONNECTED: Final = "_reactor_connected"

@@ -24,6 +24,7 @@ from reactor_trio.interface.events import EventMark, Handler, arguments_of, chec
 from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.input_buffer import InputBuffer
 from reactor_trio.interface.json_values import json_of
+from reactor_trio.interface.kinds import authors_classes, is_subclass, refuse_members_of_other_kinds
 from reactor_trio.interface.messages import ModelMessage, message_schema, reply_schema
 from reactor_trio.interface.schema_hash import schema_hash
 from reactor_trio.interface.state import InputState
@@ -193,26 +194,26 @@ def declare(cls: type) -> None:
     frame = class_statement_frame()
     hints = resolved_hints(cls, frame)
     kind, app = cls.__reactor_kind__, cls.__reactor_app__  # type: ignore[attr-defined]
-    _refuse_members_of_other_kinds(cls, kind, app, hints)
+    refuse_members_of_other_kinds(cls, kind, app, hints)
     state = hints.get("state") if kind == "pipeline" or app else None
     if app:
         check_app(cls)
         state = without_none(state)
-    if state is not None and not _is_subclass(state, InputState):
+    if state is not None and not is_subclass(state, InputState):
         raise DeclarationError(f"{cls.__qualname__}.state: annotate it with an InputState class, not {state!r}")
     output = hints.get("output")
-    inputs = {name: hint for name, hint in hints.items() if _is_subclass(hint, Input)}
+    inputs = {name: hint for name, hint in hints.items() if is_subclass(hint, Input)}
     if kind == "blocking":
         if inputs:
             raise DeclarationError(f"{cls.__qualname__}.{next(iter(inputs))}: a VideoModel declares tracks by VideoIn()")
-        authors = [base for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.")]
-        output, made = declared_output(cls), declared_input(cls, any("on_frame" in vars(base) for base in authors))
+        takes_frames = any("on_frame" in vars(base) for base in authors_classes(cls))
+        output, made = declared_output(cls), declared_input(cls, takes_frames)
         inputs = {} if made is None else {BLOCKING_INPUT: made}
     batched = _is_batched(cls, kind)
     cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
         cls, kind, state, _commands(cls, state, frame),
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
-        output if _is_subclass(output, Output) else None,
+        output if is_subclass(output, Output) else None,
         hook_of(cls, "file_uploaded"),
         batched,
         inputs,
@@ -222,10 +223,6 @@ def declare(cls: type) -> None:
     )  # fmt: skip
     for attribute in inputs:
         setattr(cls, attribute, _InputAttribute(attribute))
-
-
-def _is_subclass(value: Any, base: type) -> bool:
-    return isinstance(value, type) and issubclass(value, base)
 
 
 def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None) -> dict[str, CommandSpec]:
@@ -334,39 +331,6 @@ _RESERVED_ATTRIBUTES = frozenset(
     ("state", "load", "run", "inference", "batch_inference", "connected", "output_buffer", "emit", "send", "cancelled",
      "check_cancelled", "process_input", "generate", "process_output", "complete_step")
 )
-
-
-def _refuse_members_of_other_kinds(cls: type, kind: ModelKind, app: bool, hints: dict[str, Any]) -> None:
-    """Raise DeclarationError for members that only another kind of model uses: they would silently do nothing here."""
-    own = vars(cls)
-    if app and "inference" in own:
-        raise DeclarationError(f"{cls.__qualname__} has inference(), which a ReactorApp never calls: subclass "
-                               "ReactorPipeline, or define generate()")  # fmt: skip
-    if not app and "process_output" in own and "generate" in own:
-        raise DeclarationError(f"{cls.__qualname__} has generate() and process_output(), which only a ReactorApp has: "
-                               "subclass ReactorApp")  # fmt: skip
-    if app:
-        _refuse_assigned_state(cls)
-        return
-    if kind == "run_loop":
-        if _is_subclass(hints.get("state"), InputState):
-            raise DeclarationError(
-                f"{cls.__qualname__}.state: only a ReactorPipeline has a state; make it one, or keep attributes of your own"
-            )
-        if "inference" in own and "run" not in own:
-            raise DeclarationError(f"{cls.__qualname__} has inference(), which a ReactorModel never calls: subclass "
-                                   "ReactorPipeline")  # fmt: skip
-        return
-    if inspect.iscoroutinefunction(own.get("run")) and "inference" not in own:
-        raise DeclarationError(f"{cls.__qualname__} has run(), which a ReactorPipeline never calls: subclass ReactorModel")
-    _refuse_assigned_state(cls)
-
-
-def _refuse_assigned_state(cls: type) -> None:
-    given = vars(cls).get("state")
-    if isinstance(given, InputState) or _is_subclass(given, InputState):
-        name = (given if isinstance(given, type) else type(given)).__name__
-        raise DeclarationError(f"{cls.__qualname__}.state: annotate it, `state: {name}`; the runtime makes one a session")
 
 
 def declaration_of(cls: type) -> Declaration:

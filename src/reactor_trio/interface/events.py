@@ -14,6 +14,7 @@ import msgspec
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.command_arguments import MISSING, Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
+from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.pydantic_compat import is_field, read_annotation
 
@@ -256,3 +257,11 @@ def check_app(cls: type) -> None:
         if len(marked) > 1:
             places = " and ".join(f"{base.__qualname__}.{name}" for name, base in marked.items())
             raise DeclarationError(f"{cls.__qualname__}: two methods marked @{kind}: {places}; override the method instead")
+
+
+if not typing.TYPE_CHECKING:
+    __getattr__ = names_from(__name__, {
+        "EVENT_REGISTRY": "interface.EVENT_REGISTRY", "MESSAGE_REGISTRY": "interface.MESSAGE_REGISTRY",
+        "ApplicationError": "interface.ApplicationError", "CommandError": "errors.CommandError",
+        "MessageField": "interface.MessageField", "ModelMessage": "interface.ModelMessage",
+    })  # fmt: skip

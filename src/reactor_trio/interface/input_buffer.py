@@ -46,13 +46,14 @@ class InputFrame:
 
     Attributes:
         data: a picture `(H, W, 3)` uint8 RGB, or sound `(1, M)` int16 at the track's `sample_rate`. You may change it.
-        pts: the capture time in seconds, on the client's clock, which begins with its first frame.
+        pts: the capture time in seconds, on the client's clock, which begins with its first frame; a frame that a test
+            makes may leave it out.
         metadata: bytes that the client sent with the frame, or None.
         capture_time_us: the capture time in microseconds of whatever clock the client states, or None.
     """
 
     data: npt.NDArray[Any]
-    pts: float
+    pts: float = 0.0
     metadata: bytes | None = None
     capture_time_us: int | None = None
 

@@ -14,20 +14,34 @@ import msgspec
 from reactor_trio.errors import DeclarationError, OutputError
 from reactor_trio.interface.author_code import calling_line
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
+from reactor_trio.interface.later_names import names_from
 
 if TYPE_CHECKING:
     # Authors pass a numpy array or a torch tensor; the marker only names the kind of track.
+    Track: TypeAlias = Any
     Video: TypeAlias = Any
     Audio: TypeAlias = Any
 else:
 
-    class Video:
+    class Track:
+        """Base class of `Video` and `Audio`, as in Reactor 3.x; it marks no track itself."""
+
+        kind: ClassVar[Literal["video", "audio"]]
+
+    class Video(Track):
         """Marks a field as a video track: `uint8` RGB, `(H, W, 3)` or a batch `(N, H, W, 3)`."""
 
-    class Audio:
+        kind = "video"
+
+    class Audio(Track):
         """Marks a field as an audio track: `int16`, `(1, M)` at `sample_rate` Hz. Subclass it to change the rate."""
 
+        kind = "audio"
         sample_rate: ClassVar[int] = 48_000
+
+
+#: One frame's metadata, as in Reactor 3.x: a mapping that is JSON, or bytes that the model encoded itself.
+Metadata: TypeAlias = dict[str, Any] | bytes
 
 
 class TrackSpec(msgspec.Struct, frozen=True):
@@ -162,3 +176,11 @@ def _track(cls: type[_Tracks], name: str, hint: Any, optional: bool) -> TrackSpe
             raise DeclarationError(f"{cls.__qualname__}.{name}: sample_rate must be a whole number above 0, not {rate!r}")
         return TrackSpec(name, "audio", cls._direction, rate, optional)
     raise DeclarationError(f"{cls.__qualname__}.{name}: a track is annotated Video or Audio, not {hint!r}")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_from(__name__, {
+        "INPUT_REGISTRY": "interface.INPUT_REGISTRY", "OUTPUT_REGISTRY": "interface.OUTPUT_REGISTRY",
+        "MediaInput": "interface.MediaInput", "all_input_tracks": "interface.all_input_tracks",
+        "all_output_tracks": "interface.all_output_tracks",
+    })  # fmt: skip

@@ -203,7 +203,7 @@ def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
 
 
 def _metadata(track: str, given: object, videos: Mapping[str, object], length: int) -> list[Any]:
-    """A copy of a track's metadata as plain data, one for each bundle. Raises OutputError."""
+    """A copy of a track's metadata as plain data, one for each bundle; for empty bytes None. Raises OutputError."""
     if track not in videos:
         raise OutputError(f"track {track}: only a video track has metadata")
     each = given if isinstance(given, (list, tuple)) else [given] * length
@@ -213,7 +213,7 @@ def _metadata(track: str, given: object, videos: Mapping[str, object], length: i
         if not isinstance(one, (Mapping, bytes, type(None))):
             raise OutputError(f"track {track}: metadata of a frame is a mapping or bytes, not {type(one).__name__}")
     try:
-        return [one if isinstance(one, bytes) else plain(one, f"track {track}: metadata") for one in each]
+        return [(one or None) if isinstance(one, bytes) else plain(one, f"track {track}: metadata") for one in each]
     except TypeError as error:
         raise OutputError(str(error)) from None
 

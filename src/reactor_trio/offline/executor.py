@@ -127,20 +127,21 @@ class PipelineExecutor:
         spec, decoded = self._checked(name, arguments)
         return self._loop.call(self._apply, spec, decoded)
 
-    def push_media(self, track: str, frame: npt.NDArray[Any], *, pts: float | None = None) -> None:
-        """Put one frame into an input track, as if the client had sent it.
+    def push_media(
+        self, track: str, frame: npt.NDArray[Any], *, pts: float | None = None, metadata: bytes | None = None,
+        capture_time_us: int | None = None,
+    ) -> None:
+        """Put a copy of `frame` into an input track, as if the client had sent it.
 
-        Args:
-            frame: a picture `(H, W, 3)` uint8, or sound `(1, M)` int16; copied.
-            pts: the capture time in seconds; by default the time since `connect()`.
-
-        Raises ValueError for an unknown track, TypeError for any other frame, RuntimeError if no client is connected.
+        A frame is a picture `(H, W, 3)` uint8, or sound `(1, M)` int16. `pts`, `metadata` and `capture_time_us` are those of
+        `InputFrame`; `pts` is by default the time since `connect()`. Raises ValueError for an unknown track, TypeError for
+        any other frame, RuntimeError if no client is connected.
         """
         self._require_client("push_media")
         specs = {spec.name: spec for spec in self._declaration.tracks if spec.direction == "in"}
         if track not in specs:
             raise ValueError(f"unknown input track {track!r}; this model has: {', '.join(specs) or 'none'}")
-        self._loop.call(self._push, track, _media(specs[track], frame), pts)
+        self._loop.call(self._push, track, _media(specs[track], frame), pts, metadata or None, capture_time_us)
 
     def __iter__(self) -> PipelineExecutor:
         return self
@@ -180,9 +181,10 @@ class PipelineExecutor:
 
     # ---- on the caller's thread ---------------------------------------------------------------------------------------
 
-    def _require_client(self, call: str) -> None:
+    def _require_client(self, call: str) -> ClientInfo:
         if self._client is None:
             raise RuntimeError(f"{call}(): nobody is connected; call connect() first")
+        return self._client
 
     def _checked(self, name: str, arguments: dict[str, Any]) -> tuple[CommandSpec, dict[str, Any]]:
         commands = self._declaration.commands
@@ -229,11 +231,9 @@ class PipelineExecutor:
         else:
             self._binding.set_state(state)
 
-    async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None) -> None:
-        assert self._client is not None
-        self._binding.buffers[track].put(
-            InputFrame(data, trio.current_time() - self._client.joined_at if pts is None else pts)
-        )
+    async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None, *stated: Any) -> None:
+        pts = trio.current_time() - self._require_client("push_media").joined_at if pts is None else pts
+        self._binding.buffers[track].put(InputFrame(data, pts, *stated))
 
     async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
         if spec.handler is not None:

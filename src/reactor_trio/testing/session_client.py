@@ -100,18 +100,20 @@ class SessionClient(Client):
 
     async def push(
         self, track: str, *frames: Any, pts: float | None = None, codec: str = "raw", quality: int = 85,
-        metadata: bytes | None = None,
+        metadata: bytes | None = None, capture_time_us: int | None = None,
     ) -> None:
         """Send pictures or sound to an input track, and return when all that happens at this instant has happened.
 
-        Raw, so that the model reads the same pixels. All carry the same `metadata`, and the same `pts`, by default the
-        virtual time since the first.
+        Raw, so that the model reads the same pixels. All carry the same `metadata` (pictures only) and `capture_time_us`,
+        and the same `pts`, by default the virtual time since the first.
         """
         for frame in frames:
             if self._find_kind(track) == "audio":
-                await self.push_audio(track, frame, pts)
+                await self.push_audio(track, frame, pts, capture_time_us=capture_time_us)
             else:
-                await self.push_video(track, frame, pts, codec=codec, quality=quality, metadata=metadata)
+                await self.push_video(
+                    track, frame, pts, codec=codec, quality=quality, metadata=metadata, capture_time_us=capture_time_us
+                )
         await self.server.settle()
 
     async def close(self) -> None:

@@ -180,9 +180,9 @@ class _Writer:
             f"async def push_video({_OVERRIDES}\n"
             f"    self, track: {pictures}, frame: ArrayLike, pts: float | None = None, *,\n"
             '    codec: str = "jpeg", quality: int = 85, metadata: bytes | None = None,\n'
-            ") -> bool: ...",
-            f"async def push_audio({_OVERRIDES}\n"
-            f"    self, track: {sound}, samples: ArrayLike, pts: float | None = None\n) -> None: ...",
+            "    capture_time_us: int | None = None,\n) -> bool: ...",
+            f"async def push_audio({_OVERRIDES}\n    self, track: {sound}, samples: ArrayLike, pts: float | None = None,\n"
+            "    *, capture_time_us: int | None = None,\n) -> None: ...",
             f"async def feedback(self, track: {self._track(outputs)}, seq: int) -> None: ...{_OVERRIDES}",
         ]
 

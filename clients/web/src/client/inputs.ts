@@ -87,7 +87,7 @@ export class Inputs {
   async push(
     name: string,
     data: ImageBitmapSource | Uint8Array<ArrayBuffer> | Int16Array<ArrayBuffer>,
-    { ptsUs, codec = "jpeg", width, height }: PushOptions,
+    { ptsUs, captureTimeUs, codec = "jpeg", width, height }: PushOptions,
   ): Promise<boolean> {
     const { kind } = this.#find(name);
     const at = performance.now();
@@ -96,6 +96,7 @@ export class Inputs {
       [payload, meta] = [new Uint8Array(data.buffer, data.byteOffset, data.byteLength), { codec: "pcm_s16le" }];
     else if (data instanceof Uint8Array) [payload, meta] = [data, { codec, ...(codec === "raw" ? { width, height } : {}) }];
     else [payload, meta] = [await jpegOf(data), { codec: "jpeg" }];
+    if (captureTimeUs !== undefined) meta.capture_time_us = Math.round(captureTimeUs);
     const number = this.#next(name, kind, false);
     return number !== null && this.#push(name, number, ptsUs ?? this.#ptsOf(name, at), meta, payload, true);
   }

@@ -282,6 +282,8 @@ export interface AudioInputOptions {
 export interface PushOptions {
   /** Capture time in microseconds; by default now. */
   ptsUs?: number;
+  /** Capture time for the model to read, in microseconds of a clock of your choice. */
+  captureTimeUs?: number;
   /** What the bytes are; without it "jpeg". A raw picture is RGB and needs its size. */
   codec?: "jpeg" | "raw";
   width?: number;
@@ -366,7 +368,11 @@ export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable
     options?: AudioInputOptions,
   ): Promise<Publication>;
   push(track: TrackName<M, "inputs", "video">, picture: ImageBitmapSource | Uint8Array, options?: PushOptions): Promise<boolean>;
-  push(track: TrackName<M, "inputs", "audio">, samples: Int16Array, options?: { ptsUs?: number }): Promise<boolean>;
+  push(
+    track: TrackName<M, "inputs", "audio">,
+    samples: Int16Array,
+    options?: Pick<PushOptions, "ptsUs" | "captureTimeUs">,
+  ): Promise<boolean>;
   /** Asks for other video codecs than `connect` did. */
   requestVideo(codecs: readonly Codec[] | false): void;
   statistics(): Statistics;

@@ -84,9 +84,10 @@ await level.set(7);
 
 // What the model is sent: a picture, and sound.
 const heard = new Promise((resolve) => client.on("message", ({ type, data }) => type === "got" && data.samples && resolve(data)));
-assert.equal(await client.push("camera", shape as Uint8Array<ArrayBuffer>), true);
-assert.equal(await client.push("microphone", new Int16Array(960).fill(5)), true);
-assert.deepEqual(await heard, { width: 16, height: 8, samples: 960, first: 5 });
+const captured = 1_790_000_000_000_000;
+assert.equal(await client.push("camera", shape as Uint8Array<ArrayBuffer>, { captureTimeUs: captured + 0.3 }), true);
+assert.equal(await client.push("microphone", new Int16Array(960).fill(5), { captureTimeUs: captured + 7 }), true);
+assert.deepEqual(await heard, { width: 16, height: 8, samples: 960, first: 5, captured: [captured, captured + 7] });
 await assert.rejects(client.push("speaker", new Int16Array(1)), /the model has no input "speaker"; it has "camera", "microphone"/);
 
 // The link is cut: the same session goes on, and each command is applied once.

@@ -87,7 +87,8 @@ export async function typed(): Promise<void> {
   await client.publish("microphone", "microphone", { onLevel: (level) => level.toFixed() });
   await client.publish("microphone", track);
   await client.push("camera", new Uint8Array(3), { codec: "jpeg" });
-  await client.push("microphone", new Int16Array(960), { ptsUs: 0 });
+  await client.push("camera", new Uint8Array(3), { captureTimeUs: 1 });
+  await client.push("microphone", new Int16Array(960), { ptsUs: 0, captureTimeUs: 1 });
   const stream = client.stream({ video: "main_video", audio: false });
   stream[Symbol.dispose]();
   client.requestVideo(false);

@@ -14,6 +14,7 @@ import trio
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.author_code import refuse_in_plain_step
 from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
+from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.output_stream import OutputAttribute
 from reactor_trio.interface.tracks import Input
@@ -281,3 +282,12 @@ class ReactorPipeline(ReactorModel):
 
         def inference(self):  # noqa: D102 - the author declares it
             raise NotImplementedError(f"{type(self).__name__} has no inference()")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_from(__name__, {
+        "CommandSpec": "interface.model.contract.ContractCommand", "ContractError": "errors.CommandError",
+        "LifecycleHooks": "interface.model.contract.ContractHooks",
+        "ModelContract": "interface.model.contract.ModelContract", "ModelSchema": "interface.model.contract.ModelContract",
+        "TrackSchema": "interface.model.contract.ContractTrack",
+    })  # fmt: skip

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from reactor_trio.interface.command_arguments import Arguments
 from reactor_trio.interface.dataclass_base import resolved_hints
 from reactor_trio.interface.declaration import CommandSpec, declaration_of, docstring_of
 from reactor_trio.interface.events import HOOKS, Handler
+from reactor_trio.interface.files import UploadedFile, file_schema
 from reactor_trio.interface.messages import ModelMessage, message_schema, snake_case
 from reactor_trio.interface.registries import Event, events_of
+
+#: Reactor's name for the schema of an uploaded file
+_UPLOAD: Final = "ReactorUploadReference"
 
 
 class TrackKind(enum.StrEnum):
@@ -101,17 +106,18 @@ class ModelContract:
         """Return the parts of Reactor's OpenAPI document that tests look at.
 
         They are its commands under `paths`, its messages under `webhooks` and `components`, and its tracks under
-        `x-reactor`. The schemas are those of `reactor schema`, which prints this model's whole description.
+        `x-reactor`. The schemas are those of `reactor schema`, which prints this model's whole description; each argument
+        also has `x-reactor-moderate`, the `moderate` of its `InputField`.
         """
         paths: dict[str, Any] = {}
         for name, spec in self._declaration.commands.items():
             summary = spec.description or f"Trigger {name}"
-            paths[f"/events/{name}"] = {"post": {"summary": summary} | _request(spec.arguments.schema())}
+            paths[f"/events/{name}"] = {"post": {"summary": summary} | _request(_arguments(spec.arguments))}
         webhooks = {
-            name: {"post": {"summary": docstring_of(cls)} | _request({"$ref": f"#/components/schemas/{cls.__name__}"})}
+            name: {"post": {"summary": docstring_of(cls)} | _request(_ref(cls.__name__))}
             for name, cls in self.messages.items()
         }
-        schemas = {cls.__name__: message_schema(cls) for cls in self.messages.values()}
+        schemas = {_UPLOAD: file_schema(UploadedFile)} | {c.__name__: message_schema(c) for c in self.messages.values()}
         tracks = [track._asdict() for track in self.tracks.values()]
         return {
             "openapi": "3.1.0", "info": {"title": self.model, "version": "v0.0.0", "description": self.description},
@@ -121,6 +127,22 @@ class ModelContract:
 
 def _request(schema: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _arguments(arguments: Arguments) -> dict[str, Any]:
+    schema = arguments.schema()
+    for parameter in arguments.parameters:
+        each: dict[str, Any] = schema["properties"][parameter.name]
+        if each.get("x-reactor") == "upload":
+            schema["properties"][parameter.name] = each = _ref(_UPLOAD) | {
+                key: value for key, value in each.items() if key in ("description", "default")
+            }
+        each["x-reactor-moderate"] = parameter.info.moderate
+    return schema
+
+
+def _ref(component: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{component}"}
 
 
 def _command(model: type, event: type[Event], spec: CommandSpec) -> ContractCommand:

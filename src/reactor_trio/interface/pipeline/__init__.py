@@ -1,1 +1,6 @@
-"""Reactor 3.x's package of this name. Only `idle` is here; everything public is in `reactor_trio.interface`."""
+"""Reactor 3.x's package of this name, with its public names."""
+
+from reactor_trio.interface.model import Idle, ReactorPipeline
+from reactor_trio.interface.state import InputState
+
+__all__ = ["Idle", "InputState", "ReactorPipeline"]
