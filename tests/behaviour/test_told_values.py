@@ -119,7 +119,7 @@ class Ear:
 
     def __init__(self, client: Client) -> None:
         self.heard: list[tuple[float, Any]] = []
-        client._receiver.tap = self._hear
+        client._receiver.observers.append(self._hear)
 
     def _hear(self, what: Any) -> None:
         if isinstance(what, StateChanged):

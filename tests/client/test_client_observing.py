@@ -58,3 +58,16 @@ async def test_vanish_sends_no_close_frame_and_the_server_keeps_the_session(auto
         async with server.connect() as other:  # waits until the server gives up the one that may come back
             assert trio.current_time() >= 5.0
             assert other.session_id != client.session_id
+
+
+async def test_a_second_observer_takes_nothing_from_the_first(autojump_clock):
+    async with open_server(Model, step_cost=0.25) as server, server.connect() as client:
+        outer, inner = [], []
+        with observe(client, outer.append):
+            await trio.sleep(0.3)
+            with observe(client, inner.append), observe(client, inner.append):
+                await trio.sleep(0.25)
+            await trio.sleep(0.25)
+        await trio.sleep(0.25)
+    assert [event.packet.seq for event in outer if isinstance(event, Received)] == [0, 1, 2]
+    assert [event.packet.seq for event in inner if isinstance(event, Received)] == [1, 1]

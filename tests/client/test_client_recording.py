@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from reactor_trio.client import connect, record
+from reactor_trio.client import connect, observe, record
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
 from reactor_trio.server.runtime_host import RuntimeHost
@@ -47,6 +47,10 @@ def film_of(path):
 def test_what_arrives_is_recorded_on_both_loops(tmp_path, url, backend, video):
     async def main():
         async with connect(url, video=[video]) as client, record(client, tmp_path / "out.mp4") as recorder:
+            with observe(client, lambda _: None):  # an observer, or another recording, ends no recording
+                pass
+            async with record(client, tmp_path / "part.mp4"):
+                pass
             before = client.statistics().tracks["main_video"].frames
             frames = client.frames()
             seen = [await anext(frames) for _ in range(5)]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gc
 import json
 import math
 
@@ -564,6 +567,90 @@ def test_a_cancelled_block_ends_as_cancelled(backend):
         server.let_go()
 
     anyio.run(main, backend=backend)
+
+
+class Leaving(ScriptedTransport):
+    """Says when the client has left."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = anyio.Event()
+        self.welcome()
+
+    async def aclose(self, code=1000, reason=""):
+        await super().aclose(code, reason)
+        self.left.set()
+
+
+def let_run(main, backend):
+    """Run `main` to its end. Trio says afterwards that a nursery was not left."""
+    ended = []
+
+    async def whole():
+        await main()
+        ended.append(True)
+
+    with contextlib.suppress(RuntimeError):
+        anyio.run(whole, backend=backend)
+    assert ended
+
+
+@every_backend
+def test_another_task_that_leaves_the_block_ends_the_session_and_reads_what_to_do(backend):
+    said = []
+
+    async def main():
+        server = Leaving()
+        block = running(Client(server))
+        await block.__aenter__()
+
+        async def leave():
+            try:
+                await block.__aexit__(None, None, None)
+            except RuntimeError as error:
+                said.append(str(error))
+
+        if backend == "asyncio":
+            await asyncio.create_task(leave())
+        else:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(leave)
+        await anyio.lowlevel.checkpoint()
+        assert server.closed_with == 1000
+        server.let_go()
+
+    let_run(main, backend)
+    assert len(said) == 1
+    assert said[0].startswith("another task left the block of connect() than entered it. The block has ended")
+
+
+@pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")  # Trio's own advice
+@every_backend
+def test_an_async_generator_that_is_dropped_ends_its_session_and_hurts_nobody(backend, caplog):
+    said = []
+
+    async def main():
+        server = Leaving()
+        server.frame(0)
+
+        async def pictures():
+            async with running(Client(server)) as client:
+                async for frame in client.frames():
+                    yield frame
+
+        if backend == "asyncio":
+            asyncio.get_running_loop().set_exception_handler(lambda _, what: said.append(str(what["exception"])))
+        async for _ in pictures():
+            break
+        await server.left.wait()
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()
+        gc.collect()
+        assert server.closed_with == 1000
+        server.let_go()
+
+    let_run(main, backend)
+    assert "async with contextlib.aclosing(generator)" in "".join(said) + caplog.text
 
 
 @every_backend

@@ -193,7 +193,7 @@ class Client:
         await self._receiver.outbox.wait_room()
         self._receiver.check_alive()
         number, text = self._protocol.command(name, arguments, anyio.current_time())
-        self._receiver.tap(Commanded(number, name, arguments))
+        self._receiver.tell(Commanded(number, name, arguments))
         answer = self._receiver.answers[number] = ReplyFuture()
         self._receiver.outbox.put(number, text)
         try:

@@ -69,6 +69,8 @@ async def connect(
         SessionEnded: the server ended the session before it began.
         OSError: no connection; TimeoutError is a subclass.
         ValueError: `url` is not such a URL, or no codec in `video` or `audio` can be decoded here.
+        RuntimeError: another task left the block than entered it, as happens to an async generator that is dropped before
+            its end. The connection is closed all the same.
 
     An exception of the block leaves it unchanged, on both loops. Cancelled at any point, it leaves nothing open.
     """

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from reactor_trio.client.client import Client
-from reactor_trio.client.receiver import ignore
-from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
+from reactor_trio.client.receiver import Observer
 
 
 @contextmanager
-def observe(client: Client, see: Callable[[TextEvent | Received | Commanded], None]) -> Iterator[None]:
+def observe(client: Client, see: Observer) -> Iterator[None]:
     """Call `see` with each packet, text and command of the block, at the instant at which the client receives or sends it.
 
     Frames that come before the first iterator of a track are not kept, so a client that only counts frames holds none. `see`
-    must neither wait nor raise. A client has one observer at a time: `record()` is one, and a second replaces the first.
+    must neither wait nor raise. A client may have any number of observers; `record()` is one.
     """
     for track in client.tracks:
         if track.direction == "out":
             client.frames(track.name)  # takes the frames that are kept, and drops them
-    client._receiver.tap = see
+    with observing(client, see):
+        yield
+
+
+@contextmanager
+def observing(client: Client, see: Observer) -> Iterator[None]:
+    """As `observe`, but keep the frames that come before the first iterator of a track."""
+    observers = client._receiver.observers
+    observers.append(see)
     try:
         yield
     finally:
-        client._receiver.tap = ignore
+        observers.remove(see)

@@ -64,6 +64,10 @@ class Callbacks(NamedTuple):
     on_resumed: Callable[[float], object]
 
 
+#: sees what the client receives and sends (`observing.py`)
+Observer = Callable[[events.TextEvent | events.Received | events.Commanded], None]
+
+
 class Receiver:
     """The state of one session: it takes the server's messages, and owns the outgoing ones until they are sent.
 
@@ -102,8 +106,8 @@ class Receiver:
         self.ended: str | None = None
         #: whether a SessionEnded has been raised to the program
         self.end_raised = False
-        #: called with each incoming event and each outgoing command; must neither wait nor raise
-        self.tap: Callable[[events.TextEvent | events.Received | events.Commanded], None] = ignore
+        #: each is called with each incoming event and each outgoing command; must neither wait nor raise
+        self.observers: list[Observer] = []
 
     @property
     def resumable(self) -> bool:
@@ -126,8 +130,13 @@ class Receiver:
             self._fail_lost_answers(resumed)
         for track in resumed.changed:
             self._open_track(track)
-            self.tap(events.TrackChanged(track))
+            self.tell(events.TrackChanged(track))
         self.push_tracks.request_keyframe()
+
+    def tell(self, event: events.TextEvent | events.Received | events.Commanded) -> None:
+        """Call each observer with `event`. An observer may leave in its call."""
+        for see in tuple(self.observers):
+            see(event)
 
     def finish(self, reason: str, message: str = "") -> None:
         """End the session. Only the first reason counts."""
@@ -157,7 +166,7 @@ class Receiver:
     def _take_text(self, text: str) -> None:
         event = self.protocol.receive_text(text, anyio.current_time())
         if event is not None:
-            self.tap(event)
+            self.tell(event)
         match event:
             case events.Queued() as queued:
                 self._take_place(queued)
@@ -204,7 +213,7 @@ class Receiver:
         received = self.protocol.receive_packet(data, anyio.current_time())
         if received.track.direction != "out":
             raise ProtocolError(f"a packet of the input track {received.track.name}")
-        self.tap(received)
+        self.tell(received)
         index = received.track.index
         self.frames[index].put(received)
         if self._feedback and received.track.kind == "video":

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 
 from reactor_trio.client.client import Client
-from reactor_trio.client.receiver import ignore
-from reactor_trio.client.running import beside
+from reactor_trio.client.observing import observing
+from reactor_trio.client.running import TaskBlock
 from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
@@ -32,16 +32,13 @@ async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[
     by cancellation, completes the files within 10 s.
 
     Raises ReactorError if `path` does not end in .mp4, .mkv or .webm, if a file of that name exists or cannot be made, or if
-    PyAV is missing. An exception of the block leaves it unchanged.
+    PyAV is missing, and RuntimeError if another task leaves the block than entered it; the files are completed all the same.
+    An exception of the block leaves it unchanged.
     """
     recording = _Recording(client, Path(path))
-    async with beside(recording.run):
-        client._receiver.tap = recording.take
-        try:
+    async with TaskBlock("record()", recording.run, recording.end):
+        with observing(client, recording.take):
             yield recording.recorder
-        finally:
-            client._receiver.tap = ignore
-            recording.end()
 
 
 class _Recording:
@@ -91,7 +88,7 @@ class _Recording:
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """Let `run` write the rest and complete the files. It gives up if that takes longer than `CLOSING` seconds."""
         self._reason = self._client.ended or "client_left"
         self._changed.set()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
 from typing import Any, TypeVar
 
 import anyio
@@ -18,37 +19,60 @@ async def running(client: C) -> AsyncIterator[C]:
     """Wait for the session to begin, run the client's tasks during the block, and leave politely.
 
     The wait in the server's queue has no limit; cancel it to leave the queue. An exception of the block leaves it unchanged,
-    never inside a group. Raises SessionEnded if the server ends the session before it begins.
+    never inside a group. Raises SessionEnded if the server ends the session before it begins, and RuntimeError if another
+    task leaves the block than entered it; the session ends all the same.
     """
     try:
         await client._connection.begin()
     except BaseException:
         await client.aclose()
         raise
-    async with beside(client._connection.run) as scope:
-        try:
-            yield client
-        finally:
-            await client.aclose()
-            scope.cancel()
+    async with TaskBlock("connect()", client._connection.run, client.aclose):
+        yield client
 
 
-@asynccontextmanager
-async def beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[anyio.CancelScope]:
-    """Run `task` during the block, then wait for it. Yields the scope that cancels it.
+class TaskBlock:
+    """A block during which a task runs. Leaving the block ends the task and waits for it.
 
-    An exception of the block leaves it unchanged: it is raised outside the task group, which would wrap it in a group.
+    An exception of the block leaves it unchanged: the task group, which would wrap it in a group, does not see it.
+
+    Args:
+        name: of the block, for a message.
+        task: runs during the block.
+        end: makes `task` end soon. If the task shields itself, it is waited for, and otherwise cancelled.
+
+    Raises RuntimeError if another task leaves the block than entered it. It only calls `end` then, because the task group
+    can be left by its own task alone: asyncio would cancel that task, and Trio would end the whole program.
     """
-    failure: BaseException | None = None
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(task)
-            try:
-                yield tasks.cancel_scope
-            except anyio.get_cancelled_exc_class():
-                raise
-            except BaseException as error:
-                failure = error
-    finally:
-        if failure is not None:
-            raise failure
+
+    # Not a generator: one that is not left in its own task would leave the task group when it is collected as garbage.
+
+    def __init__(self, name: str, task: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], Awaitable[None]]) -> None:
+        self._name, self._task, self._end = name, task, end
+
+    async def __aenter__(self) -> None:
+        self._entered_by = anyio.get_current_task().id
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._task)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        if anyio.get_current_task().id != self._entered_by:
+            await self._end()
+            raise RuntimeError(
+                f"another task left the block of {self._name} than entered it. The block has ended, but enter and leave it"
+                " in one task; if an async generator contains it, use it in `async with contextlib.aclosing(generator)`"
+            )
+        try:
+            await self._end()
+        finally:
+            self._tasks.cancel_scope.cancel()
+            if error is None or isinstance(error, anyio.get_cancelled_exc_class()):
+                swallowed = await self._tasks.__aexit__(kind, error, traceback)
+            else:
+                swallowed = False
+                with suppress(BaseException):  # `error` goes on, whatever else there is
+                    await self._tasks.__aexit__(None, None, None)
+        return swallowed
