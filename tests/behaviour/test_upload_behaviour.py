@@ -341,10 +341,21 @@ async def test_heads(name, autojump_clock):
         assert f'reactor_uploads_total{{outcome="{"stored" if expected == 201 else "refused"}"}} 1.0' in metrics
 
 
-async def test_the_token_may_stand_in_the_query(autojump_clock):
+async def test_the_token_in_the_query_goes_first_and_a_proxy_may_set_the_header(autojump_clock):
     async with open_session(Model, step_cost=0.01) as client:
-        target = f"/uploads?token={client._welcome.upload_token}"
-        assert (await client._post(target, {"content-length": "3"}, chunks(b"abc")))[0] == 201
+        async def posted(token, headers):
+            return (await client._post(f"/uploads?token={token}", {"content-length": "3", **headers}, chunks(b"abc")))[0]
+
+        token = client._welcome.upload_token
+        assert await posted(token, {}) == 201
+        assert await posted(token, {"authorization": "Bearer a-proxy-s-own"}) == 201
+        assert await posted(token[:-1], {"authorization": f"Bearer {token}"}) == 401
+
+        async def behind_a_proxy(target, headers, body):
+            return await post(target, {**headers, "authorization": "Bearer a-proxy-s-own"}, body)
+
+        post, client._post = client._post, behind_a_proxy
+        assert (await client.upload(b"abc")).size == 3
 
 
 @pytest.mark.parametrize(("given", "plain"), [

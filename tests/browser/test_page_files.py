@@ -66,8 +66,7 @@ def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeSer
     form.locator("input[type=file]").set_input_files(PNG)
     route = uploads.next()
     assert route.request.method == "POST"
-    assert route.request.url == server.url + "uploads?name=a+cat.png&mime_type=image%2Fpng"
-    assert route.request.headers["authorization"] == "Bearer secret"
+    assert route.request.url == server.url + "uploads?name=a+cat.png&mime_type=image%2Fpng&token=secret"
     assert route.request.post_data_buffer == PNG["buffer"]
     expect(form.locator("progress")).to_be_visible()
     expect(form.locator(".drop")).to_have_text("Sending a cat.png")

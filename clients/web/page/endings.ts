@@ -118,6 +118,9 @@ export async function diagnose(base: string, { model, role, token }: Wishes, fet
   } catch {
     return { final: false, kind: "lost", text: STRINGS.unreachable };
   }
+  // A server of ours always says its phase.
+  if (!answer.ok && (health.phase ?? health.reason) === undefined)
+    return { final: false, kind: "lost", text: fillIn(STRINGS.behindProxy, { status: answer.status }) };
   if (schema?.status === 401) {
     return { final: true, kind: "locked", tokenWanted: true, text: token ? fillIn(STRINGS.notLetIn, { why }) : STRINGS.tokenWanted };
   }

@@ -112,6 +112,7 @@ export const STRINGS = {
   lost: "The connection was lost.",
   endedBecause: "The session ended: {reason}.",
   unreachable: "The server cannot be reached.",
+  behindProxy: "A proxy in front of the server answers {status}.",
   notLetIn: "Not let in: {why}.",
   tokenWanted: "This server wants a token.",
   tokenOnlyWatches: "This token can only watch: add role=viewer to the address, or show another.",

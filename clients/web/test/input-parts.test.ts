@@ -125,7 +125,6 @@ interface FakeAnswer {
 class FakeRequest extends EventTarget {
   static last: FakeRequest;
   upload = new EventTarget();
-  headers: { [name: string]: string } = {};
   aborted = false;
   line: string[] = [];
   body: unknown;
@@ -137,9 +136,6 @@ class FakeRequest extends EventTarget {
 
   open(...line: string[]): void {
     this.line = line;
-  }
-  setRequestHeader(name: string, value: string): void {
-    this.headers[name] = value;
   }
   send(body: unknown): void {
     this.body = body;
@@ -179,8 +175,8 @@ function upload(token: string | null = "t"): Going {
 
 test("an upload reports its progress and the server's answer", async () => {
   const { parts, file, answer, request } = upload();
-  assert.deepEqual(request.line, ["POST", "http://host/at/uploads?name=a%26b.png&mime_type=application%2Foctet-stream"]);
-  assert.deepEqual([request.headers, request.body], [{ Authorization: "Bearer t" }, file]);
+  assert.deepEqual(request.line, ["POST", "http://host/at/uploads?name=a%26b.png&mime_type=application%2Foctet-stream&token=t"]);
+  assert.equal(request.body, file);
   request.reports(25, 100);
   request.reports(100, 100);
   assert.deepEqual(parts, [0.25, 1]);
@@ -200,6 +196,11 @@ test("an upload that fails says why", async () => {
   assert.equal(await refused("load", { status: 413, responseText: "too large\n" }), "Refused: too large (413)");
   assert.equal(await refused("load", { status: 400, responseText: '{"error": "empty"}' }), "Refused: empty (400)");
   assert.equal(await refused("load", { status: 500, statusText: "Oops" }), "Refused: Oops (500)");
+  const page = "\n<html><h1>413 Request Entity Too Large</h1><hr>nginx</html>";
+  const tooLarge = "Refused: a proxy in front of the server refuses files of this size (413)";
+  assert.equal(await refused("load", { status: 413, statusText: "Request Entity Too Large", responseText: page }), tooLarge);
+  assert.equal(await refused("load", { status: 413 }), tooLarge);
+  assert.equal(await refused("load", { status: 418, statusText: "I'm a Teapot", responseText: page }), "Refused: I'm a Teapot (418)");
   assert.match(await refused("error"), /broke off the upload/);
   await assert.rejects(upload(null).answer, /takes no uploads/);
 });

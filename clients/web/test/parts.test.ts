@@ -267,7 +267,8 @@ test("the page asks /health why a WebSocket was refused", async () => {
   assert.deepEqual(await ask(200, '{"model": "m"}'), { final: false, text: "Server not ready or busy." });
   assert.deepEqual(asked, ["http://host/at/health"]);
   assert.deepEqual(await ask(503, '{"reason": "loading"}'), { final: false, text: "Server not ready or busy: loading." });
-  assert.deepEqual(await ask(503, "<html>"), { final: false, text: "Server not ready or busy." });
+  const behindProxy = "A proxy in front of the server answers 502.";
+  assert.deepEqual(await ask(502, "<html>"), { final: false, kind: "lost", text: behindProxy });
   assert.equal((await ask(200, '{"model": "m"}', "other")).final, true);
   assert.equal((await ask(200, '{"model": "m"}', "m")).final, false);
   assert.deepEqual(await ask(503, '{"phase": "draining"}'), { final: false, text: "Server not ready or busy: draining." });

@@ -13,13 +13,14 @@ import msgspec
 
 from reactor_trio.cli.client_command import target_of
 from reactor_trio.cli.schema_command import give, schema_of
-from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, one_line
+from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.schema_hash import schema_hash
 from reactor_trio.typegen import Language, types_of
 
 _TIMEOUT: Final = 10.0
+_MOST_READ: Final = 4096  # bytes of the reason for a refusal
 
 
 def types(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -80,7 +81,10 @@ def _fetched(target: str, token: str | None) -> bytes:
     finally:
         connection.close()
     if answer.status != 200:
-        raise UsageError(f"{target}: the server answered {answer.status}: {one_line(body[:400].decode('utf-8', 'replace'))}")
+        from reactor_trio.client.refusals import refusal_reason  # brings the whole client
+
+        reason, _ = refusal_reason(answer.status, body[:_MOST_READ])
+        raise UsageError(f"{target}: the server answered {answer.status}: {reason}")
     return body
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.client import responses
 from urllib.parse import SplitResult, urlsplit
 
 import anyio
@@ -15,6 +14,7 @@ from wsproto.events import AcceptConnection, RejectConnection, RejectData, Reque
 from wsproto.utilities import RemoteProtocolError
 
 from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, READ_SIZE, WebSocketTransport
+from reactor_trio.client.refusals import refusal_reason
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
 
@@ -138,9 +138,7 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
 
 def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
     status = refusal.status_code
-    message = bytes(body[:_MAX_REFUSAL]).decode("utf-8", "replace").strip()
-    if not message:
-        message = responses.get(status, "no reason given")
+    message, _ = refusal_reason(status, body[:_MAX_REFUSAL])
     headers = {bytes(name).lower(): bytes(value) for name, value in refusal.headers}
     retry_after = headers.get(b"retry-after", b"")
     # The header may also hold a date, which this project's server never sends, or an absurdly large number.

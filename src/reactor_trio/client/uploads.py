@@ -7,7 +7,6 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from http.client import responses
 from pathlib import PurePath
 from urllib.parse import urlencode, urlsplit
 
@@ -17,6 +16,7 @@ import msgspec
 from anyio.abc import ByteStream
 
 from reactor_trio.client.handshake import address, answer_within, connect_stream
+from reactor_trio.client.refusals import refusal_reason
 from reactor_trio.errors import ProtocolError, UploadRefused
 
 _PIECE = 256 * 1024
@@ -46,11 +46,12 @@ async def upload(post: Post, token: str, source: Source, name: str | None, mime_
     name = "file" if name is None else name
     mime_type = mime_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
     async with _open(source) as (size, body):
-        target = "/uploads?" + urlencode({"name": name, "mime_type": mime_type})
-        headers = {"authorization": f"Bearer {token}", "content-length": str(size)}
-        status, answer = await post(target, headers, body)
+        # The token goes into the query, which no proxy replaces.
+        target = "/uploads?" + urlencode({"name": name, "mime_type": mime_type, "token": token})
+        status, answer = await post(target, {"content-length": str(size)}, body)
     if status != 201:
-        raise UploadRefused(status, answer.decode("utf-8", "replace").strip() or responses.get(status, f"HTTP {status}"))
+        reason, own = refusal_reason(status, answer)
+        raise UploadRefused(status, reason if own else f"{status}: {reason}")
     try:
         return msgspec.json.decode(answer, type=Upload)
     except msgspec.MsgspecError as error:

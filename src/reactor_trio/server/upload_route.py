@@ -1,8 +1,9 @@
 """`POST /uploads`: a client sends a file for its session.
 
-    POST /uploads?name=cat.png&mime_type=image/png
-    Authorization: Bearer <upload_token of reactor.welcome>
+    POST /uploads?name=cat.png&mime_type=image/png&token=<upload_token of reactor.welcome>
     Content-Length: 12345
+
+The token may also be in `Authorization: Bearer`, as for each other path (`edge/access.py`).
 
 The answer is 201 with `{"upload_id", "name", "mime_type", "size"}`, or an error status with a line of text. If the head is
 enough to refuse the request, the server refuses it before the client has sent the body.
@@ -16,6 +17,7 @@ from functools import partial
 
 import trio
 
+from reactor_trio.edge.access import shown_token
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.denial import Denied
 from reactor_trio.errors import UploadRefused
@@ -48,7 +50,7 @@ def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, 
         raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
     if not runtime.services.placement.declaration.takes_files:
         raise Refused.because(404, f"{runtime.name} takes no files")
-    token = _token(request)
+    token = shown_token(request)
     session = runtime.session_manager.uploaded_to(token)
     if session is None:
         wrong = "show the upload_token of reactor.welcome, of a session that runs"
@@ -98,11 +100,6 @@ class _Counted:
         data = await anext(self._body)
         self.size += len(data)
         return data
-
-
-def _token(request: Request) -> str | None:
-    scheme, _, token = (request.header("authorization") or "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else request.query.get("token")
 
 
 def _plain_name(name: str) -> str:

@@ -22,11 +22,11 @@ export async function upload(
   const address = new URL(url);
   address.searchParams.set("name", name ?? ("name" in file && typeof file.name === "string" ? file.name : "file"));
   address.searchParams.set("mime_type", type || file.type || "application/octet-stream");
-  const headers = { Authorization: `Bearer ${token}` };
+  address.searchParams.set("token", token); // not in a header, which a proxy may set for itself
   const answer =
     onProgress && globalThis.XMLHttpRequest
-      ? await request(address, headers, file, onProgress, signal, refuse)
-      : await post(fetch, address, headers, file, signal, refuse);
+      ? await request(address, file, onProgress, signal, refuse)
+      : await post(fetch, address, file, signal, refuse);
   const taken = answer.status === 201 ? parsed(answer.text) : null;
   if (typeof taken?.upload_id !== "string") throw refuse(reasonOf(answer), answer.status);
   onProgress?.(1);
@@ -45,13 +45,12 @@ const BROKEN = "The server broke off the upload. The file may be too large.";
 async function post(
   fetch: typeof globalThis.fetch,
   url: URL,
-  headers: { [name: string]: string },
   body: Blob,
   signal: AbortSignal | undefined,
   refuse: Refuse,
 ): Promise<Answer> {
   try {
-    const answer = await fetch(url, { method: "POST", headers, body, signal: signal ?? null });
+    const answer = await fetch(url, { method: "POST", body, signal: signal ?? null });
     return { status: answer.status, statusText: answer.statusText, text: await answer.text() };
   } catch (error) {
     signal?.throwIfAborted();
@@ -62,7 +61,6 @@ async function post(
 /** `fetch` tells no progress, so a page that wants it gets an XMLHttpRequest. */
 function request(
   url: URL,
-  headers: { [name: string]: string },
   body: Blob,
   onProgress: (part: number) => void,
   signal: AbortSignal | undefined,
@@ -71,7 +69,6 @@ function request(
   return new Promise((resolve, reject) => {
     const asked = new XMLHttpRequest();
     asked.open("POST", url.href);
-    for (const [name, value] of Object.entries(headers)) asked.setRequestHeader(name, value);
     asked.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1));
     asked.addEventListener("load", () => resolve({ status: asked.status, statusText: asked.statusText, text: asked.responseText }));
     asked.addEventListener("error", () => reject(refuse(BROKEN, 0)));
@@ -94,8 +91,19 @@ function parsed(text: string): { readonly [name: string]: unknown } | null {
   }
 }
 
+/** What a page of HTML, or nothing, means: a server of this project answers with a line of text. */
+const PROXY: { readonly [status: number]: string } = {
+  403: "forbids this",
+  411: "wants a size",
+  413: "refuses files of this size",
+  502: "cannot reach it",
+  503: "cannot reach it",
+  504: "got no answer in time",
+};
+
 function reasonOf({ status, statusText, text }: Answer): string {
   const answer = parsed(text);
-  const reason = answer?.message ?? answer?.error ?? (answer === null ? text.trim() : "");
+  let reason = answer?.message ?? answer?.error ?? (answer === null ? text.trim() : "");
+  if (!reason || text.trim()[0] === "<") reason = PROXY[status] && `a proxy in front of the server ${PROXY[status]}`;
   return `Refused: ${String(reason || statusText || "no reason given").slice(0, LONGEST_REASON)} (${status})`;
 }
