@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 import pytest
 import trio
-from tests.support.client_doubles import BACKENDS, VIDEO, ScriptedTransport, packet, welcome
+from tests.support.client_doubles import BACKENDS, SOUND, VIDEO, ScriptedTransport, packet, welcome
 from trio.testing import MockClock
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
@@ -247,13 +247,15 @@ def test_the_headless_client_reports_once_a_second():
 
     async def main():
         server = ScriptedTransport()
-        server.welcome()
+        server.welcome(VIDEO, SOUND)
         async with running(Client(server)) as client, trio.open_nursery() as nursery:
 
             @nursery.start_soon
             async def ten_a_second():
                 for seq in range(25):
                     server.frame(seq)
+                    for block in range(10):  # which the client does not decode, so it loses none
+                        server.frame(10 * seq + block, b"\0\0", track=1)
                     await trio.sleep(0.1)
                 server.say("reactor.bye", {"reason": "draining"})
 
@@ -265,7 +267,9 @@ def test_the_headless_client_reports_once_a_second():
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
     assert [line.split(",")[0] for line in lines] == ["main_video: 9.5 fps", "main_video: 10.0 fps"]
-    assert lines[1].endswith("fps, jitter 0.0 ms, p95 100.0 ms, 0 missing, 0 dropped")
+    pictures, sound = lines[1].split(" | ")
+    assert pictures.endswith("fps, jitter 0.0 ms, p95 100.0 ms, 0 missing, 0 dropped")
+    assert sound.endswith("0 missing, 0 dropped")
 
 
 def test_recording_names_what_it_needs_before_it_connects(monkeypatch):

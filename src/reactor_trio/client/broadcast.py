@@ -41,12 +41,19 @@ class Broadcast(Generic[T]):
     request_keyframe: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
+        #: items lost, also those that were lost before the first reader came
         self.dropped = 0
         self.skipped = 0
+        self._dropped_before = 0
         self._backlog: Reader[T] | None = Reader(self, latest=False)
         self._readers: weakref.WeakSet[Reader[T]] = weakref.WeakSet()
         self._error: Callable[[], Exception] | None = None
         self._mid_stream = False  # whether the newest item depends on items before it
+
+    @property
+    def dropped_by_readers(self) -> int:
+        """Items that readers were too slow to take. What no reader wanted yet is not among them."""
+        return 0 if self._backlog is not None else self.dropped - self._dropped_before
 
     def put(self, item: T) -> None:
         """Give `item` to every reader, or to the backlog if there has been no reader yet."""
@@ -72,6 +79,8 @@ class Broadcast(Generic[T]):
         """
         reader = Reader(self, latest)
         backlog, self._backlog = self._backlog, None
+        if backlog is not None:
+            self._dropped_before = self.dropped
         for item in backlog._items if backlog is not None else ():
             reader._put(item)
         reader._awaiting_keyframe = self._mid_stream if backlog is None else backlog._awaiting_keyframe

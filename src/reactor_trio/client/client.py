@@ -277,7 +277,7 @@ class Client:
 
     def statistics(self) -> Statistics:
         """Return rates, jitter, latency and losses of the session until now."""
-        lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
+        lost = {index: (frames.dropped_by_readers, frames.skipped) for index, frames in self._receiver.frames.items()}
         dropped, connection = self._receiver.messages.dropped, self._connection
         return self._protocol.statistics(anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost)
 
