@@ -70,7 +70,7 @@ def test_each_part_is_a_part_of_all(project):
 def test_min_and_max_turn_autoscaling_on(project):
     (application,) = yaml.safe_load(printed(project, "serve", "--min", "1", "--max", "9"))["applications"]
     scaling = application["deployments"][0]["autoscaling_config"]
-    assert (scaling["min_replicas"], scaling["max_replicas"], scaling["target_ongoing_requests"]) == (1, 9, 3)
+    assert (scaling["min_replicas"], scaling["max_replicas"], scaling["target_ongoing_requests"]) == (1, 9, 2.25)
 
 
 @pytest.mark.parametrize(

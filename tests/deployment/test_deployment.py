@@ -85,7 +85,7 @@ def test_the_number_of_replicas_follows_the_sessions_if_autoscaled():
     (application,) = yaml.safe_load(serve_config(SCALED))["applications"]
     replica = application["deployments"][0]
     assert replica["autoscaling_config"] == {
-        "min_replicas": 1, "max_replicas": 8, "target_ongoing_requests": 3, "upscale_delay_s": 2.0,
+        "min_replicas": 1, "max_replicas": 8, "target_ongoing_requests": 2.25, "upscale_delay_s": 2.0,
         "downscale_delay_s": 300.0, "look_back_period_s": 2.0, "metrics_interval_s": 1.0,
     }  # fmt: skip
     assert "num_replicas" not in replica

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from reactor_trio.configuration.ray_autoscaling import autoscaling_config
 from reactor_trio.deployment.choices import GATE_RESOURCE, Choices
 
 _HEAD = """\
@@ -55,19 +56,7 @@ def _arguments(choices: Choices) -> dict[str, Any]:
 def _replica(choices: Choices) -> dict[str, Any]:
     number: dict[str, Any] = {"num_replicas": choices.minimum}
     if choices.autoscaled:
-        number = {
-            "autoscaling_config": {
-                "min_replicas": choices.minimum,
-                "max_replicas": choices.maximum,
-                # A replica is full when all its slots are taken; waiting clients count as demand.
-                "target_ongoing_requests": choices.slots,
-                "upscale_delay_s": 2.0,
-                "downscale_delay_s": 300.0,
-                # An average over a longer time would count a new client as a fraction of a request.
-                "look_back_period_s": 2.0,
-                "metrics_interval_s": 1.0,
-            }
-        }
+        number = {"autoscaling_config": autoscaling_config(choices.slots, choices.minimum, choices.maximum)}
     return {
         "name": "replica",
         **number,

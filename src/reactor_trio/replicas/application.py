@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 from ray import serve
 
+from reactor_trio.configuration.ray_autoscaling import autoscaling_config
 from reactor_trio.replicas.gate_server import GateServer
 from reactor_trio.replicas.model_facts import facts_of
 from reactor_trio.replicas.options import Options, parse_options
@@ -21,10 +22,6 @@ from reactor_trio.replicas.replica import Replica
 GRACE = 60.0
 #: Seconds between two health checks, and the limit of each. After three failed checks Serve replaces the replica.
 HEALTH_PERIOD, HEALTH_TIMEOUT = 1.0, 3.0
-#: Share of the slots that should be taken. New clients then find a free slot while the next replica starts.
-HEADROOM = 0.75
-#: Seconds over which Serve averages sessions and waiting clients.
-LOOK_BACK = 2.0
 #: The logging configuration of Serve itself.
 QUIET = {"log_level": "WARNING", "enable_access_log": False}
 
@@ -45,12 +42,10 @@ def _replica_options(options: Options, slots: int) -> dict[str, Any]:
     """Return the options of the replicas' deployment. One call is one session, so the concurrent calls are the slots."""
     how_many: dict[str, Any] = {"num_replicas": options.replicas}
     if (scaling := options.autoscaling) is not None:
-        how_many = {"autoscaling_config": {
-            "min_replicas": scaling.min, "max_replicas": scaling.max,
-            "target_ongoing_requests": scaling.target or HEADROOM * slots,
-            "upscale_delay_s": scaling.upscale_delay, "downscale_delay_s": scaling.downscale_delay,
-            "look_back_period_s": LOOK_BACK, "metrics_interval_s": LOOK_BACK / 2,
-        }}  # fmt: skip
+        how_many = {"autoscaling_config": autoscaling_config(
+            slots, scaling.min, scaling.max, target=scaling.target,
+            upscale_delay=scaling.upscale_delay, downscale_delay=scaling.downscale_delay,
+        )}  # fmt: skip
     return {
         **how_many, **_common(options.max_session), "max_ongoing_requests": slots, "max_queued_requests": -1,
         "ray_actor_options": {"num_cpus": 0, "num_gpus": options.gpus_per_replica},

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from reactor_trio.configuration.manifest import Manifest, load_manifest
+from reactor_trio.configuration.ray_autoscaling import DOWNSCALE_DELAY, UPSCALE_DELAY
 from reactor_trio.configuration.settings import parse_struct
 from reactor_trio.errors import ManifestError
 
@@ -28,8 +29,8 @@ class Autoscaling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min: Annotated[int, Meta(ge=0)] = 1
     max: Count = 1
     target: Annotated[float, Meta(gt=0)] | None = None
-    upscale_delay: Annotated[float, Meta(ge=0)] = 2.0
-    downscale_delay: Annotated[float, Meta(ge=0)] = 300.0
+    upscale_delay: Annotated[float, Meta(ge=0)] = UPSCALE_DELAY
+    downscale_delay: Annotated[float, Meta(ge=0)] = DOWNSCALE_DELAY
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
