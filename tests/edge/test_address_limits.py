@@ -6,9 +6,9 @@ import logging
 from contextlib import ExitStack, asynccontextmanager
 
 import msgspec
-import numpy as np
 import pytest
 import trio
+from tests.support.black import Black
 
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
@@ -16,26 +16,12 @@ from reactor_trio.edge import acceptor as serving
 from reactor_trio.edge.address_limits import Addresses
 from reactor_trio.edge.allowances import REMEMBERED
 from reactor_trio.errors import ConnectionRefused, ManifestError
-from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.serve import serve
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.testing import open_server
 from reactor_trio.transport import Request
 
 ONE, OTHER = "192.0.2.1:4711", "192.0.2.2:4711"
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 4
-
-    def inference(self):
-        while True:
-            yield np.zeros((2, 2, 3), np.uint8)
 
 
 def addresses(*proxies, **limits):
@@ -224,7 +210,7 @@ async def test_as_many_of_an_address_wait_as_may_and_one_more(autojump_clock):
         except ConnectionRefused as refused:
             heard.append((address, refused.status, refused.retry_after))
 
-    async with open_server(Model, limits={"waiting_per_address": 2}) as server, trio.open_nursery() as nursery:
+    async with open_server(Black, limits={"waiting_per_address": 2}) as server, trio.open_nursery() as nursery:
         for address, expected in (
             (ONE, []),
             (ONE, [(ONE, 1, 1)]),
@@ -242,7 +228,7 @@ async def test_as_many_of_an_address_wait_as_may_and_one_more(autojump_clock):
 
 
 async def test_an_address_may_have_a_session_when_nobody_plays_whoever_waits(autojump_clock):
-    async with open_server(Model, limits={"waiting_per_address": 1}) as server:
+    async with open_server(Black, limits={"waiting_per_address": 1}) as server:
         for _ in range(3):
             async with server.connect(address=ONE) as client:
                 await client.take(1)
@@ -255,7 +241,7 @@ async def test_an_address_may_have_a_session_when_nobody_plays_whoever_waits(aut
 async def served(**settings):
     async with trio.open_nursery() as nursery:
         given = msgspec.convert({"port": 0, **settings}, Settings)
-        yield await nursery.start(lambda task_status: serve(Model, settings=given, task_status=task_status))
+        yield await nursery.start(lambda task_status: serve(Black, settings=given, task_status=task_status))
         nursery.cancel_scope.cancel()
 
 

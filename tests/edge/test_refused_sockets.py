@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 
-import numpy as np
 import pytest
 import trio
 import trio.testing
+from tests.support.black import Black
 from tests.support.gate_kit import open_gate
 from tests.support.transport_peers import answers, frame, opening, read_all
 from wsproto import ConnectionType, WSConnection
@@ -17,7 +17,6 @@ from wsproto.events import AcceptConnection, CloseConnection, RejectConnection, 
 from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.edge.refusal_log import Refusals
-from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.server.standby import StandbySite
 from reactor_trio.testing import open_server
@@ -26,19 +25,6 @@ from reactor_trio.transport import serve_http, wire_stream
 TOKEN, KEY = "control-" + "t" * 16, "k" * 32
 AUTH = {"token": TOKEN, "ticket_keys": [KEY]}
 PROXY = "10.0.0.1:80"
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 4
-
-    def inference(self):
-        while True:
-            yield np.zeros((2, 2, 3), np.uint8)
 
 
 @asynccontextmanager
@@ -109,7 +95,7 @@ async def same_inside(site, query, *headers, status, path="/ws"):
     ],
 )
 async def test_a_server_without_authentication(autojump_clock, query, status):
-    async with open_server(Model) as server:
+    async with open_server(Black) as server:
         await same_inside(server._site, query, status=status)
 
 
@@ -118,19 +104,19 @@ async def test_a_server_without_authentication(autojump_clock, query, status):
     [("", 401), ("token=wrong", 401), (f"token={TOKEN}&model=other", 404), ("role=viewer&token=wrong", 401)],
 )
 async def test_a_server_with_authentication(autojump_clock, query, status):
-    async with open_server(Model, auth=AUTH, viewers="none") as server:
+    async with open_server(Black, auth=AUTH, viewers="none") as server:
         await same_inside(server._site, query, status=status)
         assert server.runtime.metrics.exposition().decode().count("token") == 0
 
 
 async def test_a_credential_that_does_not_allow_it(autojump_clock):
-    async with open_server(Model, auth=AUTH) as server:
+    async with open_server(Black, auth=AUTH) as server:
         ticket = issue_ticket(KEY, role="viewer")
         await same_inside(server._site, f"token={ticket}", status=403)
 
 
 async def test_a_used_ticket_and_a_refused_one(autojump_clock):
-    async with open_server(Model, auth=AUTH, queue=0) as server:
+    async with open_server(Black, auth=AUTH, queue=0) as server:
         ticket = issue_ticket(KEY, role="control")
         async with server.connect(token=TOKEN):
             await same_inside(server._site, f"token={ticket}", status=503)
@@ -139,7 +125,7 @@ async def test_a_used_ticket_and_a_refused_one(autojump_clock):
 
 
 async def test_a_full_server_and_one_that_goes_down(autojump_clock):
-    async with open_server(Model, queue=0, drain_notice=5) as server:
+    async with open_server(Black, queue=0, drain_notice=5) as server:
         async with server.connect():
             await same_inside(server._site, "", status=503)
             server.runtime.draining.set()
@@ -147,7 +133,7 @@ async def test_a_full_server_and_one_that_goes_down(autojump_clock):
 
 
 async def test_a_page_of_a_listed_origin_learns_it_and_one_of_another_does_not(autojump_clock):
-    async with open_server(Model, origins=["https://friend.test"]) as server:
+    async with open_server(Black, origins=["https://friend.test"]) as server:
         await same_inside(server._site, "model=other", "origin: https://friend.test", status=404)
         found = await ask(server._site, "model=other&refusals=bye", "origin: https://evil.test")
         assert found[:2] == ("http", 403)
@@ -163,7 +149,7 @@ async def test_a_page_of_a_listed_origin_learns_it_and_one_of_another_does_not(a
 )
 async def test_the_log_names_the_refused_origin_short_and_without_control_characters(autojump_clock, caplog, origin, logged):
     caplog.set_level("INFO", "reactor_trio.server")
-    async with open_server(Model) as server:
+    async with open_server(Black) as server:
         await ask(server._site, "", f"origin: {origin}", note=Refusals(server.runtime.metrics).note)
     [line] = [line for line in caplog.messages if "was refused" in line]
     who = line.partition(" was refused, 403 Forbidden: a page may connect if its origin is the server's own")[0]
@@ -236,7 +222,7 @@ def forwarded(number):
 async def behind_a_proxy(monkeypatch, **limits):
     """The site of a server whose clients all come through a proxy that it trusts."""
     monkeypatch.setattr(wire_stream, "peer_of", lambda _stream: PROXY)
-    async with open_server(Model, proxies=["10.0.0.1"], limits=limits) as server:
+    async with open_server(Black, proxies=["10.0.0.1"], limits=limits) as server:
         yield server._site
 
 
@@ -280,7 +266,7 @@ async def test_refused_sockets_count_as_connections_of_their_address_until_they_
 
 async def test_a_flood_of_refused_sockets_is_a_few_lines_in_the_log(autojump_clock, caplog):
     caplog.set_level("INFO", "reactor_trio.server")
-    async with open_server(Model) as server:
+    async with open_server(Black) as server:
         note = Refusals(server.runtime.metrics).note
         for _ in range(50):
             await ask(server._site, "model=other&refusals=bye", note=note)

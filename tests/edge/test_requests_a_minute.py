@@ -5,31 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
-import numpy as np
 import pytest
 import trio
 from tests.edge.test_address_limits import addresses, refusals, served
 from tests.support.asking import PROXY, ask, behind_a_proxy, plain, websocket
+from tests.support.black import Black
 from tests.support.gate_kit import open_gate
 
 from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.edge.common_responses import _page_names, _page_version
-from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 from reactor_trio.transport import Request
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 4
-
-    def inference(self):
-        while True:
-            yield np.zeros((2, 2, 3), np.uint8)
 
 
 def request(peer):
@@ -64,7 +50,7 @@ ROUTES = {"/": 20, "/page/main.js": 20, "/pictures/none.png": 20, "/schema": 20,
 async def test_an_address_has_its_requests_on_every_route_and_no_more(autojump_clock, monkeypatch, target, most):
     limits = LimitSettings() if most == 600 else LimitSettings(http_per_minute=most)
     with behind_a_proxy(monkeypatch):
-        async with open_server(Model, proxies=[PROXY], limits=msgspec.to_builtins(limits)) as server:
+        async with open_server(Black, proxies=[PROXY], limits=msgspec.to_builtins(limits)) as server:
             site = server._site
             found = await ask(site, *[plain(target)] * (most + 1))
             usual = found[0].status
@@ -87,7 +73,7 @@ async def test_requests_of_every_method_count(autojump_clock, monkeypatch):
     )
     limits = {"http_per_minute": 5}
     with behind_a_proxy(monkeypatch):
-        async with open_server(Model, proxies=[PROXY], limits=limits, origins=[friend]) as server:
+        async with open_server(Black, proxies=[PROXY], limits=limits, origins=[friend]) as server:
             asked = [
                 plain("/schema"), plain("/schema", method="HEAD"), preflight,
                 plain("/v1/sessions/some", method="DELETE"), plain("/uploads", "content-length: 0", method="POST"),
@@ -120,7 +106,7 @@ async def test_sixteen_people_behind_one_address_load_the_whole_page_at_once(aut
     files = [f"/page/{_page_version()}/{name}" for name in sorted(_page_names()) if name != "index.html"]
     load = ["/", "/favicon.ico", *files, "/health", "/schema?format=about"]
     with behind_a_proxy(monkeypatch):
-        async with open_server(Model, proxies=[PROXY]) as server:
+        async with open_server(Black, proxies=[PROXY]) as server:
             found = Counter()
             for _ in range(16):
                 found.update(one.status for one in await ask(server._site, *map(plain, load)))

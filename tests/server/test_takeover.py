@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
-import numpy as np
 import pytest
 import trio
+from tests.support.black import Black
 
 from reactor_trio import issue_ticket
 from reactor_trio.errors import ConnectionRefused, SessionEnded
-from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 4
-
-    def inference(self):
-        while True:
-            yield np.zeros((2, 2, 3), np.uint8)
-
 
 KEY = "k" * 32
 
@@ -76,7 +61,7 @@ class People:
 @asynccontextmanager
 async def people(takeover, step_cost=0.25, **settings):
     auth = {"ticket_keys": [KEY]}
-    async with open_server(Model, step_cost=step_cost, takeover=takeover, auth=auth, **settings) as server:
+    async with open_server(Black, step_cost=step_cost, takeover=takeover, auth=auth, **settings) as server:
         async with trio.open_nursery() as nursery:
             yield People(server, nursery)
             nursery.cancel_scope.cancel()
