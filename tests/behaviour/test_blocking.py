@@ -554,6 +554,28 @@ async def test_tracks_that_share_a_bucket_are_shown_together(autojump_clock):
         assert times(both[0]) == times(both[1])
 
 
+@IN_MEMORY_OR_FRAMED
+async def test_what_waits_in_vain_for_its_other_track_is_counted(autojump_clock, placement):
+    class Two(Script):
+        left = VideoOut()
+        right = VideoOut()
+
+    def script(self):
+        left, right = get_ctx().get_track("left"), get_ctx().get_track("right")
+        for value in range(67):
+            left.emit(picture(value))
+        right.emit(picture(100), bucket=66)
+        wait_for_stop()
+
+    async with open_server(Two, config={"script": script}, **placement) as server:
+        async with server.connect() as client:
+            assert shown([*await client.take(1, "left"), *await client.take(1, "right")]) == [66, 100]
+            assert server.runtime.metrics.drops() == {("model", "incomplete"): 3}  # of 67, 64 may wait
+            await client.close()
+        await server.settle()
+        assert server.runtime.metrics.drops() == {("model", "incomplete"): 66}  # with those that waited at the end
+
+
 async def test_sound_goes_with_its_picture(autojump_clock):
     class Talking(Script):
         main_video = VideoOut()

@@ -19,7 +19,7 @@ from reactor_trio.edge.request_metrics import REFUSALS
 from reactor_trio.errors import CommandError, ConnectionRefused
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, event
 from reactor_trio.media.codecs import audio_codecs, video_codecs
-from reactor_trio.server.server_metrics import CODECS, Metrics, ModelState
+from reactor_trio.server.server_metrics import CODECS, DROPS, Metrics, ModelState
 from reactor_trio.testing import TestServer, open_server
 
 
@@ -240,3 +240,16 @@ def test_each_codec_and_each_status_that_the_server_uses_has_a_label() -> None:
     assert used > {"400", "404", "503"}
     assert used <= set(REFUSALS)
     assert {*video_codecs(), *audio_codecs()} <= set(CODECS)
+
+
+def test_each_dropped_frame_has_a_place_and_a_reason_that_are_counted_and_documented() -> None:
+    source = Path(reactor_trio.server.__file__).parents[1]
+    text = "\n".join(path.read_text() for path in source.rglob("*.py"))
+    used = set(re.findall(r'\.dropped\("(\w+)", "(\w+)"', text))
+    used |= {("model", reason) for reason in re.findall(r'output_pacer\.count_drop\("(\w+)"', text)}
+    assert used > {("session", "no_viewer"), ("input", "evicted"), ("model", "incomplete")}
+    assert used <= set(DROPS)
+    pages = (source.parents[1] / "docs/operating.md").read_text().splitlines()
+    row = next(line for line in pages if "frames_dropped_total" in line)
+    places = dict(re.findall(r"`(\w+)`: ((?:[^;]|;(?! `))*)", row))
+    assert [(place, reason) for place, reason in DROPS if f"`{reason}`" not in places[place]] == []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _REASONS = {
     "input": ("not_taken", "refused", "overflow", "no_keyframe", "client_left", "evicted", "superseded", "unread"),
-    "model": ("no_client",),
+    "model": ("no_client", "incomplete"),
     "buffer": ("full", "flushed", "cancelled", "session_over", "held"),
     "session": ("no_viewer",),
     "lane": ("superseded", "late", "thinned", "gated", "encoder_failed", "audio_overflow", "client_left"),

@@ -75,6 +75,7 @@ class BlockingDriver(Driver):
                     self._runs = False
                     nursery.cancel_scope.cancel()
             finally:
+                context.drop_open_buckets(0)
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
     def what_is_left(self) -> str:
@@ -247,12 +248,16 @@ class SessionContext:
             if len(parts) == len(self._tracks):
                 del self._buckets[number]
             else:
-                if len(self._buckets) > OPEN_BUCKETS:
-                    self._session.output_pacer.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+                self.drop_open_buckets(OPEN_BUCKETS)
                 return
         with NamesPlace():
             chunk = chunk_from_output(self._session.outputs[0](**parts), self._session.outputs)
         self._push(chunk)
+
+    def drop_open_buckets(self, keep: int) -> None:
+        """Drop the oldest buckets whose other tracks have no data yet, and keep so many. Any thread may call it."""
+        while len(self._buckets) > keep:
+            self._session.output_pacer.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
 
     def _checked(self, frames: object) -> Chunk:
         """The chunk that `emit_block` got. Raises OutputError."""
