@@ -216,7 +216,7 @@ class Client:
             mime_type: by default guessed from the name.
 
         Raises:
-            UploadRefused: the server refused it; the server's text, and the HTTP `status`.
+            UploadRefused: the server, or a proxy in front of it, refused it; why, in one line, and the HTTP `status`.
             SessionEnded: the session is over.
             OSError: the file cannot be read, or the connection broke.
 
