@@ -133,14 +133,15 @@ async def test_the_loop_is_there_only_while_the_coroutine_runs() -> None:
         assert asyncio.get_running_loop() is calls
 
     calls, notebook = ASYNCIO_CALLS.get(), object()
-    asyncio._set_running_loop(notebook)  # type: ignore[arg-type]
+    notebook_loop = sys.modules["_asyncio"]._set_running_loop  # of a loop that ran before Trio did
+    notebook_loop(notebook)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(other)
             await TracedAwaitable(code())
             assert asyncio._get_running_loop() is notebook  # type: ignore[comparison-overlap]
     finally:
-        asyncio._set_running_loop(None)
+        notebook_loop(None)
     assert seen == [notebook]
 
 
@@ -239,6 +240,30 @@ async def test_a_disconnect_cancels_a_sleep_of_the_step(autojump_clock: object) 
         await trio.sleep(1)
     assert slept
     assert slept[0] < 2
+
+
+async def test_the_time_of_the_loop_is_trios(autojump_clock: object) -> None:
+    """Public models pace themselves by it, within an `except` of their own."""
+
+    class Model(ReactorModel):
+        output: Picture
+
+        async def run(self) -> None:
+            while True:
+                await self.connected.wait()
+                try:
+                    loop = asyncio.get_running_loop()
+                    due = loop.time() + 0.25
+                    assert asyncio.get_event_loop().time() == trio.current_time()
+                    await asyncio.sleep(due - loop.time())
+                    await self.emit(Picture(picture=BLACK))
+                except RuntimeError:
+                    await trio.sleep(1)
+
+    async with open_session(Model) as client:
+        began = trio.current_time()
+        await client.take(3)
+        assert trio.current_time() - began == pytest.approx(0.75, abs=0.04)
 
 
 async def test_plain_code_may_run_a_loop_of_its_own(autojump_clock: object) -> None:

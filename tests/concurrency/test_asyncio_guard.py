@@ -15,6 +15,7 @@ import trio
 from reactor_trio.concurrency import AsyncioUsedError, with_twin
 from reactor_trio.concurrency.asyncio_guard import _TWINS
 from reactor_trio.errors import CommandError
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
 from reactor_trio.testing import open_session
 
@@ -61,6 +62,14 @@ async def gathered() -> None:
     await asyncio.gather(nothing())
 
 
+async def waited_for() -> None:
+    sleep = asyncio.sleep(0)
+    try:
+        await asyncio.wait_for(sleep, 1)
+    finally:
+        sleep.close()
+
+
 async def imported() -> None:
     from asyncio import gather
 
@@ -69,7 +78,7 @@ async def imported() -> None:
 
 CALLS: dict[str, tuple[Any, str]] = {
     "event": (lambda: asyncio.Event().wait(), "asyncio.Event .*use trio.Event"),
-    "wait_for": (lambda: asyncio.wait_for(asyncio.sleep(0), 1), "asyncio.wait_for .*use trio.fail_after"),
+    "wait_for": (waited_for, "asyncio.wait_for .*use trio.fail_after"),
     "gather": (gathered, "asyncio.gather .*use trio.open_nursery or anyio.create_task_group"),
     "imported": (imported, "asyncio.gather .*use trio.open_nursery"),
     "create_task": (lambda: asyncio.create_task(nothing()), "asyncio.create_task .*use trio.open_nursery"),
@@ -115,6 +124,39 @@ async def test_in_inference(autojump_clock: object, call: str) -> None:
     async with open_session(Model, config={"call": call}) as client:
         with pytest.raises(AsyncioUsedError, match=CALLS[call][1]):
             await client.take(5)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("call", CALLS)
+async def test_the_authors_own_except_sees_it(autojump_clock: object, call: str) -> None:
+    async def code() -> str:
+        try:
+            await CALLS[call][0]()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        raise AssertionError("it works")
+
+    assert re.search(f"^AsyncioUsedError: .*{CALLS[call][1]}", await TracedAwaitable(code()))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text"),
+    [
+        ("create_task", "asyncio.create_task does not work here, .* use trio.open_nursery or anyio.create_task_group"),
+        ("call_soon", "asyncio.call_soon does .* use trio.open_nursery"),
+        ("call_soon_threadsafe", "asyncio.call_soon_threadsafe does .* use trio.from_thread.run_sync"),
+        ("create_connection", "asyncio.create_connection does .* use trio.open_tcp_stream or anyio.connect_tcp"),
+        ("is_running", r"asyncio.get_running_loop\(\).is_running does .* use its counterpart in trio or anyio"),
+    ],
+)
+async def test_an_attribute_of_the_loop(attribute: str, text: str) -> None:
+    async def code() -> None:
+        loop = asyncio.get_running_loop()
+        assert loop.time() <= trio.current_time()
+        getattr(loop, attribute)
+
+    with pytest.raises(AsyncioUsedError, match=f"^{text}"):
+        await TracedAwaitable(code())
 
 
 async def test_in_a_handler_the_session_goes_on(autojump_clock: object) -> None:

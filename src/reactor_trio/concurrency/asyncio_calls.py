@@ -2,9 +2,9 @@
 
 Public models for Reactor 3.x await these two. While a coroutine of model code runs, and only then, `AsyncioCalls` is the
 running asyncio loop of the thread: asyncio's own functions find it and ask it for what they need. Its worker threads, its
-clock and its cancellation are Trio's. Whatever else asyncio asks for is refused with an error that `asyncio_guard` replaces
-by one that names the replacement. Plain code of the model, such as a step that blocks, sees no loop, so it may call
-`asyncio.run()`.
+clock and its cancellation are Trio's. Whatever else is asked for is refused at once, with an error that names the
+replacement, so that an author's own `except` sees it too. Plain code of the model, such as a step that blocks, sees no loop,
+so it may call `asyncio.run()`.
 
 What asyncio's functions ask of a loop: `to_thread` awaits `run_in_executor(None, function)`. `sleep(t)` makes a future,
 has `call_later` set its result, and awaits it. `sleep(0)` yields None to its loop, which `TracedAwaitable` turns into a
@@ -21,19 +21,21 @@ from typing import Any, NoReturn
 
 import trio
 
+from reactor_trio.concurrency.asyncio_guard import no_asyncio
+
 #: Runs a function in a worker thread and returns its result, as `trio.to_thread.run_sync` does.
 RunInWorker = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 
 
-def asyncio_events(code: object = None) -> Any:
-    """Return the module `asyncio.events`; None if this program does without asyncio, which takes 20 ms to import.
+def running_loops(code: object = None) -> Any:
+    """Return the module that knows the running loops; None while this program does without asyncio (20 ms to import).
 
     `code`: a coroutine that is about to begin. If its own body names asyncio, it may import it.
     """
     names = getattr(getattr(code, "cr_code", None) or getattr(code, "ag_code", None), "co_names", ())
     if "asyncio" in names:
         importlib.import_module("asyncio")
-    return sys.modules.get("asyncio.events")
+    return sys.modules.get("_asyncio")  # of `asyncio.events` only what is not wrapped, see `nested_loops`
 
 
 class AsyncioCalls:
@@ -42,7 +44,7 @@ class AsyncioCalls:
     Args:
         run_in_worker: runs a function in a worker thread; the test kit holds its clock meanwhile.
 
-    Any other use raises RuntimeError with asyncio's words for code without a loop.
+    Any other use raises AsyncioUsedError.
     """
 
     def __init__(self, run_in_worker: RunInWorker = trio.to_thread.run_sync) -> None:
@@ -54,8 +56,12 @@ class AsyncioCalls:
         Cancelled, it waits for the thread, as `trio.to_thread.run_sync` does. An executor of the author's is refused.
         """
         if executor is not None:
-            _refuse()
+            raise no_asyncio("run_in_executor")
         return self._run_in_worker(lambda: function(*args))
+
+    def time(self) -> float:
+        """Return the time of Trio's loop, in seconds."""
+        return trio.current_time()
 
     def create_future(self) -> _Sleep:
         """Return a future that can only be that of `asyncio.sleep`."""
@@ -65,17 +71,17 @@ class AsyncioCalls:
         """Let the future in `args` end with its result `seconds` after it is awaited."""
         wakes_sleeper = sys.modules["asyncio.futures"]._set_result_unless_cancelled
         if callback is not wakes_sleeper or not isinstance(args[0], _Sleep):
-            _refuse()
+            raise no_asyncio("call_later")
         future: _Sleep = args[0]
         future.seconds, future.result = seconds, args[1]
         return future
 
     def __getattr__(self, name: str) -> NoReturn:
-        _refuse()
+        raise no_asyncio(name)
 
     # `asyncio.current_task()` looks the loop up, would find no task, and return None
-    def __hash__(self) -> int:  # noqa: PLE0309
-        _refuse()
+    def __hash__(self) -> int:
+        raise no_asyncio()
 
 
 #: of the code of this context
@@ -92,7 +98,7 @@ class _Sleep:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         if self.seconds is None:  # it belongs to an Event, a Queue or a Lock
-            _refuse()
+            raise no_asyncio()
         yield from trio.sleep(self.seconds).__await__()  # noqa: ASYNC105 - awaited so
         return self.result
 
@@ -102,7 +108,3 @@ class _Sleep:
     def cancelled(self) -> bool:
         """A queue asks this of a future that it has been refused."""
         return True
-
-
-def _refuse() -> NoReturn:
-    raise RuntimeError("no running event loop")

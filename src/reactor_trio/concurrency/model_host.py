@@ -30,11 +30,13 @@ from typing import Any, TypeVar
 
 import outcome
 import trio
+from sniffio import current_async_library_cvar
 
 from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, AsyncioCalls
 from reactor_trio.concurrency.author_thread import AuthorThread, start_thread
 from reactor_trio.concurrency.clock_hooks import ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog
+from reactor_trio.concurrency.nested_loops import hide_trio_from_nested_loops
 from reactor_trio.concurrency.stacks import await_stack, runs_now, thread_stack
 
 T = TypeVar("T")
@@ -126,6 +128,7 @@ class ModelHost:
         async def body() -> None:
             _CALL.set(call)
             ASYNCIO_CALLS.set(self._asyncio_calls)
+            current_async_library_cvar.set(None)  # `anyio.run` sets it to "trio", and it would go on to nested loops
             result: outcome.Maybe[T] | None = None
             try:
                 with call.scope:
@@ -196,6 +199,7 @@ class ModelHost:
 
     async def supervise(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the model loop, as a task of the I/O loop. Returns when the model loop ends, raises what it raised."""
+        hide_trio_from_nested_loops()
         self._io = trio.lowlevel.current_trio_token()
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as nursery:

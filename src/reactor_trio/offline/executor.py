@@ -26,7 +26,7 @@ import numpy.typing as npt
 import outcome
 import trio
 
-from reactor_trio.concurrency import SessionOver, strip, with_twin
+from reactor_trio.concurrency import SessionOver, hide_trio_from_nested_loops, strip, with_twin
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.execution.drivers.app_driver import AppSteps, media_line
@@ -342,6 +342,7 @@ class _ModelLoop:
             self._thread.join()
 
     async def _main(self) -> None:
+        hide_trio_from_nested_loops()
         self._token = trio.lowlevel.current_trio_token()
         self._calls, calls = trio.open_memory_channel[Any](1)
         self._started.set()

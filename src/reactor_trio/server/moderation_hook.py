@@ -17,8 +17,9 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import FailureLog
+from reactor_trio.concurrency import FailureLog, hide_trio_from_nested_loops, with_twin
 from reactor_trio.concurrency.lost_time import patient
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.model_side import Hook
 from reactor_trio.execution.placement import Check
 
@@ -45,13 +46,14 @@ def check_on_loop(hook: Hook, timeout: float) -> Check:
 
     async def call(function: Callable[[], Any]) -> Any:
         result = function()
-        return await result if inspect.isawaitable(result) else result
+        return await TracedAwaitable(result) if inspect.isawaitable(result) else result
 
     return _checked(hook, timeout, call)
 
 
 def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awaitable[Any]]) -> Check:
     failures = FailureLog()
+    hide_trio_from_nested_loops()
 
     async def check(text: str, command: str, field: str) -> str | None:
         try:
@@ -64,7 +66,7 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
                 return reason
             raise TypeError(f"it must return None or the reason as text, not {reason!r}")
         except Exception as error:
-            failures.log(log, error, "the moderation hook failed on %s.%s, which is refused", command, field)
+            failures.log(log, with_twin(error), "the moderation hook failed on %s.%s, which is refused", command, field)
             return UNCHECKED
 
     return check
@@ -76,4 +78,4 @@ def _await_here(function: Callable[[], Any]) -> Any:
 
 
 async def _result_of(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
+    return await TracedAwaitable(awaitable)

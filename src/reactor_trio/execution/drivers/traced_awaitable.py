@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import outcome
 import trio
 
-from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, asyncio_events
+from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, running_loops
 
 
 def _checkpoint_trap() -> Any:
@@ -59,15 +59,15 @@ class TracedAwaitable:
     def __await__(self) -> Generator[Any, Any, Any]:  # noqa: PLR0912 - `concurrency.stacks` finds `code` in this frame
         code: Any = self._code.__await__()
         observer = self._observer
-        events = asyncio_events(self._code)
+        loops = running_loops(self._code)
         resume: outcome.Maybe[Any] = outcome.Value(None)
         while True:
             if observer is not None:
                 observer.resumes()
-            events = events or asyncio_events()
-            outer_loop = None if events is None else events._get_running_loop()  # a notebook's
-            if events is not None:
-                events._set_running_loop(self._asyncio_calls)
+            loops = loops or running_loops()
+            outer_loop = None if loops is None else loops._get_running_loop()  # a notebook's
+            if loops is not None:
+                loops._set_running_loop(self._asyncio_calls)
             try:
                 wanted = resume.send(code)
             except BaseException as end:
@@ -77,8 +77,8 @@ class TracedAwaitable:
                     return end.value
                 raise
             finally:
-                if events is not None:
-                    events._set_running_loop(outer_loop)
+                if loops is not None:
+                    loops._set_running_loop(outer_loop)
             if observer is not None:
                 observer.waits(checkpoint=wanted is _CHECKPOINT or wanted is None)
             try:
