@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import threading
 from dataclasses import dataclass
 
+import anyio
 import msgspec
 import pytest
 import trio
@@ -207,6 +209,45 @@ async def test_in_a_thread_of_its_own():
     for hook in (plain, asynchronous):
         assert await check_in_thread(hook, 5.0)("cat", "set_prompt", "prompt") == "no"
     assert seen == [(False, "cat", "set_prompt", "prompt")] * 2
+
+
+async def test_a_hook_may_use_asyncio(autojump_clock):
+    async def asynchronous(text, *, command, field):
+        until = asyncio.get_running_loop().time() + 0.01
+        await asyncio.to_thread(int, "3")
+        await asyncio.sleep(until - asyncio.get_running_loop().time())
+        return f"{text}: no"
+
+    async def reason(text):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.sleep, 0)
+        return f"{text}: no"
+
+    def plain(text, *, command, field):
+        return asyncio.run(reason(text))
+
+    for hook in (plain, asynchronous):
+        async with open_session(Painter, moderate=hook) as client:
+            with pytest.raises(CommandError, match="cat: no"):
+                await client.command("say", text="cat")
+
+
+async def test_a_hook_in_its_thread_may_use_asyncio(caplog):
+    async def asynchronous(text, *, command, field):
+        await asyncio.to_thread(int, "3")
+        await asyncio.sleep(0)
+        return "no"
+
+    async def gathers(text, *, command, field):
+        await asyncio.gather()
+
+    def plain(text, *, command, field):
+        return asyncio.run(asynchronous(text, command=command, field=field))
+
+    for hook in (plain, asynchronous):
+        assert await check_in_thread(hook, 5.0)("cat", "set_prompt", "prompt") == "no"
+    assert await check_in_thread(gathers, 5.0)("cat", "set_prompt", "prompt") == UNCHECKED
+    assert "AsyncioUsedError: asyncio.gather does not work here" in caplog.text
 
 
 async def test_a_thread_that_hangs_is_left_behind(caplog):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,8 +20,23 @@ from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
 from reactor_trio.testing import open_session
 
+made: list[Coroutine[Any, Any, None]] = []
 
-async def nothing() -> None: ...
+
+def nothing() -> Coroutine[Any, Any, None]:
+    """A coroutine that asyncio does not take, and that this module closes."""
+
+    async def code() -> None: ...
+
+    made.append(code())
+    return made[-1]
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    while made:
+        made.pop().close()
 
 
 async def full_queue() -> None:
@@ -90,7 +106,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "timeout": (timeout, "asyncio.timeout .*use trio.fail_after"),
     "get_running_loop": (executor, "asyncio.run_in_executor .*use trio.to_thread.run_sync"),
     "get_event_loop": (task_of_loop, "asyncio.create_task .*use trio.open_nursery"),
-    "create_future": (future_of_loop, "asyncio.get_running_loop .*use trio.lowlevel.current_trio_token"),
+    "create_future": (future_of_loop, "asyncio.Future .*use trio.Event"),
     "current_task": (lambda: asyncio.current_task(), "asyncio.current_task .*use trio.lowlevel.current_task"),
     "subprocess": (lambda: asyncio.create_subprocess_exec("true"), "create_subprocess_exec .*use trio.run_process"),
 }

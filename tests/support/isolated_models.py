@@ -1,11 +1,15 @@
 """The model that the tests with real processes serve, and what they ask of it."""
 
 MODEL = '''
+import asyncio
 import ctypes
 import logging
 import os
 import time
+import anyio
+import anyio.to_thread
 import numpy as np
+import sniffio
 import trio
 from reactor_trio import *
 
@@ -50,6 +54,14 @@ class Model(ReactorPipeline):
     @event
     def raises(self):
         raise ValueError("no")
+
+    @event
+    def on_asyncio(self) -> list:
+        async def name():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.to_thread.run_sync, int, "3")
+            return sniffio.current_async_library()
+        return [asyncio.run(name()), sniffio.current_async_library()]
 
     @event
     def segfault(self):

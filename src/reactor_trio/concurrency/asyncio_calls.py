@@ -98,7 +98,7 @@ class _Sleep:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         if self.seconds is None:  # it belongs to an Event, a Queue or a Lock
-            raise no_asyncio()
+            raise no_asyncio("Future")
         yield from trio.sleep(self.seconds).__await__()  # noqa: ASYNC105 - awaited so
         return self.result
 
@@ -108,3 +108,6 @@ class _Sleep:
     def cancelled(self) -> bool:
         """A queue asks this of a future that it has been refused."""
         return True
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_asyncio("Future")

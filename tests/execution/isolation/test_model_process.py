@@ -49,6 +49,8 @@ def test_frames_replies_messages_and_log_lines_cross(served):
         assert client.text("note")["data"] == {"text": "a\u00e9"}
         client.say("raises", 4)
         assert client.answer(4)["data"]["code"] == "internal_error"
+        client.say("on_asyncio", 5)
+        assert client.answer(5)["data"]["reply"] == ["asyncio", "trio"]
         sid = welcome["data"]["session_id"]
     served.wait_log(f"about aé.*session={sid}")
     served.wait_log("handler of raises raised.*raise ValueError")

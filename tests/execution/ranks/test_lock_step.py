@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
+import anyio
 import numpy as np
 import pytest
+import sniffio
 import trio
 
 from reactor_trio import (
@@ -41,6 +44,12 @@ class Camera(Input):
 class State(InputState):
     level: int = 0
     file: UploadedFile | None = None
+
+
+async def on_asyncio():
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.sleep, 0)
+    return sniffio.current_async_library()
 
 
 class World(DistributedPipeline):
@@ -102,6 +111,8 @@ class World(DistributedPipeline):
                         return
                     case "exit":
                         raise SystemExit(3)
+                    case "asyncio":
+                        self.did(asyncio.run(on_asyncio()), sniffio.current_async_library())
                     case "ask":
                         self.cancelled()
                 self.did("step", step, self.state.level, self.state.file and self.state.file.data)
@@ -124,6 +135,15 @@ async def the_same(server):
     for other in others:
         assert other == first
     return first
+
+
+async def test_a_step_may_run_asyncio_on_every_rank(autojump_clock):
+    async with open_server(World) as server:
+        async with server.connect() as client:
+            await client.command("act", what="asyncio")
+            await client.take(2)
+        assert await the_same(server)
+        assert all(("asyncio", "trio") in model.calls for model in models(server))
 
 
 async def test_a_pause_a_step_and_a_restart_are_the_same_on_every_rank(autojump_clock):
