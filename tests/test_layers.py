@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "protocol": ("errors", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
-    "concurrency": ("errors", "outcome trio"),
+    "concurrency": ("errors", "outcome sniffio trio"),
     "distributed": ("errors lost_part descriptors", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
