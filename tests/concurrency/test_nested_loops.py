@@ -230,6 +230,53 @@ async def test_what_cannot_work_names_the_way_out_and_ends_no_server(autojump_cl
             await client.take(2)
 
 
+async def lines() -> Any:
+    with anyio.move_on_after(1000):
+        yield 1
+        yield 2
+
+
+@pytest.mark.parametrize("place", ["connected", "handler", "step", "generator"])
+async def test_a_scope_left_open_ends_its_session_and_no_other(autojump_clock: object, place: str) -> None:
+    class Leaving(ReactorPipeline):
+        output: Picture
+        leaves_at = place
+
+        def leave(self, here: str) -> None:
+            if self.leaves_at == here:
+                self.leaves_at = ""
+                anyio.move_on_after(1000).__enter__()
+
+        @connected
+        def join(self) -> None:
+            self.leave("connected")
+
+        @event
+        async def handle(self) -> None:
+            self.leave("handler")
+            if self.leaves_at == "generator":
+                self.leaves_at = ""
+                self.lines = lines()
+                async for _line in self.lines:
+                    break
+
+        def inference(self) -> Any:
+            while True:
+                self.leave("step")
+                yield BLACK
+
+    served = False
+    with pytest.raises(RuntimeError, match="^model code left a cancel scope or a nursery open"):
+        async with open_server(Leaving, thread=True) as server:
+            async with server.connect() as client:
+                await client.take(2)
+                await client.command("handle")
+            async with server.connect() as client:
+                await client.take(2)
+                served = True
+    assert served
+
+
 async def test_asyncio_run_in_async_author_code_names_the_way_out(autojump_clock: object) -> None:
     class Async(ReactorPipeline):
         output: Picture

@@ -40,6 +40,13 @@ log = logging.getLogger("reactor_trio.model")
 CLOSE_TIMEOUT = 5.0
 
 
+#: what an author reads whose code has left a cancel scope or a nursery open; Trio mends the stack and raises
+LEFT_OPEN = (
+    "model code left a cancel scope or a nursery open: leave it in the call that entered it, and leave an async generator by "
+    "`async with aclosing(...)`"
+)
+
+
 class SessionRunner(DrivenSession):
     """Runs one session on the model loop.
 
@@ -69,6 +76,13 @@ class SessionRunner(DrivenSession):
         """
         try:
             return await self._run()
+        except BaseException as raised:
+            if not _only_misnesting(left := strip(raised, trio.Cancelled)):
+                raise
+            if self.error is None:
+                self.error = RuntimeError(LEFT_OPEN)
+                self.error.__cause__ = left
+            return self._outcome()
         finally:
             self.let_go()
 
@@ -294,3 +308,10 @@ class SessionRunner(DrivenSession):
         text = f"{what} took over {CLOSE_TIMEOUT:g} s and was cancelled"
         log.error("session %s: %s", self.session_id, text)
         self.host.observer.unheard(self.session_id, trio.TooSlowError(text))
+
+
+def _only_misnesting(error: BaseException | None) -> bool:
+    """Whether Trio raised it, and nothing else, because author code has left a cancel scope or a nursery open."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_only_misnesting(one) for one in error.exceptions)
+    return isinstance(error, RuntimeError) and "stack corrupted" in str(error)
