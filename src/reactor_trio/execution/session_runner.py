@@ -42,8 +42,8 @@ CLOSE_TIMEOUT = 5.0
 
 #: what an author reads whose code has left a cancel scope or a nursery open; Trio mends the stack and raises
 LEFT_OPEN = (
-    "model code left a cancel scope or a nursery open: leave it in the call that entered it, and leave an async generator by "
-    "`async with aclosing(...)`"
+    "model code left a cancel scope or a nursery open: leave it in the call that entered it, and leave an async generator "
+    "with `async with aclosing(...)`"
 )
 
 
