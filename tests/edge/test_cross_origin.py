@@ -1,4 +1,4 @@
-"""A page of another origin sends a file: what its browser asks and reads, and that only pages of listed origins may."""
+"""A page of another origin sends a file or imports the client: what its browser asks and reads. Only listed origins may."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ def preflight(origin):
 
 
 def shared(headers):
-    """What of an answer is about other origins; the page's files also vary by their encoding."""
+    """What of an answer is about other origins; the page's files vary by the origin in each answer, which `VARIES` is."""
     return {
         name: value for name, value in headers.items()
-        if name.startswith("access-control") or (name == "vary" and value != "accept-encoding")
+        if name.startswith("access-control") or (name == "vary" and value != VARIES)
     }  # fmt: skip
 
 
+VARIES = "accept-encoding, origin"
 READS = {"access-control-allow-origin": PAGE, "vary": "Origin"}
 MAY_SEND = READS | {
     "access-control-allow-methods": "POST", "access-control-allow-headers": "authorization, content-type",
@@ -100,6 +101,26 @@ async def test_no_other_page_is_let_read_anything(autojump_clock):
         assert status == 405  # no browser asks so
         status, headers = await ask(server, "OPTIONS", "/uploads", *preflight(PAGE), host="rebound.example")
         assert (status, shared(headers)) == (421, {})
+
+
+@pytest.mark.parametrize("origins", [(PAGE,), ("*",)])
+async def test_a_page_of_a_listed_origin_imports_the_client(autojump_clock, origins):
+    async with open_server(Looker, websocket=True, origins=origins) as server:
+        for path in ("/page/client.js", "/page/audio-player-worklet.js", "/page/0123456789abcdef/client.js"):
+            for method in ("GET", "HEAD"):
+                status, headers = await ask(server, method, path, f"origin: {PAGE}")
+                assert (status, headers["vary"], shared(headers)) == (200, VARIES, {"access-control-allow-origin": PAGE})
+        known = (f"origin: {PAGE}", f"if-none-match: {headers['etag']}")
+        assert (await ask(server, "GET", "/page/client.js", *known))[1]["access-control-allow-origin"] == PAGE
+        status, headers = await ask(server, "OPTIONS", "/page/client.js", *preflight(PAGE))
+        assert (status, shared(headers)) == (405, {})  # an import asks nothing first
+
+
+async def test_no_other_page_imports_it(autojump_clock):
+    async with open_server(Looker, websocket=True, origins=(PAGE,)) as server:
+        for lines in ((f"origin: {EVIL}",), ("origin: null",), (f"origin: {PAGE}", f"origin: {PAGE}"), ()):
+            status, headers = await ask(server, "GET", "/page/client.js", *lines)
+            assert (status, headers["vary"], shared(headers)) == (200, VARIES, {})  # a cache keeps the two answers apart
 
 
 async def test_without_listed_origins_there_are_none(autojump_clock):

@@ -51,6 +51,11 @@ def json_response(status: int, body: Any, headers: Mapping[str, str] | None = No
     return Response(status, "application/json", msgspec.json.encode(body), headers or {})
 
 
+def is_page_file(request: Request) -> bool:
+    """Whether a file of the page is requested, such as `client.js` for a page of another origin; not the page itself."""
+    return request.method in ("GET", "HEAD") and _PAGE_PATH.fullmatch(request.path) is not None
+
+
 def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Response | None:
     """The response with a file of the viewer page, None if the path is not of the page.
 
@@ -75,7 +80,9 @@ def _page_file(request: Request, name: str, policy: str, caching: str = _ASK_AGA
     kind = _CONTENT_TYPES[_ending(name)]
     packed = _takes_gzip(request)
     data, tag = _page_data(name, packed=packed)
-    headers = {"content-security-policy": policy, "cache-control": caching, "etag": tag, "vary": "accept-encoding"}
+    # A page of a listed origin may read the file, and a cache must not give it the answer to another page.
+    vary = "accept-encoding, origin"
+    headers = {"content-security-policy": policy, "cache-control": caching, "etag": tag, "vary": vary}
     if packed:
         headers["content-encoding"] = "gzip"
     return _unless_known(request, kind, data, headers)

@@ -17,7 +17,7 @@ from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant, shown_token
 from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
-from reactor_trio.edge.common_responses import busy, json_response, page_response, picture_response
+from reactor_trio.edge.common_responses import busy, is_page_file, json_response, page_response, picture_response
 from reactor_trio.edge.denial import FAILURES, DenialLog, Denied
 from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
 from reactor_trio.protocol import asyncapi_document
@@ -57,7 +57,7 @@ class RequestPolicy:
         frame_ancestors: pages that may show the viewer page in a frame.
         methods: the HTTP methods that the site accepts.
         websockets: the paths that are WebSockets.
-        shared: paths whose responses pages of the manifest's origins may read.
+        shared: paths whose responses pages of the manifest's origins may read, besides the files of the viewer page.
         limits: of one connection.
     """
 
@@ -105,10 +105,10 @@ class RequestPolicy:
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
     def shared_with(self, request: Request) -> str | None:
-        """Return the origin of the requesting page if the manifest lists it and the path is in `shared`."""
+        """Return the origin of the requesting page if the manifest lists it and its pages may read the answer."""
         match request.header_values("origin"):
-            case [origin] if request.path in self.shared and (origin in self._origins or "*" in self._origins):
-                return origin
+            case [origin] if origin in self._origins or "*" in self._origins:
+                return origin if request.path in self.shared or is_page_file(request) else None
         return None
 
     def over_limit(self, request: Request) -> Response | None:
