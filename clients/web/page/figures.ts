@@ -52,7 +52,13 @@ export class Figures {
     set("drops", missing + skipped);
     set("gaps", missing);
     set("skipped", skipped);
-    this.#showLine(main?.fps, main?.jitter, commandToPicture?.p50, missing + (main?.freezes ?? 0));
+    // What came before the link was lost, or the session over, says nothing of now.
+    this.#showLine(
+      this.#client.state.status === "live" ? main?.fps : null,
+      main?.jitter,
+      commandToPicture?.p50,
+      missing + (main?.freezes ?? 0),
+    );
     byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: lead.toFixed(0) });
     set("freezes", main?.freezes ?? 0);
     set("frozen", (main?.frozen ?? 0) / 1000, 1);

@@ -49,6 +49,7 @@ const client = connect(document.baseURI, {
   // Another token than the refused one comes from the user, who is asked for it.
   token: (why) => (why === "first" ? access.token : null),
   newSession: "after-loss",
+  pauseHidden: true,
   ...(role ? { role } : {}),
   ...(model ? { model } : {}),
   ...(requested.length ? { video: requested.includes("none") ? false : requested.filter((codec) => codec !== "none") } : {}),

@@ -658,3 +658,17 @@ test("a client pauses, steps and restarts the model that allows it, and hears wh
   await client.close();
   assert.deepEqual([transport.allowed, transport.paused], [[], false]);
 });
+
+test("a token in the address is the client's, in the query or behind the #, and is nowhere else", async () => {
+  const opened = async (url: string, options: ConnectOptions = {}): Promise<string> => {
+    const server = scriptedServer();
+    const client = connect(url, { WebSocket: server.WebSocket, ...options });
+    const { href, searchParams } = (await server.connection()).url;
+    await client.close();
+    return `${href.split("?")[0]} ${searchParams.get("token")}`;
+  };
+  assert.equal(await opened("wss://model.test/ws?token=a%263"), "wss://model.test/ws a&3");
+  assert.equal(await opened("http://model.test/?role=viewer#token=a%263"), "ws://model.test/ws a&3");
+  assert.equal(await opened("http://model.test/?token=a", { token: "b" }), "ws://model.test/ws b");
+  assert.equal(await opened("http://model.test/"), "ws://model.test/ws null");
+});

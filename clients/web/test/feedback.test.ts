@@ -8,7 +8,7 @@ import type { Packet, Session } from "../src/wire/protocol.ts";
 const TRACK = { index: 0, name: "main_video", kind: "video", direction: "out", codec: "jpeg" } as TrackDescription;
 const FRAME = 40; // milliseconds
 const CADENCE = 250_000; // microseconds
-const NOBODY = { received() {}, steppedDown() {} };
+const NOBODY = { received() {}, asked() {}, steppedDown() {} };
 
 type Told = [ms: number, seq: number, heldUs: number];
 

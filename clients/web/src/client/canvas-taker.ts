@@ -3,21 +3,18 @@ import { Picture, releaseCanvas } from "../media/picture.ts";
 import type { Recorder } from "../media/recorder.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session } from "../wire/protocol.ts";
-import type { Taker } from "./outputs.ts";
+import type { Outputs, Taker } from "./outputs.ts";
 import type { Replay } from "./replay.ts";
+import type { SoundOutput } from "./sound-output.ts";
 import type { AttachOptions, Presented, Recording, RecordOptions } from "./types.ts";
 
 /** What a `CanvasTaker` needs of its client. */
 export interface CanvasHost {
-  readonly software: boolean;
-  /** The presentation time in ms of the sound heard at `now`, or null. */
-  audioTime(now: number): number | null;
-  /** The played sound for a recording, or null. */
-  captureSound(): { stream: MediaStream; close(): void } | null;
+  readonly outputs: Pick<Outputs, "software" | "stepDown" | "ask">;
+  readonly sound: Pick<SoundOutput, "timeAt" | "captureStream">;
   presented(frame: Omit<Packet, "payload">, now: number, lead: number | null, track: TrackDescription): void;
   skipped(track: TrackDescription): void;
   error(code: string, message: string): void;
-  steppedDown(codec: string | null, software: boolean, message: string): void;
   detach(taker: CanvasTaker): void;
 }
 
@@ -53,6 +50,10 @@ export class CanvasTaker implements Taker {
     return this.#description?.name ?? this.wanted ?? "";
   }
 
+  get recording(): boolean {
+    return this.#recorders.size > 0;
+  }
+
   set lead(on: boolean) {
     if (on === this.#lead) return;
     this.#lead = on;
@@ -72,7 +73,7 @@ export class CanvasTaker implements Taker {
   }
 
   take(packet: Packet): void {
-    const { software } = this.#host;
+    const { software } = this.#host.outputs;
     // Before the worker gets its bytes.
     this.#replay?.keep(packet, this.#description as TrackDescription, { software, askKeyframe: this.#askKeyframe });
     this.#picture?.show(packet);
@@ -94,11 +95,15 @@ export class CanvasTaker implements Taker {
 
   /** Begins with the sound of now, as soon as the recorder is loaded. */
   async record({ onTrouble }: RecordOptions = {}): Promise<Pick<Recording, "file" | "stop">> {
-    const sound = this.#host.captureSound();
+    const sound = this.#host.sound.captureStream();
     const { signal } = this.#detached;
     try {
       const { record } = await import("../media/recorder.ts");
-      return record(this.canvas, sound, this.#recorders, signal, onTrouble);
+      const begun = record(this.canvas, sound, this.#recorders, signal, onTrouble);
+      const ask = (): void => this.#host.outputs.ask();
+      ask();
+      begun.file.then(ask, ask);
+      return begun;
     } catch (error) {
       sound?.close();
       throw error;
@@ -137,9 +142,9 @@ export class CanvasTaker implements Taker {
         },
         dealt,
         keyframe: this.#askKeyframe,
-        trouble: (codec, software, message) => this.#host.steppedDown(codec, software, message),
+        trouble: (...cause) => this.#host.outputs.stepDown(...cause),
       },
-      { audioTime: (now) => this.#host.audioTime(now), lead: this.#lead, software: this.#host.software },
+      { audioTime: (now) => this.#host.sound.timeAt(now), lead: this.#lead, software: this.#host.outputs.software },
     );
   }
 }

@@ -74,7 +74,7 @@ export function connect<M extends ModelShape = AnyModel>(url: string | URL, opti
 /** A client that does nothing, and has nothing to give back, before its first `reconnect()`. */
 export function prepare<M extends ModelShape = AnyModel>(url: string | URL, options: ConnectOptions<M> = {}): Client<M> {
   // The untyped implementation is given the model's types here, once.
-  return new ModelClient(socketUrl(url), options as ConnectOptions) as unknown as Client<M>;
+  return new ModelClient(new URL(url, globalThis.document?.baseURI), options as ConnectOptions) as unknown as Client<M>;
 }
 
 /** Emits the event `error` of `client` for what fails outside of it. */
@@ -83,8 +83,7 @@ export function reportFault(client: Client, code: string, message: string): void
 }
 
 /** The WebSocket address of a server's address. */
-function socketUrl(given: string | URL): string {
-  const url = new URL(given, globalThis.document?.baseURI);
+function socketUrl(url: URL): string {
   if (url.protocol === "ws:" || url.protocol === "wss:") {
     url.search = "";
     url.hash = "";
@@ -130,7 +129,7 @@ class ModelClient implements Untyped {
   /** Whether the sound was on when the client ended: it is again after `reconnect`. */
   #soundWasOn = false;
 
-  constructor(url: string, options: ConnectOptions) {
+  constructor(address: URL, options: ConnectOptions) {
     this.#options = options;
     const { model, role } = options;
     this.#sound = new SoundOutput((message) => this.fail("sound", message), options.workers?.sound);
@@ -141,6 +140,9 @@ class ModelClient implements Untyped {
         message: "The browser plays sound after a gesture only: call sound.start() in a click's handler.",
       });
     });
+    // In the query, or behind the `#` as in the page's links.
+    const token = new URLSearchParams(`${address.search}&${address.hash.slice(1)}`).get("token");
+    const url = socketUrl(address);
     const memory = options.memory === undefined ? defaultMemory(url, role) : options.memory;
     this.#lifecycle = new Lifecycle({
       url,
@@ -149,7 +151,7 @@ class ModelClient implements Untyped {
         return { ...this.#askForVideo(), audio: this.#audio, role, model: typeof model === "string" ? model : model?.name };
       },
       get token() {
-        return options.token;
+        return options.token ?? token;
       },
       resume: options.resume ?? true,
       newSession: options.newSession ?? "never",
@@ -280,7 +282,7 @@ class ModelClient implements Untyped {
 
   requestVideo(codecs: readonly Codec[] | false): void {
     this.#video = codecs || [];
-    this.#media?.setCodecs(this.#video);
+    this.#media?.outputs.setCodecs(this.#video);
   }
 
   get sound(): Sound {
@@ -312,13 +314,14 @@ class ModelClient implements Untyped {
   /** Called before the first connection, which is so at least a microtask after `connect`: by then it is known who takes pictures. */
   async #prepare(): Promise<void> {
     const { signal, pauseHidden } = this.#options;
+    const ears = new AbortController();
+    void this.#ended.promise.then(() => ears.abort());
     const stop = (): void => void this.close();
-    signal?.addEventListener("abort", stop);
-    void this.#ended.promise.then(() => signal?.removeEventListener("abort", stop));
+    signal?.addEventListener("abort", stop, ears);
     if (pauseHidden && globalThis.document !== undefined) {
-      const hidden = (): void => this.#media?.setHidden(document.hidden);
-      document.addEventListener("visibilitychange", hidden);
-      void this.#ended.promise.then(() => document.removeEventListener("visibilitychange", hidden));
+      const hidden = (): void => this.#media?.outputs.setHidden(document.hidden);
+      document.addEventListener("visibilitychange", hidden, ears);
+      hidden(); // as it is now, after an end and `reconnect`
     }
     if (signal?.aborted) stop();
     await this.#detect();
@@ -341,7 +344,7 @@ class ModelClient implements Untyped {
 
   /** What to ask for at a new connection. Without a taker the session begins without video, which can be asked for later. */
   #askForVideo(): Pick<SocketOptions, "video" | "tracks" | "paused"> {
-    if (this.#media !== null) return this.#media.connecting();
+    if (this.#media !== null) return this.#media.outputs.connecting();
     return this.#video?.length ? { video: this.#video, paused: true } : { video: ["none"] };
   }
 
@@ -453,7 +456,7 @@ class ModelClient implements Untyped {
       refuse: (code, message) => new MediaError(code, message),
     };
     this.#media = new Media(host, decodable, this.#video ?? []);
-    if (this.#options.pauseHidden && globalThis.document?.hidden) this.#media.setHidden(true);
+    if (this.#options.pauseHidden && globalThis.document?.hidden) this.#media.outputs.setHidden(true);
     if (this.#session !== null) this.#media.beginSession(this.#session);
     return this.#media;
   }

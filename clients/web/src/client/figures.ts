@@ -48,6 +48,15 @@ export class Figures {
     if (paused) this.#latency.forget();
   }
 
+  /** Pictures stop or begin because this client asked for that: the time between them is no freeze, and none of them is missing. */
+  rest(): void {
+    this.#latency.forget();
+    for (const { pictures, freezes } of this.#tracks.values()) {
+      pictures.rest();
+      freezes.rest();
+    }
+  }
+
   sent(id: number): void {
     if (!this.#paused) this.#latency.sent(id, performance.now());
   }

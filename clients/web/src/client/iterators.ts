@@ -8,6 +8,10 @@ import type { Frame, Made, Packet } from "./types.ts";
 
 const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, pts: ptsUs, command, step, meta });
 
+/** The picture as an application closes it; null if the browser makes no bitmap of it. */
+const closable = (image: DecodedImage): Promise<ImageBitmap | null> | VideoFrame | ImageBitmap =>
+  image instanceof ImageData ? createImageBitmap(image).catch(() => null) : image;
+
 /** The packets as they came. */
 export class PacketTaker implements Taker {
   readonly wanted: string | undefined;
@@ -151,7 +155,7 @@ export class FrameTaker implements Taker {
           this.#done(entry);
           this.#feed();
         },
-        failed: (message) => this.#fail(track, message),
+        failed: (message, reclaimed) => (reclaimed ? this.#reset() : this.#fail(track, message)),
         stalled: (message) => this.#fail(track, message),
       });
     } catch (error) {
@@ -159,10 +163,10 @@ export class FrameTaker implements Taker {
     }
   }
 
-  async #decoded(entry: Entry, image: VideoFrame | ImageBitmap | ImageData): Promise<void> {
-    const shown = image instanceof ImageData ? await createImageBitmap(image) : image;
+  async #decoded(entry: Entry, image: DecodedImage): Promise<void> {
+    const shown = await closable(image);
     this.#done(entry);
-    this.#queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
+    if (shown) this.#queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
     this.#feed();
   }
 
@@ -201,10 +205,10 @@ export async function* replay(
   let wake = (): void => {};
   let inOrder: Promise<void> = Promise.resolve();
   async function give(entry: Entry, image: DecodedImage): Promise<void> {
-    const shown = image instanceof ImageData ? await createImageBitmap(image) : image;
+    const shown = await closable(image);
     answered++;
-    if (entry.ptsUs < fromUs) shown.close();
-    else ready.push({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
+    if (entry.ptsUs < fromUs) shown?.close();
+    else if (shown) ready.push({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
     wake();
   }
   const fail = (message: string): void => {

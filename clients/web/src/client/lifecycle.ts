@@ -36,7 +36,7 @@ export interface LifecycleOptions {
   /** What to ask for, at each connection. */
   ask: () => Pick<SocketOptions, "video" | "tracks" | "paused" | "audio" | "role" | "model">;
   /** Read before each connection. */
-  readonly token: string | GiveToken | undefined;
+  readonly token: string | GiveToken | null | undefined;
   resume: boolean;
   newSession: "never" | "after-loss";
   memory: Memory | null;
@@ -70,6 +70,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   #attempt = 0;
   /** Whether the server has let this page in. */
   #letIn = false;
+  /** Whether the browser keeps this page to go back to, or did, and no session went on since: as on a page that is loaded, one may begin. */
+  #kept = false;
 
   constructor(options: LifecycleOptions) {
     super();
@@ -149,8 +151,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       }
       refusal = null;
       tries = error.code === "origin" ? tries + 1 : 0;
-      if (error instanceof SessionEnded ? FINAL.has(error.reason) || this.#options.newSession === "never" : !error.retryable && tries !== 1)
-        return error;
+      const never = this.#options.newSession === "never" && !this.#kept;
+      if (error instanceof SessionEnded ? FINAL.has(error.reason) || never : !error.retryable && tries !== 1) return error;
       if (lived > SETTLED) this.#attempt = 0;
       const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
       await this.#wait(error, Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0)), stop);
@@ -207,6 +209,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         ({ detail: { heartbeat } }) => {
           since = performance.now();
           this.#letIn = true;
+          this.#kept = false;
           this.save();
           this.#watchLink(session, heartbeat, signal);
           this.#set({ status: "live", session: sessionInfo(session) });
@@ -224,6 +227,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       session.addEventListener(
         "resumed",
         () => {
+          this.#kept = false;
           this.save();
           this.#set({ status: "live", session: sessionInfo(session) });
         },
@@ -349,7 +353,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     addEventListener("online", () => this.#tryNow(), { signal });
     addEventListener(
       "pagehide",
-      () => {
+      ({ persisted }) => {
+        this.#kept = persisted;
         if (this.#options.memory !== null) this.save();
         else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
       },

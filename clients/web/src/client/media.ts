@@ -5,7 +5,7 @@
 import { CaptureClock } from "../input/capture-clock.ts";
 import { startWorker } from "../media/picture.ts";
 import { decodePacket } from "../wire/packet.ts";
-import type { Session, SocketOptions } from "../wire/protocol.ts";
+import type { Session } from "../wire/protocol.ts";
 import { type CanvasHost, CanvasTaker } from "./canvas-taker.ts";
 import { Figures, type SessionFigures } from "./figures.ts";
 import type { Inputs, RefuseMedia, Source } from "./inputs.ts";
@@ -35,7 +35,7 @@ export interface MediaHost {
 
 export class Media {
   #host: MediaHost;
-  #outputs: Outputs;
+  readonly outputs: Outputs;
   #clock = new CaptureClock();
   #figures = new Figures([], this.#clock);
   #session: Session | null = null;
@@ -50,8 +50,9 @@ export class Media {
   /** `decodable` are the codecs that this browser decodes, `codecs` those that are wanted, best first. */
   constructor(host: MediaHost, decodable: readonly string[], codecs: readonly string[]) {
     this.#host = host;
-    this.#outputs = new Outputs(decodable, codecs, {
+    this.outputs = new Outputs(decodable, codecs, {
       received: (packet, track) => this.#figures.received(packet, track),
+      asked: () => this.#figures.rest(),
       steppedDown: (step) => {
         const now = step.video === null ? "It is decoded in software now" : `The client asks for ${step.video.join(" or ")} now`;
         host.diagnose({ code: "stepped_down", message: `${step.codec}: ${step.cause}. ${now}.`, ...step });
@@ -62,11 +63,6 @@ export class Media {
 
   // ---- sessions ------------------------------------------------------------------------------------------------------
 
-  /** What to ask for at a new connection. */
-  connecting(): Pick<SocketOptions, "video" | "tracks" | "paused"> {
-    return this.#outputs.connecting();
-  }
-
   /** A session has its welcome. */
   beginSession(session: Session): void {
     session.decode = decodePacket;
@@ -74,20 +70,20 @@ export class Media {
     this.#clock = new CaptureClock();
     this.#figures = new Figures(session.tracks, this.#clock);
     this.#inputs?.beginSession(session, this.#clock);
-    this.#outputs.beginSession(session);
+    this.outputs.beginSession(session);
     this.#figures.pause(session.paused);
     session.addEventListener("transport", ({ detail: { paused } }) => this.#figures.pause(paused));
     session.addEventListener("sent", ({ detail: { id } }) => this.#figures.sent(id));
-    session.addEventListener("track", ({ detail: track }) => this.#outputs.describe(track));
-    session.addEventListener("frame", ({ detail: packet }) => this.#outputs.accept(packet));
+    session.addEventListener("track", ({ detail: track }) => this.outputs.describe(track));
+    session.addEventListener("frame", ({ detail: packet }) => this.outputs.accept(packet));
     session.addEventListener("keyframe", ({ detail: { track } }) => this.#inputs?.keyframe(track));
-    session.addEventListener("cadence", ({ detail: { track, every_us } }) => this.#outputs.setCadence(track, every_us));
-    session.addEventListener("resumed", () => this.#outputs.resumed());
+    session.addEventListener("cadence", ({ detail: { track, every_us } }) => this.outputs.setCadence(track, every_us));
+    session.addEventListener("resumed", () => this.outputs.resumed());
     session.addEventListener("closed", () => {
       if (this.#session !== session) return;
       this.#session = null;
       this.#inputs?.endSession();
-      this.#outputs.endSession();
+      this.outputs.endSession();
     });
   }
 
@@ -110,7 +106,7 @@ export class Media {
     this.#takers.get(canvas)?.detach();
     const taker = new CanvasTaker(this.#canvasHost, canvas, options);
     this.#takers.set(canvas, taker);
-    this.#outputs.add(taker);
+    this.outputs.add(taker);
     return taker;
   }
 
@@ -118,8 +114,8 @@ export class Media {
   async giveFrames(track: string | undefined, queue: ItemQueue<Frame>): Promise<void> {
     this.#checkWebCodecs();
     const [{ FrameTaker }, { openDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
-    const trouble = (...cause: Parameters<Outputs["stepDown"]>): void => this.#outputs.stepDown(...cause);
-    this.#give(new FrameTaker(track, queue, openDecoder, this.#outputs.software, trouble), queue);
+    const trouble = (...cause: Parameters<Outputs["stepDown"]>): void => this.outputs.stepDown(...cause);
+    this.#give(new FrameTaker(track, queue, openDecoder, this.outputs.software, trouble), queue);
   }
 
   /** Puts the packets of a track into `queue`, until that ends. */
@@ -129,18 +125,8 @@ export class Media {
   }
 
   #give(taker: Taker, { ended }: { readonly ended: Promise<void> }): void {
-    this.#outputs.add(taker);
-    void ended.then(() => this.#outputs.remove(taker));
-  }
-
-  /** Whether the page is hidden and wants no pictures meanwhile. */
-  setHidden(hidden: boolean): void {
-    this.#outputs.setHidden(hidden);
-  }
-
-  /** Sets what is asked for, best first. */
-  setCodecs(codecs: readonly string[]): void {
-    this.#outputs.setCodecs(codecs);
+    this.outputs.add(taker);
+    void ended.then(() => this.outputs.remove(taker));
   }
 
   async #startWorker(): Promise<void> {
@@ -162,17 +148,13 @@ export class Media {
 
   #hostOfCanvases(): CanvasHost {
     const { sound, error } = this.#host;
-    const outputs = this.#outputs;
+    const { outputs } = this;
     return {
-      get software() {
-        return outputs.software;
-      },
-      audioTime: (now) => sound.timeAt(now),
-      captureSound: () => sound.captureStream(),
+      outputs,
+      sound,
       presented: (frame, now, lead, track) => this.#figures.shown(frame, now, lead, track, sound.timeAt(now)),
       skipped: (track) => this.#figures.skipped(track.name),
       error,
-      steppedDown: (codec, software, message) => outputs.stepDown(codec, software, message),
       detach: (taker) => {
         if (this.#takers.get(taker.canvas) === taker) this.#takers.delete(taker.canvas);
         outputs.remove(taker);
@@ -217,6 +199,6 @@ export class Media {
   }
 
   figures(): SessionFigures & { readonly stepsDown: number } {
-    return { ...this.#figures.snapshot(), stepsDown: this.#outputs.stepsDown };
+    return { ...this.#figures.snapshot(), stepsDown: this.outputs.stepsDown };
   }
 }

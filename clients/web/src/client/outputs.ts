@@ -26,6 +26,8 @@ export interface Taker {
   end(): void;
   /** Decode in software from now on. */
   preferSoftware?(): void;
+  /** Whether it records, and so takes pictures while the page is hidden, too. */
+  readonly recording?: boolean;
 }
 
 /** A decoder of `codec` failed because of `cause`: `video` is asked for now, or null: the same codec is decoded in software. */
@@ -38,6 +40,8 @@ export interface StepDown {
 export interface OutputsListener {
   /** A packet came; called before it is given to the takers. */
   received(packet: Packet, track: TrackDescription): void;
+  /** The server was asked for other tracks or codecs: what it leaves out until it has changed them is no loss. */
+  asked(): void;
   steppedDown(step: StepDown): void;
 }
 
@@ -81,25 +85,30 @@ export class Outputs {
   }
 
   get #video(): readonly string[] {
-    return this.#takers.size > 0 && !this.#hidden && this.#codecs.length > 0 ? this.#codecs : NONE;
+    return this.#codecs.length > 0 && this.#wanted([...this.#takers]) ? this.#codecs : NONE;
+  }
+
+  /** Whether one of these takers wants pictures now. */
+  #wanted(takers: readonly Taker[]): boolean {
+    return takers.some(({ recording }) => recording || !this.#hidden);
   }
 
   /** Sets what is asked for, best first. */
   setCodecs(codecs: readonly string[]): void {
     this.#codecs = codecs;
-    this.#ask();
+    this.ask();
   }
 
   /** Whether the page is hidden and wants no pictures meanwhile. */
   setHidden(hidden: boolean): void {
     this.#hidden = hidden;
-    this.#ask();
+    this.ask();
   }
 
   add(taker: Taker): void {
     this.#takers.add(taker);
     if (this.#session !== null) this.#begin(taker, this.#session);
-    this.#ask();
+    this.ask();
   }
 
   remove(taker: Taker): void {
@@ -109,7 +118,7 @@ export class Outputs {
     if (this.#session === null || this.#idle !== null) return;
     this.#idle = setTimeout(() => {
       this.#idle = null;
-      this.#ask();
+      this.ask();
     }, IDLE);
   }
 
@@ -117,7 +126,7 @@ export class Outputs {
   beginSession(session: Session): void {
     this.#session = session;
     for (const taker of this.#takers) this.#begin(taker, session);
-    this.#ask();
+    this.ask();
   }
 
   endSession(): void {
@@ -132,7 +141,7 @@ export class Outputs {
   /** The session goes on over another link, which was asked for something by `connecting`. */
   resumed(): void {
     for (const gate of this.#gates.values()) gate.setCadence(0);
-    this.#ask();
+    this.ask();
   }
 
   /** The server allows this client to acknowledge a track only so often; 0: each frame. */
@@ -167,7 +176,7 @@ export class Outputs {
     } else {
       this.#codecs = step.video;
       this.#asked = ""; // even if it was asked for these already: what came was something else
-      this.#ask();
+      this.ask();
     }
     this.#listener.steppedDown({ codec, cause: message, video: step.video ?? null });
   }
@@ -198,12 +207,12 @@ export class Outputs {
   /** Nothing for each track that nobody takes, while somebody takes another one. */
   #untaken(session: Session): { [name: string]: readonly string[] } {
     if (this.#video === NONE) return {};
-    const untaken = session.tracks.filter(isVideo).filter((track) => this.#takersOf(track).length === 0);
+    const untaken = session.tracks.filter(isVideo).filter((track) => !this.#wanted(this.#takersOf(track)));
     return Object.fromEntries(untaken.map(({ name }) => [name, NONE]));
   }
 
   /** Asks the server for the tracks that are taken, if it was last asked for something else. */
-  #ask(): void {
+  ask(): void {
     const session = this.#session;
     if (session === null || !session.linked) return; // `connecting`, or `resumed`, asks
     const video = this.#video;
@@ -212,6 +221,7 @@ export class Outputs {
     if (asking === this.#asked) return;
     this.#asked = asking;
     session.requestVideo(video, tracks);
+    this.#listener.asked();
   }
 }
 

@@ -33,6 +33,7 @@ export interface ConnectOptions<M extends ModelShape = AnyModel> {
   /** Another model is refused; another schema is the diagnostic `schema_changed`. */
   model?: ModelRef<M> | string;
   role?: "control" | "viewer";
+  /** Without it, the token of the address: `?token=`, or `#token=` as in the page's links. */
   token?: string | GiveToken | undefined;
   /** What this place can decode, best first; by default what it can. `false`: no pictures. */
   video?: readonly Codec[] | false;
@@ -45,7 +46,7 @@ export interface ConnectOptions<M extends ModelShape = AnyModel> {
   memory?: Memory | null;
   /** Whether pictures are played with a lead that smooths them; default true. */
   lead?: boolean;
-  /** Whether no pictures are asked for while the page is hidden; default false. */
+  /** Whether no pictures are asked for while the page is hidden, but for views that record; default false. */
   pauseHidden?: boolean;
   /** Aborting it closes the client. */
   signal?: AbortSignal;

@@ -35,6 +35,12 @@ export class Statistics {
     this.#newest = seq;
   }
 
+  /** The frames from here to the next one were not asked for. */
+  rest(): void {
+    this.#newest = null;
+    this.#shown = [];
+  }
+
   /** A frame was replaced by a newer one before it was decoded. */
   skipped(): void {
     this.#skipped += 1;

@@ -3,6 +3,7 @@
  *
  * Each packet refers to the one before, so the page sends every encoded packet and skips pictures only before encoding.
  */
+import { RECLAIMED } from "../media/codec-strings.ts";
 import type { FrameMeta, InputSink } from "./capture.ts";
 
 const BITS_PER_PIXEL = 3.6; // per second: 1.1 Mbit/s for 640×480
@@ -57,9 +58,13 @@ export async function chooseEncoder(
   return null;
 }
 
-/** Encodes canvases until it is closed. `deliver(number, at, meta, payload, key)` gets each packet; after `failed()` the encoder is unusable. */
+/**
+ * Encodes canvases until it is closed. `deliver(number, at, meta, payload, key)` gets each packet; after `failed()` the encoder is unusable.
+ * One that the browser takes back, while the page is hidden and gives no pictures, is opened again with the next picture.
+ */
 export class StreamEncoder {
   readonly codec: string;
+  #open: () => VideoEncoder;
   #encoder: VideoEncoder;
   #pending = new Map<number, { readonly number: number; readonly at: number }>();
   #fullSince: number | null = null;
@@ -75,7 +80,7 @@ export class StreamEncoder {
     this.codec = codec;
     this.#failed = failed;
     let meta: FrameMeta = { codec, width: config.width, height: config.height };
-    this.#encoder = new Encoder({
+    const init: VideoEncoderInit = {
       output: (chunk, { decoderConfig } = {}) => {
         meta = { ...meta, ...colourOf(decoderConfig?.colorSpace) };
         const given = this.#pending.get(chunk.timestamp);
@@ -87,9 +92,14 @@ export class StreamEncoder {
         chunk.copyTo(payload);
         deliver(given.number, given.at, meta, payload, chunk.type === "key");
       },
-      error: () => this.#fail(),
-    });
-    this.#encoder.configure(config);
+      error: ({ name }) => (name === RECLAIMED ? this.#pending.clear() : this.#fail()),
+    };
+    this.#open = () => {
+      const encoder = new Encoder(init);
+      encoder.configure(config);
+      return encoder;
+    };
+    this.#encoder = this.#open();
   }
 
   /** Whether the encoder is full. An encoder that stays full for `PATIENCE` has stalled and counts as failed. */
@@ -112,6 +122,7 @@ export class StreamEncoder {
     const frame = new Frame(canvas, { timestamp: this.#timestamp });
     this.#pending.set(this.#timestamp, { number, at });
     try {
+      if (this.#encoder.state === "closed") this.#encoder = this.#open();
       this.#encoder.encode(frame, { keyFrame: key });
     } catch {
       this.#fail();

@@ -4,13 +4,16 @@
  *
  *   decoded(entry, image)   the image can be drawn
  *   lost(entry, message)    this entry gives no image
- *   failed(message)         the decoder failed and cannot be used any more
+ *   failed(message, reclaimed)   the decoder failed and cannot be used any more
  *   stalled(message)        the decoder gives no pictures and cannot be used any more
+ *
+ * A browser may take back the decoder of a hidden page, or an idle one (`reclaimed`). That says nothing of the codec, so no other one is
+ * chosen. Another decoder is opened for the next entry, and not sooner: until then the browser has what it wanted.
  */
 
 import type { Color, TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
-import { CODEC_STRINGS } from "./codec-strings.ts";
+import { CODEC_STRINGS, RECLAIMED } from "./codec-strings.ts";
 
 /** What a decoder needs to know of an entry. The listener gets the caller's own entry back. */
 export interface DecoderEntry extends Pick<Packet, "ptsUs" | "payload"> {
@@ -25,7 +28,7 @@ export type DecodedImage = (ImageBitmap | ImageData | VideoFrame) & { close?(): 
 export interface DecoderListener<Entry> {
   decoded(entry: Entry, image: DecodedImage): void;
   lost(entry: Entry, message: string): void;
-  failed(message: string): void;
+  failed(message: string, reclaimed?: boolean): void;
   stalled(message: string): void;
 }
 
@@ -145,7 +148,7 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
     this.#listener = listener;
     this.#decoder = new VideoDecoder({
       output: (image) => this.#output(image),
-      error: (error) => this.#end(() => listener.failed(error.message)),
+      error: ({ name, message }) => this.#end(() => listener.failed(message, name === RECLAIMED)),
     });
     const size = width && height ? { codedWidth: coded_width ?? width, codedHeight: coded_height ?? height } : {};
     this.#decoder.configure({

@@ -24,7 +24,7 @@ export class Freezes {
     return { count: this.#count, frozen: this.#frozen };
   }
 
-  /** A picture was drawn while the session is paused: the time until the next one does not count. */
+  /** The session is paused, or no pictures were asked for: the time until the next one does not count. */
   rest(): void {
     this.#last = null;
   }

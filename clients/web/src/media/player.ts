@@ -268,7 +268,7 @@ export class Player {
       this.#decoder = openDecoder(track, this.#software, {
         decoded: (entry, image) => this.#decoded(entry, image),
         lost: (entry, message) => this.#lost(entry, message),
-        failed: (message) => this.#failed(track, message),
+        failed: (message, reclaimed) => (reclaimed ? this.#reset() : this.#failed(track, message)),
         stalled: (message) => this.#abandonDecoder(track, message),
       });
     } catch (error) {

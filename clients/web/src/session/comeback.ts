@@ -48,8 +48,12 @@ export async function comeBack(
     }
     await sleep(wait);
     if (session.over) return "gone"; // it was left meanwhile
-    const answer = await session.resume(await open(), Math.min(FIRST_PATIENCE * 2 ** tries, LONGEST_PATIENCE, end - now()));
-    if (answer !== "failed") return answer;
+    try {
+      const answer = await session.resume(await open(), Math.min(FIRST_PATIENCE * 2 ** tries, LONGEST_PATIENCE, end - now()));
+      if (answer !== "failed") return answer;
+    } catch {
+      // no socket could be made; another one may be
+    }
   }
 }
 

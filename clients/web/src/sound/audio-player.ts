@@ -4,6 +4,7 @@
  * pictures.
  */
 
+import { RECLAIMED } from "../media/codec-strings.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
 import { AudioClock } from "./audio-clock.ts";
@@ -24,7 +25,7 @@ export interface SoundStatistics {
   /** Milliseconds; null while nothing is played. */
   readonly buffer: number | null;
   readonly target: number | null;
-  /** Late blocks, and blocks lost on the way. */
+  /** Late blocks; and blocks that were lost on the way, or cannot be played. */
   readonly underruns: number;
   readonly lost: number;
 }
@@ -39,6 +40,8 @@ export class AudioPlayer {
   #tracks = new Map<number, TrackDescription>();
   #newest = new Map<number, number>();
   #decoders = new Map<number, OpusDecoder>();
+  /** Whether the user knows that a block of this session could not be played. */
+  #told = false;
   #context: AudioContext | null = null;
   #node: AudioWorkletNode | null = null;
   #gain: GainNode | null = null;
@@ -86,6 +89,7 @@ export class AudioPlayer {
       tracks.filter(({ kind, direction }) => kind === "audio" && direction === "out").map((track) => [track.index, track]),
     );
     this.#newest.clear();
+    this.#told = false;
     this.#lost = 0;
     this.#reset();
     return this.#tracks.size > 0;
@@ -95,8 +99,7 @@ export class AudioPlayer {
   describe(track: TrackDescription): void {
     if (!this.#tracks.has(track.index)) return;
     this.#tracks.set(track.index, track);
-    this.#decoders.get(track.index)?.close();
-    this.#decoders.delete(track.index);
+    this.#drop(track.index);
   }
 
   /** Takes a frame if it belongs to an audio track; returns whether it does. */
@@ -112,8 +115,7 @@ export class AudioPlayer {
       if (description.codec === "opus") this.#decoder(description).decode(frame);
       else this.#play(track, frame.ptsUs / 1e6, description.sample_rate as number, toInt16(frame.payload, description.codec));
     } catch (error) {
-      this.#tracks.delete(track); // reported once; the track's other blocks would fail too
-      this.#listener.failed(`${description.name}, block ${seq}: ${(error as Error).message}`);
+      this.#fail(track, `${description.name}, block ${seq}: ${(error as Error).message}`);
     }
     return true;
   }
@@ -199,14 +201,27 @@ export class AudioPlayer {
       decoder = new OpusDecoder(
         track,
         (...block) => this.#play(track.index, ...block),
-        (message) => {
-          this.#tracks.delete(track.index);
-          this.#listener.failed(`${track.name}: ${message}`);
+        ({ name, message }) => {
+          if (name === RECLAIMED) this.#drop(track.index);
+          else this.#fail(track.index, `${track.name}: ${message}`);
         },
       );
       this.#decoders.set(track.index, decoder);
     }
     return decoder;
+  }
+
+  /** A block cannot be played, which is told once in a session; the next block gets another decoder. */
+  #fail(track: number, message: string): void {
+    this.#drop(track);
+    this.#lost += 1;
+    if (!this.#told) this.#listener.failed(message);
+    this.#told = true;
+  }
+
+  #drop(track: number): void {
+    this.#decoders.get(track)?.close();
+    this.#decoders.delete(track);
   }
 
   #play(track: number, pts: number, rate: number, samples: SoundBlock["samples"]): void {

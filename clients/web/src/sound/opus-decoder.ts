@@ -8,23 +8,23 @@ export class OpusDecoder {
   #decoder: AudioDecoder;
   #times: number[] = [];
 
-  /** `samples(pts, rate, samples)` gets each decoded block (seconds, Hz, Float32Array); `failed(message)` means that the decoder has failed. */
+  /** `samples(pts, rate, samples)` gets each decoded block (seconds, Hz, Float32Array); `failed(error)` means that the decoder has failed. */
   constructor(
     { codec_string, sample_rate }: Pick<TrackDescription, "codec_string" | "sample_rate">,
     samples: (pts: number, rate: number, samples: Float32Array<ArrayBuffer>) => void,
-    failed: (message: string) => void,
+    failed: (error: Error) => void,
   ) {
     this.#decoder = new AudioDecoder({
       output: (data) => {
-        // Each packet gives one block. The decoder's own timestamps ignore gaps, so they are not used.
-        const pts = this.#times.shift() as number;
+        // Each packet gives one block, or none. Some decoders' own timestamps ignore gaps: where one is of no packet, the oldest is meant.
+        const pts = this.#times.splice(0, this.#times.indexOf(data.timestamp) + 1 || 1).pop() as number;
         const block = new Float32Array(data.numberOfFrames);
         data.copyTo(block, { planeIndex: 0, format: "f32-planar" });
         const { sampleRate } = data;
         data.close();
         samples(pts / 1e6, sampleRate, block);
       },
-      error: (error) => failed(error.message),
+      error: failed,
     });
     this.#decoder.configure({ codec: codec_string ?? "opus", sampleRate: sample_rate ?? 48_000, numberOfChannels: 1 });
   }

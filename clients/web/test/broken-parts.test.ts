@@ -1,0 +1,327 @@
+// What a session survives: a part of the browser that throws, rejects, gives nothing, or is taken back.
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { ItemQueue } from "../src/client/item-queue.ts";
+import { FrameTaker, replay } from "../src/client/iterators.ts";
+import { connect, type Frame } from "../src/index.ts";
+import { StreamEncoder } from "../src/input/stream-encoder.ts";
+import { openDecoder } from "../src/media/decoders.ts";
+import { Player, type PlayerListener } from "../src/media/player.ts";
+import { AudioPlayer } from "../src/sound/audio-player.ts";
+import { OpusDecoder } from "../src/sound/opus-decoder.ts";
+import type { SoundMessage } from "../src/sound/worklet-messages.ts";
+import { scriptedServer } from "../src/testing.ts";
+import type { TrackDescription } from "../src/wire/messages.ts";
+import type { Packet, Session } from "../src/wire/protocol.ts";
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Puts these on the global object until the test ends. */
+function define(t: TestContext, fakes: { [name: string]: unknown }): void {
+  Object.assign(globalThis, fakes);
+  t.after(() => Object.keys(fakes).forEach((name) => Reflect.deleteProperty(globalThis, name)));
+}
+
+const track = (codec: string, more: Partial<TrackDescription> = {}): TrackDescription =>
+  ({
+    index: 0,
+    name: "main",
+    kind: "video",
+    direction: "out",
+    codec,
+    width: 1,
+    height: 1,
+    sample_rate: 48_000,
+    ...more,
+  }) as TrackDescription;
+
+const packet = (seq: number, flags = 0, more: Partial<Packet> = {}): Packet =>
+  ({ track: 0, seq, ptsUs: seq * 20_000, flags, command: null, step: seq, meta: {}, payload: new Uint8Array(3), ...more }) as Packet;
+
+const reclaimed = (): Error => Object.assign(new Error("Codec reclaimed due to inactivity."), { name: "QuotaExceededError" });
+
+// ---- the socket --------------------------------------------------------------------------------------------------------
+
+test("a WebSocket that cannot be made while a session resumes is a try that failed", async (t) => {
+  t.mock.method(Math, "random", () => 0);
+  const server = scriptedServer();
+  let broken = 0;
+  function Socket(url: string, protocols: string[]): WebSocket {
+    if (broken-- > 0) throw new Error("no more sockets");
+    return new server.WebSocket(url, protocols);
+  }
+  const client = connect("http://model.test/", { WebSocket: Socket as unknown as typeof server.WebSocket });
+  const first = await server.connection();
+  first.welcome({ resume_token: "r", resume_window: 10 });
+  await client.ready;
+  broken = 2;
+  first.lose();
+  const second = await server.connection();
+  second.welcome({ resume_token: "r", resume_window: 10, resumed: true, received: 0, missed: 0 });
+  await settled();
+  assert.equal(client.state.status, "live");
+  await client.close();
+});
+
+// ---- pictures ----------------------------------------------------------------------------------------------------------
+
+class FakeImageData {
+  data: { buffer: ArrayBuffer };
+  constructor(width: number, height: number) {
+    this.data = { buffer: new ArrayBuffer(4 * width * height) };
+  }
+}
+
+/** A page whose `createImageBitmap` rejects the first picture. */
+function bitmaps(t: TestContext): void {
+  let first = true;
+  const createImageBitmap = async (): Promise<unknown> => {
+    if (!first) return { close() {} };
+    first = false;
+    throw new Error("no memory");
+  };
+  define(t, { ImageData: FakeImageData, createImageBitmap, requestAnimationFrame: setImmediate });
+}
+
+test("a raw picture that does not become a bitmap is left out, and the server hears that the client is done with it", async (t) => {
+  bitmaps(t);
+  const queue = new ItemQueue<Frame>({ limit: 9 });
+  const done: number[] = [];
+  const taker = new FrameTaker(undefined, queue, openDecoder, false, () => {});
+  taker.begin(track("raw"), (seq) => done.push(seq), {} as Session);
+  for (const seq of [0, 1]) {
+    taker.take(packet(seq, 1));
+    await settled();
+    await settled();
+  }
+  assert.equal((await queue.next()).value?.seq, 1);
+  assert.deepEqual(done, [0, 1]);
+  taker.end();
+});
+
+test("a replay goes on after a picture that does not become a bitmap", async (t) => {
+  bitmaps(t);
+  const seqs: number[] = [];
+  for await (const { seq } of replay(track("raw"), [packet(0, 1), packet(1, 1)], 0, (listener) =>
+    openDecoder(track("raw"), false, listener),
+  ))
+    seqs.push(seq);
+  assert.deepEqual(seqs, [1]);
+});
+
+interface DecoderInit {
+  output(image: unknown): void;
+  error(error: Error): void;
+}
+
+/** WebCodecs' decoder of pictures: it gives each picture at once, and `all` has what was opened. */
+function videoDecoders(t: TestContext) {
+  const all: { fed: string[]; state: string; init: DecoderInit }[] = [];
+  class VideoDecoder {
+    fed: string[] = [];
+    state = "configured";
+    init: DecoderInit;
+    constructor(init: DecoderInit) {
+      this.init = init;
+      all.push(this);
+    }
+    configure(): void {}
+    decode({ type, timestamp }: { type: string; timestamp: number }): void {
+      this.fed.push(type);
+      this.init.output({ timestamp, displayWidth: 1, displayHeight: 1, close() {} });
+    }
+    close(): void {
+      this.state = "closed";
+    }
+  }
+  class EncodedVideoChunk {
+    constructor(init: object) {
+      Object.assign(this, init);
+    }
+  }
+  define(t, { VideoDecoder, EncodedVideoChunk, ImageData: FakeImageData });
+  return all;
+}
+
+test("a decoder that the browser takes back is opened again with the next packet: neither software nor another codec", (t) => {
+  const decoders = videoDecoders(t);
+  const told: string[] = [];
+  const tell =
+    (name: string) =>
+    (...[what]: unknown[]): void =>
+      void told.push(`${name} ${what ?? ""}`.trim());
+  const [shown, failed, keyframe, trouble] = ["shown", "failed", "keyframe", "trouble"].map(tell);
+  const listener = { shown, skipped() {}, failed, dealt() {}, keyframe, trouble } as PlayerListener;
+  let now = 0;
+  const player = new Player({ draw() {} }, track("vp8"), listener, { now: () => now, lead: false });
+  const show = (seq: number, flags = 0): void => player.show(packet(seq, flags), now, { at: now, audioTime: null });
+  show(0, 1);
+  for (let i = 1; i <= 6; i += 2) {
+    now += 1000; // several in the ten seconds in which a second failure is the decoder's own
+    decoders.at(-1)?.init.error(reclaimed());
+    assert.equal(told.includes("keyframe"), i > 1, "nothing is asked for while nothing comes");
+    show(i);
+    show(i + 1, 1);
+  }
+  assert.deepEqual(
+    decoders.map(({ fed }) => fed),
+    [["key"], ["key"], ["key"], ["key"]],
+  );
+  assert.deepEqual(told, ["shown 0", "keyframe", "shown 2", "keyframe", "shown 4", "keyframe", "shown 6"]);
+  player.close();
+});
+
+test("frames() and its server go on when the browser has taken the decoder back", async (t) => {
+  const decoders = videoDecoders(t);
+  const queue = new ItemQueue<Frame>({ limit: 9 });
+  const told: unknown[] = [];
+  const session = { keyframe: () => told.push("keyframe") } as unknown as Session;
+  const taker = new FrameTaker(undefined, queue, openDecoder, false, (...trouble) => told.push(trouble));
+  taker.begin(track("vp8"), () => {}, session);
+  taker.take(packet(0, 1));
+  decoders[0]?.init.error(reclaimed());
+  taker.take(packet(1));
+  taker.take(packet(2, 1));
+  assert.deepEqual([(await queue.next()).value?.seq, (await queue.next()).value?.seq], [0, 2]);
+  assert.deepEqual([told, decoders.length], [["keyframe"], 2]);
+  taker.end();
+});
+
+test("an encoder that the browser takes back is opened again with the next picture, in the same codec", () => {
+  const encoders: { encoded: number; error: (error: Error) => void }[] = [];
+  class Encoder {
+    encoded = 0;
+    state = "configured";
+    encodeQueueSize = 0;
+    error: (error: Error) => void;
+    constructor({ error }: { error: (error: Error) => void }) {
+      this.error = (problem) => {
+        this.state = "closed";
+        error(problem);
+      };
+      encoders.push(this);
+    }
+    configure(): void {}
+    encode(): void {
+      this.encoded += 1;
+    }
+    close(): void {
+      this.state = "closed";
+    }
+  }
+  class Picture {
+    close(): void {}
+  }
+  const failures: unknown[] = [];
+  const config = { codec: "vp8", width: 2, height: 2 };
+  const encoder = new StreamEncoder(
+    { codec: "vp8", config },
+    () => {},
+    () => failures.push(1),
+    Encoder as unknown as typeof VideoEncoder,
+  );
+  const encode = (at: number): void => encoder.encode({} as OffscreenCanvas, at, at, false, Picture as unknown as typeof VideoFrame);
+  for (let at = 0; at < 3; at++) encode(at);
+  encoders[0]?.error(reclaimed());
+  assert.equal(encoder.busy(0), false, "what it had will not come");
+  encode(4);
+  assert.deepEqual(
+    encoders.map(({ encoded }) => encoded),
+    [3, 1],
+  );
+  assert.deepEqual(failures, []);
+  encoders[1]?.error(new Error("broken"));
+  assert.deepEqual(failures, [1]);
+});
+
+// ---- sound -------------------------------------------------------------------------------------------------------------
+
+interface AudioInit {
+  output(data: object): void;
+  error(error: Error): void;
+}
+
+/** WebCodecs' decoder of sound: a packet of one byte gives nothing, one of two bytes breaks the decoder. */
+function audioDecoders(t: TestContext): { state: string; init: AudioInit }[] {
+  const all: { state: string; init: AudioInit }[] = [];
+  class AudioDecoder {
+    state = "configured";
+    init: AudioInit;
+    constructor(init: AudioInit) {
+      this.init = init;
+      all.push(this);
+    }
+    configure(): void {}
+    decode({ data, timestamp }: { data: Uint8Array; timestamp: number }): void {
+      if (data.length === 2) {
+        this.state = "closed";
+        this.init.error(new Error("Decoding error."));
+      } else if (data.length > 2) this.init.output({ timestamp, numberOfFrames: 960, sampleRate: 48_000, copyTo() {}, close() {} });
+    }
+    close(): void {
+      this.state = "closed";
+    }
+  }
+  class EncodedAudioChunk {
+    constructor(init: object) {
+      Object.assign(this, init);
+    }
+  }
+  define(t, { AudioDecoder, EncodedAudioChunk });
+  return all;
+}
+
+test("an Opus packet that gives no sound does not move the sound after it", (t) => {
+  audioDecoders(t);
+  const times: number[] = [];
+  const decoder = new OpusDecoder(track("opus"), (pts) => times.push(pts), assert.fail);
+  for (const [seq, size] of [3, 1, 3, 3].entries())
+    decoder.decode({ ptsUs: seq * 20_000, meta: { sizes: [size] }, payload: new Uint8Array(size) });
+  assert.deepEqual(times, [0, 0.04, 0.06]);
+});
+
+/** A player that is on, with a track of this codec; `played` has the times of what it gives to the audio thread. */
+async function playing(t: TestContext, codec: string) {
+  const played: number[] = [];
+  const said: string[] = [];
+  class AudioContext extends EventTarget {
+    state = "running";
+    currentTime = 0;
+    destination = {};
+    audioWorklet = { addModule: async () => {} };
+    async resume(): Promise<void> {}
+    async close(): Promise<void> {}
+  }
+  class GainNode {
+    connect(): void {}
+  }
+  class AudioWorkletNode extends EventTarget {
+    port = { postMessage: (message: SoundMessage) => message !== "reset" && played.push(message.pts) };
+    connect(): void {}
+  }
+  define(t, { AudioContext, GainNode, AudioWorkletNode });
+  const player = new AudioPlayer({ changed: () => {}, failed: (message) => said.push(message) });
+  player.beginSession([track(codec, { kind: "audio" })]);
+  await player.setEnabled(true);
+  const hear = (seq: number, size: number): boolean =>
+    player.accept(packet(seq, 1, { payload: new Uint8Array(size), meta: codec === "opus" ? { sizes: [size] } : {} }));
+  t.after(() => player.close());
+  return { played, said, hear, lost: () => player.statistics.lost };
+}
+
+test("a block of sound that cannot be read is told once, and the sound goes on", async (t) => {
+  const { played, said, hear, lost } = await playing(t, "pcm_s16le");
+  for (const [seq, size] of [4, 3, 5, 4, 3, 4].entries()) hear(seq, size);
+  assert.deepEqual(played, [0, 0.06, 0.1]);
+  assert.deepEqual([said, lost()], [["main, block 1: 3 bytes of pcm_s16le are not 16-bit samples"], 3]);
+});
+
+test("an audio decoder that failed, or that the browser took back, is opened again with the next block", async (t) => {
+  const decoders = audioDecoders(t);
+  const { played, said, hear, lost } = await playing(t, "opus");
+  for (const [seq, size] of [3, 2, 2, 3].entries()) hear(seq, size);
+  decoders.at(-1)?.init.error(reclaimed());
+  hear(4, 3);
+  assert.deepEqual(played, [0, 0.06, 0.08]);
+  assert.deepEqual([said, lost()], [["main: Decoding error."], 2]);
+});
