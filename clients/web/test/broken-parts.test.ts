@@ -99,6 +99,16 @@ test("a raw picture that does not become a bitmap is left out, and the server he
   taker.end();
 });
 
+test("raw pictures are decoded in a hidden page, which gets no animation frames", async (t) => {
+  define(t, { ImageData: FakeImageData, createImageBitmap: async () => ({ close() {} }), requestAnimationFrame() {} });
+  const queue = new ItemQueue<Frame>({ limit: 9 });
+  const taker = new FrameTaker(undefined, queue, openDecoder, false, () => {});
+  taker.begin(track("raw"), () => {}, {} as Session);
+  taker.take(packet(0, 1));
+  assert.equal((await queue.next()).value?.seq, 0);
+  taker.end();
+});
+
 test("a replay goes on after a picture that does not become a bitmap", async (t) => {
   bitmaps(t);
   const seqs: number[] = [];

@@ -1,6 +1,5 @@
 /** Draws a track on a canvas, through all sessions of a client. */
 import { Picture, releaseCanvas } from "../media/picture.ts";
-import type { Recorder } from "../media/recorder.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session } from "../wire/protocol.ts";
 import type { Outputs, Taker } from "./outputs.ts";
@@ -29,7 +28,8 @@ export class CanvasTaker implements Taker {
   /** What drew the canvas's picture: also after the session. */
   #last: Picture | null = null;
   #failing = false;
-  #recorders = new Set<Recorder>();
+  /** Called for each picture that was shown. */
+  #recorders = new Set<() => void>();
   #detached = new AbortController();
   #replay: Replay | undefined;
   #askKeyframe = (): void => {};
@@ -129,7 +129,7 @@ export class CanvasTaker implements Taker {
         shown: (frame, now, lead, width, height) => {
           [this.width, this.height] = [width, height];
           this.#failing = false;
-          for (const recorder of this.#recorders) recorder.shown();
+          for (const recordNext of this.#recorders) recordNext();
           this.#host.presented(frame, now, lead, this.#description ?? track);
           const { seq, ptsUs, command, step, meta } = frame;
           this.#onPresented?.({ seq, pts: ptsUs, command, step, meta, at: now, width, height });

@@ -49,6 +49,7 @@ type CodedVideo = keyof typeof DEFAULT_CODEC_STRINGS;
 const MAX_PENDING = 3; // entries in a decoder at a time
 const MAX_PENDING_AT_FIRST = 8; // until its first picture; a decoder without a picture from so many has stalled
 const PATIENCE = 1000;
+const LONGEST_FRAME = 40;
 const STILLS: Readonly<Record<Still, (entry: DecoderEntry) => Promise<DecodedImage>>> = { jpeg: decodeJpeg, raw: decodeRaw };
 
 export const isStill = (codec: string | null): codec is Still => codec !== null && Object.hasOwn(STILLS, codec);
@@ -115,12 +116,18 @@ async function decodeJpeg({ payload }: DecoderEntry): Promise<ImageBitmap> {
   }
 }
 
-/** Waits for the next animation frame first: the pass over the pixels would otherwise leave a fast stream no time for anything else. */
+/**
+ * Waits for the next animation frame first, which a hidden page does not get: the pass over the pixels would otherwise leave a fast stream no
+ * time for anything else.
+ */
 async function decodeRaw({ payload, track: { width, height } }: DecoderEntry): Promise<ImageData> {
   if (width === null || height === null || payload.length !== width * height * 3) {
     throw new TypeError(`${payload.length} bytes are not an RGB picture of ${width}×${height}`);
   }
-  await new Promise(requestAnimationFrame);
+  await new Promise((resolve) => {
+    requestAnimationFrame(resolve);
+    setTimeout(resolve, LONGEST_FRAME);
+  });
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
   for (let i = 0, p = 0; i < pixels.length; i++, p += 3) {
