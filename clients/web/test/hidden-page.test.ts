@@ -79,14 +79,15 @@ test("a client that ended on a hidden page and connects again on a visible one a
 const track = (index: number, name: string): TrackDescription =>
   ({ index, name, kind: "video", direction: "out", codec: "jpeg" }) as TrackDescription;
 
-test("a view that records keeps its track, and no other one, while the page is hidden", () => {
+test("a view that records keeps its track, and no other one, while the page is hidden", (t) => {
+  const { hide } = page(t);
   const asked: unknown[] = [];
   const session = {
     tracks: [track(0, "main_video"), track(1, "depth")],
     linked: true,
     requestVideo: (...what: unknown[]) => asked.push(what),
   } as unknown as Session;
-  const outputs = new Outputs(["jpeg"], ["jpeg"], { received() {}, asked() {}, steppedDown() {} });
+  const outputs = new Outputs(["jpeg"], ["jpeg"], { received() {}, asked() {}, steppedDown() {} }, true);
   const taker = (wanted: string): Taker & { recording: boolean } => ({
     wanted,
     recording: false,
@@ -103,12 +104,14 @@ test("a view that records keeps its track, and no other one, while the page is h
   asked.length = 0;
   depth.recording = true;
   outputs.ask();
-  outputs.setHidden(true);
+  hide(true);
+  outputs.ask();
   depth.recording = false;
   outputs.ask();
   main.recording = true; // its recorder was loaded meanwhile
   outputs.ask();
-  outputs.setHidden(false);
+  hide(false);
+  outputs.ask();
   assert.deepEqual(asked, [
     [["jpeg"], { main_video: ["none"] }],
     [["none"], {}],

@@ -29,7 +29,7 @@ export class CanvasTaker implements Taker {
   #last: Picture | null = null;
   #failing = false;
   /** Called for each picture that was shown. */
-  #recorders = new Set<() => void>();
+  #recorders = new Set<(grab: () => Promise<ImageBitmap>) => void>();
   #detached = new AbortController();
   #replay: Replay | undefined;
   #askKeyframe = (): void => {};
@@ -129,7 +129,7 @@ export class CanvasTaker implements Taker {
         shown: (frame, now, lead, width, height) => {
           [this.width, this.height] = [width, height];
           this.#failing = false;
-          for (const recordNext of this.#recorders) recordNext();
+          for (const recordNext of this.#recorders) recordNext(() => (this.#last as Picture).grab());
           this.#host.presented(frame, now, lead, this.#description ?? track);
           const { seq, ptsUs, command, step, meta } = frame;
           this.#onPresented?.({ seq, pts: ptsUs, command, step, meta, at: now, width, height });

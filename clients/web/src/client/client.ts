@@ -318,11 +318,7 @@ class ModelClient implements Untyped {
     void this.#ended.promise.then(() => ears.abort());
     const stop = (): void => void this.close();
     signal?.addEventListener("abort", stop, ears);
-    if (pauseHidden && globalThis.document !== undefined) {
-      const hidden = (): void => this.#media?.outputs.setHidden(document.hidden);
-      document.addEventListener("visibilitychange", hidden, ears);
-      hidden(); // as it is now, after an end and `reconnect`
-    }
+    if (pauseHidden) globalThis.document?.addEventListener("visibilitychange", () => this.#media?.outputs.ask(), ears);
     if (signal?.aborted) stop();
     await this.#detect();
     await this.#taking;
@@ -456,7 +452,6 @@ class ModelClient implements Untyped {
       refuse: (code, message) => new MediaError(code, message),
     };
     this.#media = new Media(host, decodable, this.#video ?? []);
-    if (this.#options.pauseHidden && globalThis.document?.hidden) this.#media.outputs.setHidden(true);
     if (this.#session !== null) this.#media.beginSession(this.#session);
     return this.#media;
   }

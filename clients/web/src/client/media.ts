@@ -10,7 +10,7 @@ import { type CanvasHost, CanvasTaker } from "./canvas-taker.ts";
 import { Figures, type SessionFigures } from "./figures.ts";
 import type { Inputs, RefuseMedia, Source } from "./inputs.ts";
 import type { ItemQueue } from "./item-queue.ts";
-import { Outputs, type Taker } from "./outputs.ts";
+import { Outputs, type OutputsListener, type Taker } from "./outputs.ts";
 import type { SoundOutput } from "./sound-output.ts";
 import type {
   AttachOptions,
@@ -26,7 +26,7 @@ import type {
 
 /** What `Media` needs of its client. */
 export interface MediaHost {
-  readonly options: Pick<ConnectOptions, "video" | "workers">;
+  readonly options: Pick<ConnectOptions, "video" | "workers" | "pauseHidden">;
   readonly sound: SoundOutput;
   error(code: string, message: string): void;
   diagnose(diagnostic: Diagnostic): void;
@@ -50,14 +50,15 @@ export class Media {
   /** `decodable` are the codecs that this browser decodes, `codecs` those that are wanted, best first. */
   constructor(host: MediaHost, decodable: readonly string[], codecs: readonly string[]) {
     this.#host = host;
-    this.outputs = new Outputs(decodable, codecs, {
+    const listener: OutputsListener = {
       received: (packet, track) => this.#figures.received(packet, track),
       asked: () => this.#figures.rest(),
       steppedDown: (step) => {
         const now = step.video === null ? "It is decoded in software now" : `The client asks for ${step.video.join(" or ")} now`;
         host.diagnose({ code: "stepped_down", message: `${step.codec}: ${step.cause}. ${now}.`, ...step });
       },
-    });
+    };
+    this.outputs = new Outputs(decodable, codecs, listener, host.options.pauseHidden);
     this.#canvasHost = this.#hostOfCanvases();
   }
 

@@ -56,13 +56,17 @@ export class Outputs {
   /** What the server was last asked for, as JSON; at first what `connect` asks for before anything is taken. */
   #asked: string = JSON.stringify({ video: NONE, tracks: {} });
   #idle: ReturnType<typeof setTimeout> | null = null;
-  #hidden = false;
+  #pauseHidden: boolean;
 
-  /** `decodable` are the codecs that a failing decoder makes way for, `codecs` those to ask for, both best first. */
-  constructor(decodable: readonly string[], codecs: readonly string[], listener: OutputsListener) {
+  /**
+   * `decodable` are the codecs that a failing decoder makes way for, `codecs` those to ask for, both best first. With `pauseHidden` a hidden
+   * page wants no pictures, but for takers that record; call `ask` when it is hidden or shown.
+   */
+  constructor(decodable: readonly string[], codecs: readonly string[], listener: OutputsListener, pauseHidden: boolean = false) {
     this.#fallback = new DecoderFallback(decodable);
     this.#codecs = codecs;
     this.#listener = listener;
+    this.#pauseHidden = pauseHidden;
   }
 
   /** Whether decoding goes on in software. */
@@ -90,18 +94,13 @@ export class Outputs {
 
   /** Whether one of these takers wants pictures now. */
   #wanted(takers: readonly Taker[]): boolean {
-    return takers.some(({ recording }) => recording || !this.#hidden);
+    const hidden = this.#pauseHidden && globalThis.document?.hidden;
+    return takers.some(({ recording }) => recording || !hidden);
   }
 
   /** Sets what is asked for, best first. */
   setCodecs(codecs: readonly string[]): void {
     this.#codecs = codecs;
-    this.ask();
-  }
-
-  /** Whether the page is hidden and wants no pictures meanwhile. */
-  setHidden(hidden: boolean): void {
-    this.#hidden = hidden;
     this.ask();
   }
 

@@ -13,9 +13,14 @@ export interface Renderer {
   preferSoftware(): void;
   end(): void;
   snapshot(): Promise<Blob>;
+  grab(): Promise<ImageBitmap>;
 }
 
-type Methods = Omit<Renderer, "snapshot">;
+/** The methods that answer something. */
+export type Question = "snapshot" | "grab";
+export type Answer<Asked extends Question> = Awaited<ReturnType<Renderer[Asked]>>;
+
+type Methods = Omit<Renderer, Question>;
 
 /** A call of a renderer's method that answers nothing: the method's name, and its arguments. */
 export type RendererCall<Name extends keyof Methods = keyof Methods> = {
@@ -34,7 +39,7 @@ export function callRenderer<Name extends keyof Methods>(
 export type MessageToWorker = { readonly id: number } & (
   | { readonly canvas: OffscreenCanvas; readonly origin: number }
   | { readonly close: true }
-  | { readonly call: "snapshot"; readonly request: number }
+  | { readonly call: Question; readonly request: number }
   | RendererCall
 );
 
@@ -42,7 +47,7 @@ export type MessageToWorker = { readonly id: number } & (
 export type MessageFromWorker =
   | "ready"
   | { readonly id: number; readonly session: number; readonly event: PlayerEvent }
-  | { readonly id: number; readonly request: number; readonly answer: Blob }
+  | { readonly id: number; readonly request: number; readonly answer: Answer<Question> }
   | { readonly id: number; readonly request: number; readonly error: string };
 
 /** A call of the player's listener: the method's name, and its arguments. */
@@ -108,6 +113,11 @@ export class CanvasRenderer implements Renderer {
     }
     if (image instanceof ImageData) this.#context.putImageData(image, 0, 0);
     else this.#context.drawImage(image, 0, 0, width, height, 0, 0, width, height);
+  }
+
+  /** The picture on the canvas as it is now. In a hidden page a browser may not show on the canvas what a worker has drawn. */
+  grab(): Promise<ImageBitmap> {
+    return createImageBitmap(this.#canvas);
   }
 
   /** The picture on the canvas, as PNG. */

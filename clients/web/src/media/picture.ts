@@ -4,7 +4,7 @@
  */
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
-import type { Emit, MessageFromWorker, MessageToWorker, PlayerEvent, RendererCall } from "./canvas-renderer.ts";
+import type { Answer, Emit, MessageFromWorker, MessageToWorker, PlayerEvent, Question, RendererCall } from "./canvas-renderer.ts";
 import type { PlayerOptions } from "./player.ts";
 
 const PATIENCE = 3000;
@@ -37,7 +37,7 @@ export interface PictureOptions extends PlayerOptions {
 /** A `CanvasRenderer` somewhere else. */
 interface RemoteRenderer {
   call(message: RendererCall, transfer?: Transferable[]): void;
-  snapshot(): Promise<Blob>;
+  ask<Asked extends Question>(call: Asked): Promise<Answer<Asked>>;
   /** Frees what the renderer has outside the page. */
   release?(): void;
 }
@@ -105,7 +105,7 @@ function pageRenderer(canvas: HTMLCanvasElement | OffscreenCanvas, emit: Emit): 
     return { renderer, call: (message: RendererCall) => callRenderer(renderer, message) };
   });
   return {
-    snapshot: async () => (await loading).renderer.snapshot(),
+    ask: async <Asked extends Question>(call: Asked) => (await loading).renderer[call]() as Promise<Answer<Asked>>,
     call(message) {
       if (message.call === "begin") session = message.args[0];
       const mine = session;
@@ -122,7 +122,7 @@ function pageRenderer(canvas: HTMLCanvasElement | OffscreenCanvas, emit: Emit): 
 /** The renderer in the worker. Throws if the canvas cannot be handed over. */
 function workerRenderer(worker: Worker, canvas: OffscreenCanvas, emit: Emit): RemoteRenderer {
   const id = ++lastId;
-  const requests = new Map<number, { resolve: (answer: Blob) => void; reject: (error: Error) => void }>();
+  const requests = new Map<number, { resolve: (answer: never) => void; reject: (error: Error) => void }>();
   let lastRequest = 0;
   const stop = new AbortController();
   const { signal } = stop;
@@ -144,16 +144,16 @@ function workerRenderer(worker: Worker, canvas: OffscreenCanvas, emit: Emit): Re
       }
       const request = requests.get(message.request);
       requests.delete(message.request);
-      if ("answer" in message) request?.resolve(message.answer);
+      if ("answer" in message) request?.resolve(message.answer as never);
       else request?.reject(new Error(message.error));
     },
     { signal },
   );
   return {
     call: (message, transfer) => post({ id, ...message }, transfer),
-    snapshot() {
+    ask(call) {
       const request = ++lastRequest;
-      post({ id, call: "snapshot", request });
+      post({ id, call, request });
       return new Promise((resolve, reject) => requests.set(request, { resolve, reject }));
     },
     release() {
@@ -257,7 +257,12 @@ export class Picture {
 
   /** The picture on the canvas, as PNG. */
   snapshot(): Promise<Blob> {
-    return this.#renderer.snapshot();
+    return this.#renderer.ask("snapshot");
+  }
+
+  /** The picture as it is drawn now, also in a hidden page. */
+  grab(): Promise<ImageBitmap> {
+    return this.#renderer.ask("grab");
   }
 
   /** Stops drawing, also of frames in the decoder; the last picture stays. */

@@ -41,12 +41,13 @@ interface PictureRequester {
 
 /**
  * Records the canvas `source` from now on, until `stop`, a fault, or the abort of `ended`. `recorders` has meanwhile what is to be called for
- * each picture that was shown. `file` rejects if nothing was recorded. Throws if this browser cannot record.
+ * each picture that was shown, with what takes it from a canvas of a hidden page. `file` rejects if nothing was recorded. Throws if this
+ * browser cannot record.
  */
 export function record(
   source: HTMLCanvasElement,
   sound: RecordedSound | null,
-  recorders: Set<() => void>,
+  recorders: Set<(grab: () => Promise<ImageBitmap>) => void>,
   ended: AbortSignal,
   onTrouble: (message: string) => void = () => {},
 ): { file: Promise<Blob>; stop: () => Promise<Blob> } {
@@ -77,21 +78,22 @@ export function record(
     onTrouble(message);
     void stop();
   };
-  const draw = (): void => {
+  const draw = async (picture: HTMLCanvasElement | Promise<ImageBitmap>): Promise<void> => {
     cancelAnimationFrame(request);
     request = 0;
-    if (recorder.state !== "recording") return;
     try {
-      context.drawImage(source, 0, 0, width, height);
+      const image = await picture;
+      if (recorder.state === "recording") context.drawImage(image, 0, 0, width, height);
       asked.requestFrame();
+      if ("close" in image) image.close();
     } catch (error) {
-      fail((error as Error).message);
+      if (recorder.state === "recording") fail((error as Error).message);
     }
   };
-  /** Records a picture in the next animation frame, when the canvas certainly shows it. */
-  const shown = (): void => {
-    if (document.hidden) draw();
-    else request ||= requestAnimationFrame(draw);
+  /** Records a picture in the next animation frame, when the canvas certainly shows it. A hidden page has none. */
+  const shown = (grab: () => Promise<ImageBitmap>): void => {
+    if (document.hidden) void draw(grab());
+    else request ||= requestAnimationFrame(() => draw(source));
   };
   const file = new Promise<Blob>((resolve, reject) => {
     recorder.addEventListener("stop", () => {
@@ -113,7 +115,7 @@ export function record(
   });
   recorder.addEventListener("error", ({ error }: ErrorEvent) => fail(error?.message ?? "the browser's recorder failed"));
   recorder.start(CHUNK_MS);
-  draw();
+  void draw(source);
   recorders.add(shown);
   ended.addEventListener("abort", stop);
   if (ended.aborted) void stop();

@@ -21,9 +21,9 @@ self.onmessage = ({ data: message }: MessageEvent<MessageToWorker>): void => {
   if ("close" in message) {
     renderer.end();
     renderers.delete(id);
-  } else if (message.call === "snapshot") {
-    const { request } = message;
-    renderer.snapshot().then(
+  } else if ("request" in message) {
+    const { call, request } = message;
+    renderer[call]().then(
       (answer) => post({ id, request, answer }),
       (error: Error) => post({ id, request, error: error.message }),
     );
