@@ -472,7 +472,7 @@ DECODE_OPUS = """async ([packets, sizes]) => {
         let crossings = 0;
         for (let i = 1; i < samples.length; i++) crossings += samples[i - 1] < 0 && samples[i] >= 0;
         blocks.push({ pts, rate, length: samples.length, crossings, loudest: samples.reduce((a, b) => Math.max(a, b), 0) });
-    }, (message) => blocks.push(message));
+    }, ({ message }) => blocks.push(message));
     // Blocks of 33 ms, as a model at 30 frames a second makes them; then a pause of the model, which is a gap in time.
     let at = 0, index = 0;
     for (const [count, ptsUs] of [[1, 0], [2, 20000], [0, 60000], [2, 1060000], [1, 1100000]]) {

@@ -1,5 +1,6 @@
 /** Draws a track on a canvas, through all sessions of a client. */
 import { Picture, releaseCanvas } from "../media/picture.ts";
+import type { ShownPicture } from "../media/recorder.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet, Session } from "../wire/protocol.ts";
 import type { Outputs, Taker } from "./outputs.ts";
@@ -29,7 +30,7 @@ export class CanvasTaker implements Taker {
   #last: Picture | null = null;
   #failing = false;
   /** Called for each picture that was shown. */
-  #recorders = new Set<(grab: () => Promise<ImageBitmap>) => void>();
+  #recorders = new Set<(shown: ShownPicture) => void>();
   #detached = new AbortController();
   #replay: Replay | undefined;
   #askKeyframe = (): void => {};
@@ -129,7 +130,7 @@ export class CanvasTaker implements Taker {
         shown: (frame, now, lead, width, height) => {
           [this.width, this.height] = [width, height];
           this.#failing = false;
-          for (const recordNext of this.#recorders) recordNext(() => (this.#last as Picture).grab());
+          for (const recordNext of this.#recorders) recordNext(this.#last as Picture);
           this.#host.presented(frame, now, lead, this.#description ?? track);
           const { seq, ptsUs, command, step, meta } = frame;
           this.#onPresented?.({ seq, pts: ptsUs, command, step, meta, at: now, width, height });

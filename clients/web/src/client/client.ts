@@ -141,7 +141,7 @@ class ModelClient implements Untyped {
       });
     });
     // In the query, or behind the `#` as in the page's links.
-    const token = new URLSearchParams(`${address.search}&${address.hash.slice(1)}`).get("token");
+    const token = new URLSearchParams(address.search + address.hash.replace("#", "&")).get("token");
     const url = socketUrl(address);
     const memory = options.memory === undefined ? defaultMemory(url, role) : options.memory;
     this.#lifecycle = new Lifecycle({

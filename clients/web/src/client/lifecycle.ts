@@ -151,8 +151,12 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       }
       refusal = null;
       tries = error.code === "origin" ? tries + 1 : 0;
-      const never = this.#options.newSession === "never" && !this.#kept;
-      if (error instanceof SessionEnded ? FINAL.has(error.reason) || never : !error.retryable && tries !== 1) return error;
+      if (
+        error instanceof SessionEnded
+          ? FINAL.has(error.reason) || (this.#options.newSession === "never" && !this.#kept)
+          : !error.retryable && tries !== 1
+      )
+        return error;
       if (lived > SETTLED) this.#attempt = 0;
       const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
       await this.#wait(error, Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0)), stop);

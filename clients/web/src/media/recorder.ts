@@ -34,6 +34,11 @@ export interface RecordedSound {
   close(): void;
 }
 
+/** What a canvas shows: also in a hidden page, where a browser may leave the canvas as it was. */
+export interface ShownPicture {
+  grab(): Promise<ImageBitmap>;
+}
+
 /** A canvas's video track, in Firefox its stream. */
 interface PictureRequester {
   requestFrame(): void;
@@ -41,13 +46,12 @@ interface PictureRequester {
 
 /**
  * Records the canvas `source` from now on, until `stop`, a fault, or the abort of `ended`. `recorders` has meanwhile what is to be called for
- * each picture that was shown, with what takes it from a canvas of a hidden page. `file` rejects if nothing was recorded. Throws if this
- * browser cannot record.
+ * each picture that was shown. `file` rejects if nothing was recorded. Throws if this browser cannot record.
  */
 export function record(
   source: HTMLCanvasElement,
   sound: RecordedSound | null,
-  recorders: Set<(grab: () => Promise<ImageBitmap>) => void>,
+  recorders: Set<(shown: ShownPicture) => void>,
   ended: AbortSignal,
   onTrouble: (message: string) => void = () => {},
 ): { file: Promise<Blob>; stop: () => Promise<Blob> } {
@@ -78,21 +82,21 @@ export function record(
     onTrouble(message);
     void stop();
   };
-  const draw = async (picture: HTMLCanvasElement | Promise<ImageBitmap>): Promise<void> => {
+  const draw = async (picture: CanvasImageSource | Promise<ImageBitmap>): Promise<void> => {
     cancelAnimationFrame(request);
     request = 0;
     try {
-      const image = await picture;
+      const image: CanvasImageSource & { close?(): void } = await picture;
       if (recorder.state === "recording") context.drawImage(image, 0, 0, width, height);
       asked.requestFrame();
-      if ("close" in image) image.close();
+      image.close?.();
     } catch (error) {
       if (recorder.state === "recording") fail((error as Error).message);
     }
   };
   /** Records a picture in the next animation frame, when the canvas certainly shows it. A hidden page has none. */
-  const shown = (grab: () => Promise<ImageBitmap>): void => {
-    if (document.hidden) void draw(grab());
+  const shown = (picture: ShownPicture): void => {
+    if (document.hidden) void draw(picture.grab());
     else request ||= requestAnimationFrame(() => draw(source));
   };
   const file = new Promise<Blob>((resolve, reject) => {

@@ -215,8 +215,9 @@ export class AudioPlayer {
   #fail(track: number, message: string): void {
     this.#drop(track);
     this.#lost += 1;
-    if (!this.#told) this.#listener.failed(message);
+    if (this.#told) return;
     this.#told = true;
+    this.#listener.failed(message);
   }
 
   #drop(track: number): void {
