@@ -15,7 +15,7 @@ from reactor_trio.interface.blocking_tracks import VideoIn
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import Picture, picture
 
-LOG_SAYS_WHY = "the server's log says why, and --debug shows it here"
+ASK = "the model failed; start the server with `reactor run --debug` to see it here"
 AGAIN = "times by now; the traceback is logged with the first)"
 
 
@@ -113,7 +113,7 @@ async def test_the_client_and_viewers_of_a_session_that_failed(
                 with pytest.raises(SessionEnded) as ended:
                     async for _ in each.frames():
                         pass
-                assert str(ended.value) == "model_error: " + ("RuntimeError: the secret" if debug else LOG_SAYS_WHY)
+                assert str(ended.value) == "model_error: " + ("RuntimeError: the secret" if debug else ASK)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ async def test_the_clients_of_a_run_that_ended(autojump_clock: object, debug: bo
         with pytest.raises(SessionEnded) as ended:
             async for _ in client.frames():
                 pass
-        assert str(ended.value).startswith(f"model_error: {told if debug else LOG_SAYS_WHY}")
+        assert str(ended.value).startswith(f"model_error: {told if debug else ASK}")
         assert server.model_error(ended.value, client) is not None  # and need not be raised after the block
 
 

@@ -511,7 +511,7 @@ class Handlers(Waiting):
         await sender.send(Progress(done=1, of=2))
 
 
-HIDDEN = "the model's handler raised an exception; the server's log has it, and --debug shows it here"
+HIDDEN = "the model's handler raised an exception; whoever runs the server sees it with `reactor run --debug`"
 
 
 @in_all_placements

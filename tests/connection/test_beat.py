@@ -1,4 +1,4 @@
-"""`beat=1`: a text at each heartbeat in which nothing else was sent, without a number, for clients that ask for it."""
+"""`beat=1`: a text after the welcome, and at each heartbeat in which nothing else was sent, for clients that ask for it."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ async def test_a_beat_comes_at_each_heartbeat_in_which_nothing_else_was_sent(aut
         await client.transport.send('{"type": "set_level", "data": {"level": 1}, "id": 1}')
         await trio.sleep(21)
         assert client.got == [
-            (0, "reactor.welcome", 1), (10, "reactor.beat", None), (14, "reactor.ack", 2), (24, "reactor.beat", None),
-            (34, "reactor.beat", None),
+            (0, "reactor.welcome", 1), (0, "reactor.beat", None), (10, "reactor.beat", None), (14, "reactor.ack", 2),
+            (24, "reactor.beat", None), (34, "reactor.beat", None),
         ]  # fmt: skip
 
 
@@ -96,7 +96,7 @@ async def test_frames_are_something_that_was_sent(autojump_clock):
             await trio.sleep(95)
             frames = [at for at, kind, _ in client.got if kind == "frame"]
             assert frames == [0, 50]
-            assert client.beats == [8, 16, 24, 32, 40, 48, 58, 66, 74, 82, 90]
+            assert client.beats == [0, 8, 16, 24, 32, 40, 48, 58, 66, 74, 82, 90]
 
 
 @pytest.mark.parametrize("query", ["", "&beat=0", "&beat=yes", "&beat="])
@@ -114,7 +114,9 @@ async def test_a_client_in_the_queue_and_a_viewer_get_beats(autojump_clock):
                 assert waiting.got == [
                     (0, "reactor.queued", None), (10, "reactor.beat", None), (20, "reactor.beat", None),
                 ]  # fmt: skip
-                assert viewer.got == [(0, "reactor.welcome", 1), (10, "reactor.beat", None), (20, "reactor.beat", None)]
+                assert viewer.got == [
+                    (0, "reactor.welcome", 1), *((at, "reactor.beat", None) for at in (0, 10, 20)),
+                ]  # fmt: skip
 
 
 async def test_beats_follow_the_heartbeat_that_the_welcome_names(autojump_clock):
@@ -122,7 +124,7 @@ async def test_beats_follow_the_heartbeat_that_the_welcome_names(autojump_clock)
         async with connected(server, "video=none&audio=none&beat=1") as client:
             await trio.sleep(13)
             assert client.texts[0]["data"]["heartbeat"] == 4
-            assert client.beats == [4, 8, 12]
+            assert client.beats == [0, 4, 8, 12]
 
 
 async def test_no_beats_pile_up_for_a_client_that_does_not_read(autojump_clock):
@@ -133,7 +135,7 @@ async def test_no_beats_pile_up_for_a_client_that_does_not_read(autojump_clock):
             await trio.sleep(100)
             client.stall.resume()
             await trio.testing.wait_all_tasks_blocked()
-            assert len(client.beats) <= 3, "what the socket had taken, and one more"
+            assert len(client.beats) <= 4, "what the socket had taken, and one more"
 
 
 async def test_beats_have_no_number_and_do_not_come_again(autojump_clock):
@@ -144,7 +146,7 @@ async def test_beats_have_no_number_and_do_not_come_again(autojump_clock):
             await trio.sleep(1)
             token = client.texts[0]["data"]["resume_token"]
             assert [(text["type"], text.get("n")) for text in client.texts] == [
-                ("reactor.welcome", 1), ("reactor.beat", None), ("reactor.beat", None), ("reactor.ack", 2),
+                ("reactor.welcome", 1), *3 * [("reactor.beat", None)], ("reactor.ack", 2),
             ]  # fmt: skip
             await client.transport.aclose(1006)
             await trio.sleep(30)
@@ -152,7 +154,7 @@ async def test_beats_have_no_number_and_do_not_come_again(autojump_clock):
                 await trio.sleep(11)
                 assert back.texts[0]["data"]["missed"] == 0
                 assert [(at, kind, n) for at, kind, n in back.got if kind != "reactor.state"] == [
-                    (0, "reactor.welcome", 1), (0, "reactor.ack", 2), (10, "reactor.beat", None),
+                    (0, "reactor.welcome", 1), (0, "reactor.ack", 2), (0, "reactor.beat", None), (10, "reactor.beat", None),
                 ]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class LocalServer:
         settings = manifest.settings
         self._manifest = manifest
         self._terminal = terminal
-        self._debug = debug
+        self._debug = debug or bool(sockets)  # who reloads a model develops it, and wants to see its exceptions
         self._inherited = sockets
         self._watchdog = Watchdog(settings.watchdog, open_lock_watch=self._watch_lock) if settings.watchdog else None
         self._drain = trio.Event()

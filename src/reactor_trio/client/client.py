@@ -32,7 +32,7 @@ from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport_control import TransportControl
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
-from reactor_trio.protocol import TrackInfo, Welcome
+from reactor_trio.protocol import Late, TrackInfo, Welcome
 from reactor_trio.protocol.close_codes import ABNORMAL
 
 T = TypeVar("T")
@@ -44,8 +44,7 @@ class Client:
     Args:
         transport: the connection. The client closes it.
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
-        on_ending: called with `(reason, seconds)` when the server says that the session will end. `seconds` is None when the
-            server cancels that end.
+        on_ending: called with `(reason, seconds)` of the session's announced end; `seconds` is None when it is cancelled.
         on_waiting: called with the reason why the server has no room, before `on_queued`, and again when the reason changes.
         post: sends uploads. Without it `upload` raises UploadRefused.
         feedback: whether the client acknowledges each video frame that it receives.
@@ -106,10 +105,12 @@ class Client:
     @property
     def ending(self) -> Ending | None:
         """The announced end: why (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; None if there is none."""
-        if self._receiver.ending is None:
-            return None
-        reason, at = self._receiver.ending
-        return Ending(reason, max(0.0, at - anyio.current_time()))
+        return self._receiver.ending
+
+    @property
+    def late(self) -> Late | None:
+        """The model's code that takes long: `what`, as in `"step 7 has run"`, for how many `seconds`; None if none does."""
+        return self._receiver.late
 
     @property
     def session_id(self) -> str:
@@ -285,8 +286,7 @@ class Client:
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85,
         metadata: bytes | None = None, capture_time_us: int | None = None,
     ) -> bool:
-        """Send a picture to the model. Returns True when it is sent; False if a newer one replaced it, or the link broke
-        under it.
+        """Send a picture to the model. Returns True when it is sent; False if a newer one replaced it, or the link broke.
 
         Pictures that you push one after the other are all sent. While one picture is under way, the client keeps only the
         newest of those that other tasks push. While the link is lost the call waits.

@@ -22,7 +22,7 @@ from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks
 from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
-from reactor_trio.protocol import Admitted, Cadence, TrackInfo, Welcome
+from reactor_trio.protocol import Admitted, Cadence, Late, TrackInfo, Welcome
 
 MESSAGES_QUEUED = 1024
 
@@ -30,6 +30,8 @@ MESSAGES_QUEUED = 1024
 TAKEN = "someone else has the session; see max_sessions"
 
 _POLITE = ("client_left", "done")
+#: What follows a reason for which the server gives no text.
+_UNSAID = {"model_error": "the model failed; start the server with `reactor run --debug` to see it here"}
 #: `reactor.bye` reasons that end only the connection if the server keeps the session.
 _CONNECTIONS = ("too_slow",)
 
@@ -93,8 +95,8 @@ class Receiver:
         self.admitted_by: float | None = None
         #: the replica to which a gate sends this client, until the line has connected to it
         self.admitted: Admitted | None = None
-        #: why and when the server will end the session; None if it has announced no end
-        self.ending: tuple[str, float] | None = None
+        self._ending: tuple[str, float] | None = None
+        self._late: tuple[str, float] | None = None
         #: the callers that wait for an answer, by command number
         self.answers: dict[int, ReplyFuture] = {}
         #: frames by track index
@@ -114,6 +116,19 @@ class Receiver:
         """Whether the server keeps the session for a while when its link is lost."""
         welcome = self.protocol.welcome
         return welcome is not None and welcome.resume_token is not None
+
+    @property
+    def ending(self) -> events.Ending | None:
+        """The announced end: why, and the seconds that are left; None if there is none."""
+        if self._ending is None:
+            return None
+        reason, at = self._ending
+        return events.Ending(reason, max(0.0, at - anyio.current_time()))
+
+    @property
+    def late(self) -> Late | None:
+        """The code of the model that takes long, and its seconds until now; None if none does."""
+        return None if self._late is None else Late(self._late[0], anyio.current_time() - self._late[1])
 
     def take(self, data: str | bytes | bytearray | memoryview) -> None:
         """Process one message. Raises ProtocolError."""
@@ -188,9 +203,8 @@ class Receiver:
                     answer.set(reply, error)
             case events.Message() as message:
                 self.messages.put(message)
-            case events.Ending(reason, seconds):
-                self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)
-                self.callbacks.on_ending(reason, seconds)
+            case events.Ending() | Late() as notice:
+                self._take_notice(notice, anyio.current_time())
             # If only the connection ends, its close frame follows and the client reconnects.
             case events.Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
                 self.finish(reason, text)
@@ -200,6 +214,14 @@ class Receiver:
             self.feedback_sender.set_cadence(wish.track, wish.every_us / 1e6)
         else:
             self.push_tracks.request_keyframe(wish.track)
+
+    def _take_notice(self, notice: events.Ending | Late, now: float) -> None:
+        match notice:
+            case events.Ending(reason, seconds):
+                self._ending = None if seconds is None else (reason, now + seconds)
+                self.callbacks.on_ending(reason, seconds)
+            case Late(what, seconds):
+                self._late = None if what is None else (what, now - seconds)
 
     def _take_place(self, queued: events.Queued) -> None:
         self.position = queued.position
@@ -227,7 +249,8 @@ class Receiver:
     def _session_ended(self) -> SessionEnded:
         assert self.ended is not None
         self.end_raised = True
-        return SessionEnded(self.ended, f"{self.ended}: {self._end_message}" if self._end_message else "")
+        message = self._end_message or _UNSAID.get(self.ended)
+        return SessionEnded(self.ended, f"{self.ended}: {message}" if message else "")
 
     def _iteration_end(self) -> Exception:
         """The exception with which an iterator ends."""

@@ -20,6 +20,7 @@ from reactor_trio.protocol import (
     TRANSPORT,
     Admitted,
     Cadence,
+    Late,
     Packet,
     ServerText,
     TrackInfo,
@@ -128,10 +129,7 @@ class Bye(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message of the model: its type, its fields, and its number among the server's text messages.
-
-    An error that belongs to no command is also a Message, with type `reactor.error`.
-    """
+    """A message of the model, or an error that belongs to no command (type `reactor.error`); `n` is its number."""
 
     type: str
     data: Any
@@ -148,18 +146,19 @@ class Received(msgspec.Struct, frozen=True):
 
 TextEvent = (
     Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | TrackChanged | KeyframeWanted | Cadence
-    | Ending | Bye | Message
+    | Late | Ending | Bye | Message
 )
 
 
 #: messages whose fields are the fields of an event
-_PLAIN: dict[str, type[Cadence | KeyframeWanted | TransportChanged | Queued | Admitted | Ending | Bye]] = {
+_PLAIN: dict[str, type[Cadence | KeyframeWanted | TransportChanged | Queued | Admitted | Late | Ending | Bye]] = {
     "reactor.keyframe": KeyframeWanted,
     "reactor.cadence": Cadence,
     "reactor.transport": TransportChanged,
     "reactor.queued": Queued,
     "reactor.admitted": Admitted,
     "reactor.ending": Ending,
+    "reactor.late": Late,
     "reactor.bye": Bye,
 }
 

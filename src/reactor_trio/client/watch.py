@@ -17,6 +17,9 @@ from reactor_trio.client.recording import record as recording
 from reactor_trio.errors import ReactorError
 from reactor_trio.recording import Recorder, container_of
 
+#: Seconds without anything of a track after which a line says so.
+SILENCE = 3.0
+
 
 class StillWaiting(ReactorError):
     """The session had not begun when the time to watch was over."""
@@ -120,11 +123,17 @@ async def _drive(
 async def _watch(client: Client, report: Callable[[str], object]) -> None:
     outputs = [track.name for track in client.tracks if track.direction == "out"]
     arriving = client.frames(outputs[0]) if outputs else client.messages()
-    next_report = anyio.current_time() + 1
+    arrived = anyio.current_time()
+    next_report = arrived + 1
     while True:
         with anyio.move_on_after(next_report - anyio.current_time()):
             async for _ in arriving:
-                pass
+                arrived = anyio.current_time()
             return
         next_report += 1
-        report(str(client.statistics()))
+        silence = anyio.current_time() - arrived
+        report(" | ".join([
+            str(client.statistics()),
+            *([f"no {outputs[0]} for {silence:.0f} s"] if outputs and silence >= SILENCE else []),
+            *([f"{late.what} for {late.seconds:.0f} s"] if (late := client.late) is not None else []),
+        ]))  # fmt: skip

@@ -178,6 +178,7 @@ class _ClientConnection:
             self.sender.say_again(welcome, self.sender.request.after)
         else:
             self.sender.say("reactor.welcome", welcome)
+        self.sender.beat()
         session.attach(self.sender)
 
     async def _lose(self) -> None:

@@ -125,10 +125,7 @@ class ClientSender:
         return True if True in outpaced else False if False in outpaced else None
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
-        """Queue a text message, numbered from the welcome on.
-
-        After the end of this connection it is kept for the next one, if there may be one.
-        """
+        """Queue a text message, numbered from the welcome on; after this connection's end keep it for the next, if any."""
         if self.end_reason is not None:
             if self.message_log.keeps:
                 self.message_log.add(type, data, id)
@@ -159,6 +156,11 @@ class ClientSender:
         if any(type_ == "reactor.ack" for type_, _text in again) and welcome.state:  # what they set may have changed since
             self._texts.put(self.message_log.add("reactor.state", welcome.state, keep=False))
         self._wakeup.set()
+
+    def beat(self) -> None:
+        """Queue a beat, if the client wants any. After the welcome it shows the client that silence will be a lost link."""
+        if self.request.beat:
+            self._texts.put(BEAT)
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """Say `reactor.bye` after all that was said before, then close; later messages are not sent."""
@@ -261,8 +263,7 @@ class ClientSender:
         if track is not None and self._renditions is not None:
             usable = self._renditions.usable(track, codecs)
         if not usable:
-            where = "" if track is None else f" for {track}"
-            raise ProtocolError(f"this server encodes none of {', '.join(wanted)}{where}")
+            raise ProtocolError(f"this server encodes none of {', '.join(wanted)}{'' if track is None else f' for {track}'}")
         return codecs
 
     def forsaken(self) -> None:
@@ -328,9 +329,7 @@ class ClientSender:
                     self._decline(but=ready)
                     open_ = await self._encode(stream, ready)
                 elif now >= self._beat_at:
-                    self._decline()
-                    await stream.send_text(BEAT)
-                    self._has_sent()
+                    self.beat()
                 else:
                     self._waits = True
                     await self._wakeup.wait(min(turn, self._beat_at))

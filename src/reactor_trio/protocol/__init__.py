@@ -22,6 +22,7 @@ from reactor_trio.protocol.text import SUBPROTOCOL as SUBPROTOCOL
 from reactor_trio.protocol.text import Admitted as Admitted
 from reactor_trio.protocol.text import ClientText as ClientText
 from reactor_trio.protocol.text import Color as Color
+from reactor_trio.protocol.text import Late as Late
 from reactor_trio.protocol.text import NotFiniteError as NotFiniteError
 from reactor_trio.protocol.text import ServerText as ServerText
 from reactor_trio.protocol.text import TrackInfo as TrackInfo

@@ -14,7 +14,7 @@ import msgspec
 
 from reactor_trio.protocol.client_messages import TRANSPORT, Cadence, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
-from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, TrackInfo, Welcome
+from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, Late, TrackInfo, Welcome
 
 Sender = Literal["server", "client", "both"]
 
@@ -71,6 +71,7 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.error", "server", "A command or message was refused and changed nothing.", _Error),
     ("reactor.track", "server", "A track's description, before the first frame of a new size or codec.", TrackInfo),
     ("reactor.ending", "server", "The session ends in `seconds`; null cancels this. A newer one replaces it.", _Ending),
+    ("reactor.late", "server", "The model's code takes long: `what` for `seconds` until now; null: not any more.", Late),
     ("reactor.bye", "server", "Why the session ended, or why the client was refused; the socket closes next.", _Bye),
     ("reactor.beat", "server", "Nothing else was sent for a heartbeat, to a client with `beat=1`.", _Beat),
     ("reactor.feedback", "client", "The newest frame that the client has shown.", Feedback),

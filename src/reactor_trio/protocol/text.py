@@ -126,6 +126,19 @@ class Welcome(msgspec.Struct):
     paused: bool = False
 
 
+class Late(msgspec.Struct, frozen=True):
+    """Data of `reactor.late`: code of the model takes long, although nothing is wrong with the link.
+
+    Attributes:
+        what: the code, as the beginning of a sentence that ends with `for 5 s`: `step 7 has run`; None: none takes long any
+            more.
+        seconds: for how long it runs until now.
+    """
+
+    what: str | None
+    seconds: float = 0.0
+
+
 class Admitted(msgspec.Struct):
     """Data of `reactor.admitted`, the last message of a gate: the address of the reserved session.
 

@@ -30,6 +30,7 @@ from reactor_trio.protocol import TRANSPORT, EndReason, sendable, transport_argu
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
+from reactor_trio.session.late_code import LateCode
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
@@ -38,8 +39,8 @@ from reactor_trio.session.upload_store import StoredUpload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
-#: Tells the developer of a model how to see what other clients may not see.
-ASK_FOR_DEBUG = ", and --debug shows it here"
+#: The text that a client sees of an exception whose own text it may not see.
+HIDDEN = "the model's handler raised an exception; whoever runs the server sees it with `reactor run --debug`"
 
 
 class Session:
@@ -94,6 +95,7 @@ class Session:
         self._paused = False
         self._failure = ""
         self._preparer = CommandPreparer()
+        self._late = LateCode(session_id, services.telemetry)
 
     async def run(self) -> None:
         """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
@@ -143,6 +145,7 @@ class Session:
         self._see_who_watches()
         if (ending := self.lifetime.in_sight()) is not None:
             attachment.say("reactor.ending", ending)
+        self._late.repeat(attachment.say)
         if self._last is not None:
             self._offer(attachment, *self._last)
 
@@ -250,9 +253,8 @@ class Session:
                 continue
             if answer.code is not None:
                 hidden = answer.code == "internal_error" and not self.services.debug
-                message = f"the model's handler raised an exception; the server's log has it{ASK_FOR_DEBUG}"
-                message = message if hidden else answer.message
-                controller.say("reactor.error", {"code": answer.code, "message": message}, command.id)
+                data = {"code": answer.code, "message": HIDDEN if hidden else answer.message}
+                controller.say("reactor.error", data, command.id)
             elif command.id is not None:
                 controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, command.id)
         self.values.tell()  # after the answer: values that come before it are older than the command
@@ -311,7 +313,7 @@ class Session:
         for attachment in list(self._attachments.values()):
             attachment.end(self.reason, self._why())
 
-    def _say(self, type: str, data: dict[str, Any]) -> None:  # noqa: A002 - the wire's word
+    def _say(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's word
         for attachment in self._attachments.values():
             attachment.say(type, data)
 
@@ -373,18 +375,16 @@ class Session:
             raise CommandError("unresolved_upload", f"the file cannot be read: {error}") from error
 
     def _why(self) -> str:
-        """The text about the model's failure for the clients; empty if there was none."""
-        if self.reason != "model_error":
+        """The text about the model's failure for the clients; empty if there was none, and without `debug`."""
+        if self.reason != "model_error" or not self.services.debug:
             return ""
-        if not self.services.debug:
-            return f"the server's log says why{ASK_FOR_DEBUG}"
         return sendable(self._failure if self.error is None else f"{type(self.error).__name__}: {self.error}")
 
     async def _run_model(self) -> None:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._see_to_end, unwound)
-            nursery.start_soon(self._model_session.watch, partial(self.services.telemetry.author_code_late, self.id))
+            nursery.start_soon(self._model_session.watch, partial(self._late.take, self._say))
             try:
                 self.error = await self._model_session.run()
                 self.reason = self.reason or self._model_session.reason  # the model ended it

@@ -1,0 +1,106 @@
+"""A link that stops carrying bytes without an end, behind a proxy for instance: the client does not wait for it for ever."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+import trio
+from tests.support.client_doubles import MemoryStream, WsServer, memory_pipe, packet, welcome
+from wsproto.events import BytesMessage, TextMessage
+
+import reactor_trio.client.route as route
+from reactor_trio.client import connect, open_websocket
+from reactor_trio.client import watch as headless
+from reactor_trio.errors import SessionEnded
+from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.testing import open_server
+
+
+class Picture(Output):
+    main_video: Video
+
+
+@asynccontextmanager
+async def proxy(monkeypatch, **more):
+    """A server behind a proxy: a picture in each tenth of 3 s, then nothing passes, and nobody else is let in.
+
+    `more` of the welcome's data; the block gets a URL for `connect`.
+    """
+    gates: list[MemoryStream] = []
+
+    async def open_one(url, *, max_message_size, **_options):
+        if gates:
+            raise OSError("the proxy takes nobody")
+        ours, theirs = memory_pipe()
+        gates.append(theirs)
+        nursery.start_soon(serve, WsServer(theirs))
+        return await open_websocket(url, stream=ours, max_message_size=max_message_size)
+
+    async def serve(server):
+        text = json.dumps({"type": "reactor.welcome", "data": welcome() | more, "n": 1})
+        await server.accept(TextMessage(data=text))
+        for seq in range(31):
+            await trio.sleep_until(seq / 10)
+            await server.send(BytesMessage(data=packet(seq)))
+
+    monkeypatch.setattr(route, "open_websocket", open_one)
+    async with trio.open_nursery() as nursery:
+        yield "ws://127.0.0.1:1/ws"
+        await gates[0].aclose()
+
+
+async def test_a_dead_link_ends_a_session_that_is_not_kept_two_heartbeats_after_the_last_byte(autojump_clock, monkeypatch):
+    async with proxy(monkeypatch) as url, connect(url) as client:
+        with pytest.raises(SessionEnded, match=r"^lost: the peer was silent for 20 s \(code 1006\)$"):
+            async for _ in client.frames():
+                pass
+        assert trio.current_time() == pytest.approx(3 + 20)
+
+
+async def test_a_dead_link_of_a_session_that_is_kept_is_lost_at_the_same_time(autojump_clock, monkeypatch):
+    lost = []
+    async with proxy(monkeypatch, resume_token="r", resume_window=5) as url:
+        async with connect(url, on_lost=lambda why: lost.append((trio.current_time(), why))) as client:
+            with pytest.raises(SessionEnded, match=r"^lost: the link did not come back within 5 s"):
+                async for _ in client.frames():
+                    pass
+    assert lost == [(pytest.approx(3 + 20), "the peer was silent for 20 s")]
+
+
+async def test_the_command_line_says_after_3_s_that_nothing_comes(autojump_clock, monkeypatch):
+    lines = []
+    async with proxy(monkeypatch) as url:
+        with pytest.raises(SessionEnded):
+            await headless.watch(url, video=["raw"], report=lambda line: lines.append((trio.current_time(), line)))
+    said = [(at, end) for at, _, end in ((at, *line.rpartition(" | ")[1:]) for at, line in lines) if end.startswith("no ")]
+    assert said == [(pytest.approx(3 + n), f"no main_video for {n} s") for n in range(3, 21)]
+
+
+class Stuck(ReactorPipeline):
+    def inference(self):
+        while True:
+            yield Picture(main_video=np.zeros((2, 2, 3), np.uint8))
+
+
+@pytest.mark.parametrize("how", [{}, {"isolation": "process"}], ids=["inline", "process"])
+async def test_client_and_viewer_learn_which_step_takes_long(autojump_clock, how):
+    """The reason that `/health` has after `stuck_after`; a viewer that comes later learns it, too."""
+    async with open_server(Stuck, step_cost=lambda step: 12.0 if step == 2 else 0.5, buffer_size=1, **how) as server:
+        async with server.connect() as client, server.connect(role="viewer") as viewer:
+            await client.take(2)
+            began = trio.current_time()
+            await trio.sleep_until(began + 4.9)
+            assert client.late is viewer.late is None
+            await trio.sleep_until(began + 7)
+            for each in client, viewer:
+                assert each.late.what == "step 2 has run"
+                assert each.late.seconds == pytest.approx(7, abs=0.6)
+            async with server.connect(role="viewer") as late:
+                await trio.sleep(0.5)
+                assert late.late.what == "step 2 has run"
+                assert late.late.seconds == pytest.approx(client.late.seconds)
+            await client.take(3)
+            assert client.late is viewer.late is None
