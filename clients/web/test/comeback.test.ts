@@ -494,3 +494,102 @@ test("a browser that reports to be offline loses the link at once", async (t) =>
   FakeSocket.last.end(1001);
   await client.ended;
 });
+
+/** A client whose server sends pictures, and virtual time: `run(ms)` lets it pass, `hear()` has the server send one. */
+async function streaming(t: TestContext, welcome: Partial<Welcome>, beats = true) {
+  let now = 0;
+  t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
+  t.mock.method(performance, "now", () => now);
+  const client = connectClient("http://host/", { WebSocket: Socket, memory: tab() });
+  await settled();
+  const socket = FakeSocket.last;
+  socket.dispatchEvent(new Event("open"));
+  socket.say("reactor.welcome", { ...WELCOME, ...welcome }, { n: 1 });
+  if (beats) socket.say("reactor.beat", {});
+  const states: [number, string][] = [];
+  client.on("state", ({ status }) => states.push([now, status]));
+  const hear = (): void => void socket.dispatchEvent(Object.assign(new Event("message"), { data: new ArrayBuffer(8) }));
+  const run = (ms: number): void => {
+    for (const end = now + ms; now < end; ) {
+      now += 100;
+      t.mock.timers.tick(100);
+    }
+  };
+  return { client, socket, states, hear, run };
+}
+
+test("a stream that stops without an end counts as lost after two heartbeats, also without a window to resume in", async (t) => {
+  const { client, socket, states, hear, run } = await streaming(t, { resume_token: null });
+  for (let i = 0; i < 300; i++) {
+    hear();
+    run(100);
+  }
+  assert.deepEqual(states, []); // 30 s, in which the server had no reason to send a beat
+  run(20_000);
+  assert.deepEqual([client.state.status, socket.closed], ["live", undefined]);
+  run(5000);
+  await settled();
+  assert.equal(socket.closed, 4000);
+  assert.equal(client.state.status, "ended");
+  assert.deepEqual(
+    states.map(([, status]) => status),
+    ["ended"],
+  );
+  const end = await client.ended;
+  assert.deepEqual([end?.code, end?.message], ["ended", "The connection was lost."]);
+  hear(); // what the socket still says is not heard
+  socket.end(1006);
+});
+
+test("a link that is silent from the welcome on is lost; a server without beats may be silent", async (t) => {
+  const { client, run } = await streaming(t, {});
+  run(26_000);
+  assert.equal(client.state.status, "resuming");
+  t.mock.restoreAll();
+  t.mock.timers.reset();
+  const old = await streaming(t, {}, false);
+  old.run(100_000);
+  assert.equal(old.client.state.status, "live");
+  for (const each of [client, old.client]) void each.close();
+});
+
+test("after a pause of the page what has arrived is heard before the link counts as lost", async (t) => {
+  const { client, socket, states, run } = await streaming(t, {});
+  t.mock.method(performance, "now", () => 60_000);
+  t.mock.timers.tick(2500); // one look after a minute in which no timer ran
+  socket.say("reactor.beat", {});
+  t.mock.timers.tick(2500);
+  assert.deepEqual([client.state.status, states], ["live", []]);
+  run(0);
+  void client.close();
+});
+
+test("a browser that is offline ends a session that cannot resume after one heartbeat of silence, and none that is heard", async (t) => {
+  const window = browserWindow(t);
+  const navigator = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { value: { onLine: false }, configurable: true });
+  t.after(() => Object.defineProperty(globalThis, "navigator", navigator as PropertyDescriptor));
+  const { client, socket, hear, run } = await streaming(t, { resume_token: null });
+  window.dispatchEvent(new Event("offline"));
+  for (let i = 0; i < 30; i++) {
+    hear(); // from this machine
+    run(1000);
+  }
+  assert.equal(client.state.status, "live");
+  run(10_000);
+  assert.equal(client.state.status, "live");
+  run(5000);
+  await settled();
+  assert.deepEqual([client.state.status, socket.closed], ["ended", 4000]);
+});
+
+test("a client learns which code of the model takes long, and since when", async (t) => {
+  const { client, socket, run } = await streaming(t, {});
+  const told: unknown[] = [];
+  client.on("late", (late) => told.push(late));
+  run(7000);
+  socket.say("reactor.late", { what: "step 7 has run", seconds: 5 }, { n: 2 });
+  socket.say("reactor.late", { what: null, seconds: 0 }, { n: 3 });
+  assert.deepEqual(told, [{ what: "step 7 has run", since: 2000 }, null]);
+  void client.close();
+});

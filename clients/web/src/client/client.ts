@@ -143,7 +143,6 @@ class ModelClient implements Untyped {
     // In the query, or behind the `#` as in the page's links.
     const token = new URLSearchParams(address.search + address.hash.replace("#", "&")).get("token");
     const url = socketUrl(address);
-    const memory = options.memory === undefined ? defaultMemory(url, role) : options.memory;
     this.#lifecycle = new Lifecycle({
       url,
       prepare: () => this.#prepare(),
@@ -155,7 +154,7 @@ class ModelClient implements Untyped {
       },
       resume: options.resume ?? true,
       newSession: options.newSession ?? "never",
-      memory,
+      memory: options.memory === undefined ? defaultMemory(url, role) : options.memory,
       WebSocket: options.WebSocket,
       fetch: options.fetch ?? ((...request) => fetch(...request)),
     });
@@ -371,7 +370,9 @@ class ModelClient implements Untyped {
       this.#compareSchema(welcome.schema_hash);
       for (const setting of this.#settings.values()) setting.reset();
     });
-    session.addEventListener("state", () => this.#settingsChanged());
+    session.addEventListener("state", () => {
+      for (const setting of this.#settings.values()) setting.changed();
+    });
     session.addEventListener("transport", ({ detail }) => this.#events.emit("transport", detail));
     session.addEventListener("track", ({ detail: track }) => {
       this.#info = sessionInfo(session);
@@ -384,6 +385,9 @@ class ModelClient implements Untyped {
     });
     session.addEventListener("ending", ({ detail: { reason, seconds } }) => {
       this.#events.emit("ending", seconds === null ? null : { reason, at: performance.now() + 1000 * seconds });
+    });
+    session.addEventListener("late", ({ detail: { what, seconds } }) => {
+      this.#events.emit("late", what === null ? null : { what, since: performance.now() - 1000 * seconds });
     });
     session.addEventListener("error", ({ detail: { code, message } }) => this.fail(code, message));
     session.addEventListener("resumed", ({ detail }) => {
@@ -404,10 +408,6 @@ class ModelClient implements Untyped {
     const schema = this.#info?.schema.commands.find(({ name }) => name === command)?.schema;
     const names = Object.keys((schema?.properties as object | undefined) ?? {});
     return names.length === 1 ? (names[0] ?? null) : null;
-  }
-
-  #settingsChanged(): void {
-    for (const setting of this.#settings.values()) setting.changed();
   }
 
   #compareSchema(hash: string | undefined): void {

@@ -12,6 +12,7 @@ import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
 import { connect, openSocket, pageOf } from "../wire/protocol.ts";
 import { Emitter } from "./emitter.ts";
+import { watchLink } from "./link-watch.ts";
 import { loadSession } from "./memory.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { ClientState, GiveToken, Memory } from "./types.ts";
@@ -215,7 +216,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
           this.#letIn = true;
           this.#kept = false;
           this.save();
-          this.#watchLink(session, heartbeat, signal);
+          watchLink(session, heartbeat, signal);
           this.#set({ status: "live", session: sessionInfo(session) });
         },
         { signal },
@@ -343,17 +344,13 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     });
   }
 
-  /** A page sees no pings. A server that sends beats is heard at each heartbeat; after two without anything the link counts as lost. */
-  #watchLink(session: Session, heartbeat: number, signal: AbortSignal): void {
-    const timer = setInterval(() => {
-      if (session.linked && session.beats && performance.now() - session.heardAt > 2000 * heartbeat) session.drop();
-    }, 1000 * heartbeat);
-    signal.addEventListener("abort", () => clearInterval(timer));
-  }
-
   #listenToBrowser(signal: AbortSignal): void {
     if (typeof globalThis.addEventListener !== "function" || globalThis.document === undefined) return;
-    addEventListener("offline", () => this.#session?.drop(), { signal });
+    const offline = (): void => {
+      // Another session may still have its link, to this machine; the watch knows soon.
+      if (this.#options.resume && this.#session?.welcome?.resume_token) this.#session.drop();
+    };
+    addEventListener("offline", offline, { signal });
     addEventListener("online", () => this.#tryNow(), { signal });
     addEventListener(
       "pagehide",

@@ -77,8 +77,9 @@ export interface ClientEvents<M extends ModelShape> {
   track: TrackInfo;
   /** The session is going to end at `at` (ms, as `performance.now()`); null: it is not any more. */
   ending: { readonly reason: string; readonly at: number } | null;
+  /** Code of the model runs since `since` (ms, as `performance.now()`): `what` is the beginning of "step 7 has run for 5 s"; null: not any more. */
+  late: { readonly what: string; readonly since: number } | null;
   resumed: { readonly seconds: number; readonly missed: number };
-  /** The session was paused, or goes on. */
   transport: { readonly paused: boolean };
   /** An error of the server that answers no call of this client. */
   error: ReactorError;
@@ -326,7 +327,6 @@ export type Diagnostic =
   | { readonly code: "no_worker" | "no_webcodecs" | "schema_changed" | "sound_blocked"; readonly message: string }
   | ({ readonly code: "stepped_down"; readonly message: string } & StepDown);
 
-/** A client of one model at one server. */
 export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable {
   /** The same object until the next event `state`. */
   readonly state: ClientState;

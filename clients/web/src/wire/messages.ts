@@ -131,6 +131,12 @@ export interface Ending {
   readonly seconds: number | null;
 }
 
+/** Data of `reactor.late`: code of the model takes long, as in "step 7 has run for 5 s"; with null it does not any more. */
+export interface Late {
+  readonly what: string | null;
+  readonly seconds: number;
+}
+
 /** Data of `reactor.bye`. */
 export interface Bye {
   readonly reason: string;
@@ -167,5 +173,6 @@ export type RuntimeMessage =
   | { readonly type: "reactor.ack"; readonly id: number; readonly data: { readonly step: number; readonly reply: unknown } }
   | { readonly type: "reactor.error"; readonly id?: number; readonly data: ErrorReport }
   | { readonly type: "reactor.ending"; readonly data: Ending }
+  | { readonly type: "reactor.late"; readonly data: Late }
   | { readonly type: "reactor.bye"; readonly data: Bye }
   | { readonly type: "reactor.beat" };

@@ -12,6 +12,7 @@ import type {
   Bye,
   Ending,
   ErrorReport,
+  Late,
   ModelSchema,
   Queued,
   Role,
@@ -80,6 +81,7 @@ export interface SessionEvents {
   queued: Queued;
   admitted: { url: string };
   ending: Ending;
+  late: Late;
   welcome: Welcome;
   state: Settings;
   track: TrackDescription;
@@ -198,6 +200,7 @@ export function openSocket({
  *   queued   {position, total, wait}   the client waits; `position` counts from 1
  *   admitted {url}                     a gate has assigned this address; `session.url` is set, and the session begins there
  *   ending   {reason, seconds}         the server is going to end the session; null seconds take that back
+ *   late     {what, seconds}           code of the model takes long; null: not any more
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
  *   state    {field: value}            changed values of settings; `session.state` has all values
  *   track    a track description       size or codec changed, before the first frame with it
@@ -275,9 +278,7 @@ export class Session extends TypedEvents<SessionEvents> {
       (event: E): void => {
         if (socket === this.#socket) take(event);
       };
-    socket.addEventListener("open", () => {
-      this.#opened = true;
-    });
+    socket.addEventListener("open", () => (this.#opened = true));
     socket.addEventListener(
       "message",
       mine(({ data }: MessageEvent) => {
@@ -308,10 +309,12 @@ export class Session extends TypedEvents<SessionEvents> {
     return this.#over;
   }
 
-  /** Abandons the link, even if the socket still looks open. `lost` follows if the session can resume. */
+  /** Abandons the link, even if the socket still looks open. `lost` follows if the session can resume, else `closed`. */
   drop(): void {
-    if (this.#socket === null || !this.#mayResume(1006)) return;
-    this.#socket.close(ABANDONED);
+    const socket = this.#socket;
+    if (socket === null) return;
+    this.#socket = null; // what it still says is not heard
+    leave(socket, ABANDONED);
     this.#closed(1006);
   }
 
@@ -499,6 +502,7 @@ export class Session extends TypedEvents<SessionEvents> {
 
   #begin(welcome: Welcome): void {
     this.welcome = welcome;
+    this.heardAt = performance.now(); // also of a socket that resumes, whose first message comes another way
     this.paused = welcome.paused ?? false;
     this.#state = { ...welcome.state };
     this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
@@ -546,7 +550,11 @@ export class Session extends TypedEvents<SessionEvents> {
   #runtimeMessage(message: RuntimeMessage): void {
     switch (message.type) {
       case "reactor.queued":
-        this.#emit("queued", message.data);
+      case "reactor.keyframe":
+      case "reactor.cadence":
+      case "reactor.ending":
+      case "reactor.late":
+        this.#emit(message.type.slice(8) as "queued", message.data as Queued); // the event has the name and the data of the message
         break;
       case "reactor.admitted":
         this.#redirect(message.data);
@@ -570,12 +578,6 @@ export class Session extends TypedEvents<SessionEvents> {
         this.paused = message.data.paused;
         this.#emit("transport", message.data);
         break;
-      case "reactor.keyframe":
-        this.#emit("keyframe", message.data);
-        break;
-      case "reactor.cadence":
-        this.#emit("cadence", message.data);
-        break;
       case "reactor.ack": {
         const { id, data } = message;
         this.#applySetting(id);
@@ -590,9 +592,6 @@ export class Session extends TypedEvents<SessionEvents> {
         else this.#emit("error", data);
         break;
       }
-      case "reactor.ending":
-        this.#emit("ending", message.data);
-        break;
       case "reactor.bye":
         this.#bye = message.data;
         this.#emit("bye", message.data);
