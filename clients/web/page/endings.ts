@@ -57,7 +57,8 @@ const FAILURES = new Set(["model_error", "replica_failed", "protocol_error", "to
 export function describeEnd({ reason, message }: { readonly reason: string | null; readonly message: string }): string {
   if (reason === null) return message || STRINGS.lost;
   const words = REASONS[reason] ?? fillIn(STRINGS.endedBecause, { reason });
-  return message ? `${words} ${message}` : words;
+  const why = message || (reason === "model_error" ? STRINGS.hidden : "");
+  return why ? `${words} ${why}` : words;
 }
 
 /** Why there is no session: from what the client was told, or else from what the server at `base` says now. */

@@ -8,8 +8,9 @@ import { AccessToken } from "./access.ts";
 import { Ambient } from "./ambient.ts";
 import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
-import { byId, element, within } from "./dom.ts";
+import { byId, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
+import { FailureNotice } from "./failure-notice.ts";
 import { Figures } from "./figures.ts";
 import { Gamepads } from "./gamepad.ts";
 import { callToAction, fileCall, Hands } from "./hands.ts";
@@ -18,6 +19,7 @@ import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
+import { log } from "./message-log.ts";
 import { type Device, describeWait } from "./overlay.ts";
 import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
@@ -26,17 +28,16 @@ import { Pointer } from "./pointer.ts";
 import { PointerLock } from "./pointer-lock.ts";
 import { parseCodecs } from "./requested-codecs.ts";
 import { SessionStates } from "./session-states.ts";
-import { Settings } from "./settings.ts";
+import { Settings, type Values } from "./settings.ts";
 import { ShareLink } from "./share-link.ts";
 import { SoundButton } from "./sound-button.ts";
+import { Stall } from "./stall.ts";
 import { SafeStorage } from "./storage.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
 import { dropOn, Uploads, uploadCard } from "./uploads.ts";
-
-const LOG_LENGTH = 100;
 
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
@@ -68,6 +69,7 @@ leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
 const pictures = new Pictures(client, leadToggle.checked, (canvas) => {
   toolbar.pictureShown(canvas);
   ambient.refresh();
+  stall.pictureShown();
   if (running?.awaitsPicture) running.pictureShown(); // of any track, because the first track may never have a picture
 });
 leadToggle.addEventListener("change", () => {
@@ -75,7 +77,8 @@ leadToggle.addEventListener("change", () => {
   pictures.lead = leadToggle.checked;
 });
 
-const states = new SessionStates(client, access, { model, role });
+const failure = new FailureNotice(toasts);
+const states = new SessionStates(client, access, { model, role }, failure);
 const ending = new EndingBanner(byId("ending"));
 const share = new ShareLink(byId("share"), byId("share-status"), byId("share-link", HTMLInputElement));
 const sound = new SoundButton(client.sound);
@@ -98,11 +101,16 @@ const playback = new Playback(client, byId("transport"), reportProblem);
 client.on("transport", () => running?.showPicture());
 
 let running: RunningSession | null = null;
+const stall = new Stall(client, () => running?.showPicture());
 
 client.on("state", (state) => {
   if (state.status === "live") {
-    if (running === null) running = new RunningSession(state.session);
-    else running.showPicture(); // it was resumed
+    if (running !== null)
+      running.showPicture(); // it was resumed
+    else {
+      running = new RunningSession(state.session);
+      failure.next(running.give);
+    }
     return;
   }
   ending.hide();
@@ -110,6 +118,7 @@ client.on("state", (state) => {
     states.showResuming();
     return;
   }
+  if (running !== null) failure.over(running.changed);
   running?.close();
   running = null;
   states.showWithoutSession(state);
@@ -227,6 +236,16 @@ class RunningSession {
     if (this.#settings === null || !this.#controlling || !new URLSearchParams(location.hash.slice(1)).has("s")) return;
     this.#settings.take(location.href);
     history.replaceState(history.state, "", location.href.replace(/#.*$/s, ""));
+  }
+
+  /** The settings that this client has changed, for the session after this one. */
+  get changed(): Values {
+    return (this.#controlling && this.#settings?.changed) || {};
+  }
+
+  /** Takes settings of the session before; null for a client that may not set any. */
+  get give(): ((values: Values) => void) | null {
+    return this.#controlling ? (values) => this.#settings?.give(values) : null;
   }
 
   resetSettings(): void {
@@ -350,23 +369,4 @@ function fill(part: string, nodes: readonly (HTMLElement | null)[]): void {
 function reportProblem(text: string): void {
   log("error", text);
   toasts.show(text);
-}
-
-let logged = 0;
-
-/** Adds a model message, a reply or an error to the top of the list of the last hundred. */
-function log(type: string, text: string): void {
-  logged += 1;
-  byId("log-count").textContent = String(logged);
-  const time = new Date().toLocaleTimeString([], { hour12: false });
-  const line = element(
-    "li",
-    { class: type === "error" ? "error" : null },
-    element("time", {}, time),
-    " ",
-    element("b", {}, type),
-    ` ${text}`,
-  );
-  byId("log-list").prepend(line);
-  if (byId("log-list").children.length > LOG_LENGTH) byId("log-list").lastChild?.remove();
 }

@@ -1,9 +1,10 @@
 /** What the page shows of the client's state: the status in the header, and words on the stage while there is no picture. */
-import type { Client, ClientState } from "../src/index.ts";
+import { type Client, type ClientState, SessionEnded } from "../src/index.ts";
 import { showIntroduction } from "./about.ts";
 import type { AccessToken } from "./access.ts";
 import { byId } from "./dom.ts";
 import { askIntroduction, diagnose, explain, type LoadingProgress, type Wishes } from "./endings.ts";
+import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
@@ -16,15 +17,17 @@ export class SessionStates {
   #client: Client;
   #access: AccessToken;
   #wishes: Pick<Wishes, "model" | "role">;
+  #failure: FailureNotice;
   #overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
   #tokenField = byId("access-token", HTMLInputElement);
   #introduced = false;
 
   /** `access` has the token, and gets the one that the user is asked for; `wishes` is what the page's address asks for. */
-  constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">) {
+  constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">, failure: FailureNotice) {
     this.#client = client;
     this.#access = access;
     this.#wishes = wishes;
+    this.#failure = failure;
     byId("reconnect").addEventListener("click", () => client.reconnect());
     byId("access").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -54,6 +57,7 @@ export class SessionStates {
   showWithoutSession(state: Exclude<ClientState, { status: "live" | "resuming" }>): void {
     switch (state.status) {
       case "connecting":
+        this.#failure.next(null);
         this.show("connecting", STRINGS.status.connecting, STRINGS.connecting);
         break;
       case "queued":
@@ -62,6 +66,7 @@ export class SessionStates {
       case "restarting":
         this.#showReload(state, { fraction: null, text: "" });
         void this.#followLoading(state);
+        if (state.reason) this.#failure.failed(fillIn(STRINGS.failure.restarted, state));
         break;
       default:
         void this.#showEnd(state);
@@ -120,6 +125,7 @@ export class SessionStates {
     const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
     const { final, text, tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
+    if (error instanceof SessionEnded && (kind === "failed" || kind === "lost")) this.#failure.failed(text);
     if (loading && state.status === "waiting") {
       this.#showLoading(STRINGS.status.loading, text, loading);
       void this.#followLoading(state);

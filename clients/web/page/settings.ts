@@ -8,6 +8,9 @@ import { addressWith, valuesIn } from "./settings-link.ts";
 import { STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 
+/** Values of settings by field. */
+export type Values = { readonly [field: string]: unknown };
+
 const fieldOf = ({ name }: SettingCommand): string => name.slice("set_".length);
 
 export class Settings {
@@ -61,15 +64,25 @@ export class Settings {
     return this.#presets.elements;
   }
 
-  /** Sends the values that the page's address carries; those of fields that the model does not have are ignored. */
+  /** Sends these values; those of fields that the model does not have are ignored. */
+  give(values: Values): void {
+    for (const [field, value] of Object.entries(values)) this.#controls.get(field)?.set(value);
+  }
+
+  /** The values that differ from their defaults. */
+  get changed(): Values {
+    const changed = [...this.#controls].filter(([, control]) => control.changed && control.value !== undefined);
+    return Object.fromEntries(changed.map(([field, { value }]) => [field, value]));
+  }
+
+  /** Sends the values that the page's address carries. */
   take(address: string): void {
-    for (const [field, value] of Object.entries(valuesIn(address))) this.#controls.get(field)?.set(value);
+    this.give(valuesIn(address));
   }
 
   /** The page's address with the settings that differ from their defaults. */
   address(address: string): string {
-    const changed = [...this.#controls].filter(([, control]) => control.changed && control.value !== undefined);
-    return addressWith(Object.fromEntries(changed.map(([field, { value }]) => [field, value])), address);
+    return addressWith(this.changed, address);
   }
 
   reset(): void {

@@ -13,6 +13,7 @@ const CONNECTING = "Connecting …";
 const CONNECTING_STATUS = "connecting";
 const RECORD = "Record to a file";
 const STATS = "Stats";
+const DEFAULTS = "With the default settings";
 const NO_PICTURES = "No pictures yet";
 
 export const STRINGS = {
@@ -83,14 +84,7 @@ export const STRINGS = {
     whole: "a whole number",
   },
   copied: "Picture copied.",
-  playback: {
-    pause: "Pause",
-    resume: "Go on",
-    step: "One step",
-    restart: "Begin again",
-    kept: "Keep the settings",
-    fresh: "With the default settings",
-  },
+  playback: { pause: "Pause", resume: "Go on", step: "One step", restart: "Begin again", kept: "Keep the settings", fresh: DEFAULTS },
   ends: {
     done: "The session is over.",
     client_left: "The session was left.",
@@ -110,6 +104,9 @@ export const STRINGS = {
     no_room: "There is no room for another client.",
   },
   lost: "The connection was lost.",
+  hidden: "Whoever runs the server sees why with `reactor run --debug`.",
+  failure: { restarted: "The model had to be loaded again: {reason}.", settings: "Use the old settings", dismiss: "Dismiss" },
+  stall: { pictures: "no pictures for", code: "{what} for" },
   endedBecause: "The session ended: {reason}.",
   unreachable: "The server cannot be reached.",
   behindProxy: "A proxy in front of the server answers {status}.",

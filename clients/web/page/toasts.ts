@@ -18,6 +18,14 @@ export class Toasts {
     toast.addEventListener("click", () => toast.remove());
     setTimeout(() => toast.remove(), SHOWN_FOR);
     this.#container.append(toast);
-    if (this.#container.children.length > MOST) this.#container.firstChild?.remove();
+    const passing = this.#container.querySelectorAll("p");
+    if (passing.length > MOST) passing[0].remove();
+  }
+
+  /** Shows something above the messages until it is removed. */
+  hold(...content: readonly Node[]): HTMLElement {
+    const toast = element("div", { class: "toast error" }, ...content);
+    this.#container.prepend(toast);
+    return toast;
   }
 }

@@ -524,9 +524,9 @@ test("a stream that stops without an end counts as lost after two heartbeats, al
     hear();
     run(100);
   }
-  assert.deepEqual(states, []); // 30 s, in which the server had no reason to send a beat
+  assert.equal(states.length, 0); // 30 s, in which the server had no reason to send a beat
   run(20_000);
-  assert.deepEqual([client.state.status, socket.closed], ["live", undefined]);
+  assert.deepEqual([client.state.status, socket.closed, client.statistics().silence], ["live", undefined, 20_100]);
   run(5000);
   await settled();
   assert.equal(socket.closed, 4000);
@@ -559,7 +559,7 @@ test("after a pause of the page what has arrived is heard before the link counts
   t.mock.timers.tick(2500); // one look after a minute in which no timer ran
   socket.say("reactor.beat", {});
   t.mock.timers.tick(2500);
-  assert.deepEqual([client.state.status, states], ["live", []]);
+  assert.deepEqual([client.state.status, states.length], ["live", 0]);
   run(0);
   void client.close();
 });

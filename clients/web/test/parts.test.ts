@@ -5,6 +5,7 @@ import { AccessToken } from "../page/access.ts";
 import type { Diagnosis, Wishes } from "../page/endings.ts";
 import { describeEnd, diagnose } from "../page/endings.ts";
 import { describeWait } from "../page/overlay.ts";
+import { stallOf } from "../page/stall.ts";
 import { keyNames, needsKey } from "../src/controls/keyboard.ts";
 import type { Field } from "../src/controls/schema.ts";
 import { niceStep, readCommands, readField } from "../src/controls/schema.ts";
@@ -249,10 +250,27 @@ test("waits double from half a second to eight, a quarter more or less", () => {
   assert.deepEqual([backoff(0, () => 0), backoff(9, () => 1)], [375, 10_000]);
 });
 
+test("the status of a live session says what is missing", () => {
+  const every = (ms: number, n = 5): number[] => Array.from({ length: n }, (_, i) => i * ms);
+  const words = (times: number[], after: number, silence: number | null = after, late = null as { what: string; since: number } | null) =>
+    stallOf(times, () => silence, late, (times.at(-1) ?? 0) + after);
+  const none = { words: "no pictures for", since: 132 };
+  assert.equal(words(every(33), 2900), null);
+  assert.deepEqual(words(every(33), 3000), none);
+  assert.deepEqual(words(every(33), 60_000), none);
+  assert.equal(words(every(33), 60_000, 2900), null, "a beat was heard: the link is good, and the model has nothing to show");
+  assert.equal(words(every(33, 4), 3000), null, "no stream yet");
+  assert.equal(words(every(2000), 60_000), null, "answers to what the user does");
+  assert.equal(words([], 60_000), null);
+  const late = { what: "step 7 has run", since: 5 };
+  assert.deepEqual(words(every(33), 9000, 0, late), { words: "step 7 has run for", since: 5 });
+});
+
 test("an end is explained", () => {
   const end = (reason: string | null, message = ""): string => describeEnd({ reason, message });
   assert.equal(end("too_slow"), "The connection was too slow for the pictures.");
   assert.equal(end("model_error", "ValueError: x"), "The model failed. ValueError: x");
+  assert.equal(end("model_error"), "The model failed. Whoever runs the server sees why with `reactor run --debug`.");
   assert.equal(end("something_new"), "The session ended: something_new.");
   assert.equal(end(null), "The connection was lost.");
 });

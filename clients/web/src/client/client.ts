@@ -233,10 +233,9 @@ class ModelClient implements Untyped {
     await this.ready;
     const session = this.#need();
     const url = new URL("uploads", pageOf(session.url));
-    const token = session.welcome?.upload_token ?? null;
     const { upload } = await import("./upload.ts");
     const refuse = (message: string, status: number): UploadRefused => new UploadRefused(message, status);
-    return upload(url, token, source, options, this.#options.fetch ?? fetch, refuse);
+    return upload(url, session.welcome?.upload_token ?? null, source, options, this.#options.fetch ?? fetch, refuse);
   }
 
   // ---- outputs -------------------------------------------------------------------------------------------------------
@@ -304,8 +303,9 @@ class ModelClient implements Untyped {
   }
 
   statistics(): Statistics {
-    const { statistics: sound } = this.#sound;
-    return Object.freeze({ ...(this.#media?.figures() ?? NO_FIGURES), sound, comebacks: this.#comebacks, secondsLost: this.#secondsLost });
+    const [sound, comebacks, secondsLost] = [this.#sound.statistics, this.#comebacks, this.#secondsLost];
+    const silence = this.#session && performance.now() - this.#session.heardAt;
+    return Object.freeze({ ...(this.#media?.figures() ?? NO_FIGURES), sound, comebacks, secondsLost, silence });
   }
 
   // ---- inside --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class TrackFigures {
   }
 }
 
-export type SessionFigures = Omit<Statistics, "sound" | "stepsDown" | "comebacks" | "secondsLost">;
+export type SessionFigures = Omit<Statistics, "sound" | "stepsDown" | "comebacks" | "secondsLost" | "silence">;
 
 type ShownFrame = Omit<Packet, "payload">;
 

@@ -55,7 +55,6 @@ export interface ConnectOptions<M extends ModelShape = AnyModel> {
   fetch?: typeof fetch;
 }
 
-/** Keeps one text. */
 export interface Memory {
   load(): string | null;
   save(token: string | null): void;
@@ -237,7 +236,6 @@ export interface Recording {
   readonly began: number;
   /** Fulfilled at the end; rejects if nothing was recorded, or if this browser cannot record. */
   readonly file: Promise<Blob>;
-  /** Ends it, and gives `file`. */
   stop(): Promise<Blob>;
 }
 
@@ -305,6 +303,8 @@ export interface Statistics {
   readonly lead: number | null;
   readonly comebacks: number;
   readonly secondsLost: number;
+  /** How long nothing was heard of the server; null without a session. */
+  readonly silence: number | null;
   /** How often this client took a simpler decoder because another one failed. */
   readonly stepsDown: number;
   readonly sound: SoundStatistics;
