@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.browser_page import BrowserPage
 from tests.support.cut_link import cut_link, port_of
+from tests.support.fake_page_server import command, fake_server, picture
 from tests.support.painter_page import PAGE
 from tests.web.conftest import TOKEN, facts
 
@@ -391,6 +393,69 @@ def test_the_built_page_shows_the_model(tab: BrowserPage, painter: str) -> None:
     """)
     assert told["numbers"][-1] < 10_000, "what the model has painted"
     assert told["errors"] == []
+
+
+BRIGHTNESS = command("set_brightness", brightness={"type": "number", "minimum": 0, "maximum": 2, "default": 1.0})
+PUT = """
+  const slider = document.querySelector("[data-command=set_brightness] input");
+  slider.value = "1.5";
+  for (const event of ["input", "change"]) slider.dispatchEvent(new Event(event, { bubbles: true }));
+  window.statuses = [];
+  const status = document.querySelector("#status");
+  const look = () => statuses.push(status.textContent);
+  new MutationObserver(look).observe(status, { subtree: true, childList: true, characterData: true });
+"""
+
+
+def test_the_page_says_that_pictures_stay_out_and_why_the_session_before_ended(tab: BrowserPage) -> None:
+    """A link that carries nothing any more, on a server that keeps no sessions; then a failure with a queue after it."""
+
+    def wait(condition: str) -> None:
+        tab.ask(f"""
+          const text = (selector) => document.querySelector(selector)?.textContent ?? "";
+          const shown = (selector) => document.querySelector(selector)?.checkVisibility() ?? false;
+          while (!({condition})) await new Promise((resolve) => setTimeout(resolve, 50));
+        """)
+
+    with fake_server() as server:
+        tab.go(server.url)
+        peer = server.accept()
+        peer.welcome(BRIGHTNESS, heartbeat=2.0)
+        peer.say("reactor.beat", {})
+        wait("document.body.dataset.state === 'live'")
+        tab.ask(PUT)
+        peer.ack(peer.next())
+        for seq in range(12):
+            peer.frame(seq, picture(20 * seq, 0, 0))
+            time.sleep(0.05)
+        peer = server.accept()  # after two heartbeats the link is lost, and the page asks for another session
+        statuses = tab.ask("return statuses")
+        quiet = statuses.index("no pictures for 3 s")
+        assert "disconnected" not in statuses[:quiet]
+        assert "disconnected" in statuses[quiet:]
+
+        peer.welcome(BRIGHTNESS)
+        wait("text('.toast').startsWith('The connection was lost.') && shown('#old-settings')")
+        tab.click("#old-settings")
+        asked = peer.next()
+        assert (asked["type"], asked["data"]) == ("set_brightness", {"brightness": 1.5})
+        peer.ack(asked)
+        wait("!shown('.toast')")
+        peer.say("reactor.late", {"what": "step 7 has run", "seconds": 5.0})
+        wait("text('#status') === 'step 7 has run for 6 s'")
+        peer.say("reactor.late", {"what": None, "seconds": 0.0})
+        wait("text('#status') === 'starting'")
+
+        peer.bye("model_error")
+        peer = server.accept()
+        peer.say("reactor.queued", {"position": 2, "total": 2})
+        why = "The model failed. Whoever runs the server sees why with `reactor run --debug`."
+        wait(f"text('.toast span') === {json.dumps(why)} && text('#overlay-text') === '1 before you'")
+        wait("!shown('#old-settings')")
+        peer.welcome(BRIGHTNESS)
+        wait("shown('#old-settings')")
+        tab.click("#dismiss")
+        wait("!shown('.toast')")
 
 
 # ---- a link that is lost, and a page that is loaded again ---------------------------------------------------------------
