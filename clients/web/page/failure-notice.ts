@@ -24,6 +24,7 @@ export class FailureNotice {
 
   /** The session is over, with these settings that differ from their defaults. */
   over(values: Values): void {
+    this.#old.hidden = true;
     if (this.#toast === null || Object.keys(values).length > 0) this.#values = values;
   }
 
