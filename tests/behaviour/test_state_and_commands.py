@@ -700,7 +700,7 @@ async def test_too_many_pending_commands_are_refused_as_busy(autojump_clock: obj
 async def test_a_dedupe_event_at_60_hz_takes_one_place_however_long_the_step(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
-    server_options = {"step_cost": 5, "limits": {"pending_commands": 2}} | placement
+    server_options = {"step_cost": 5, "stuck_after": 60, "limits": {"pending_commands": 2}} | placement
     async with open_server(Showing, **server_options) as server, raw_session(server) as peer:
         await trio.sleep_until(0.5)
         for number in range(1, 121):
