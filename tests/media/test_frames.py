@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -42,6 +44,48 @@ def test_a_frame_is_copied_once_unless_it_is_read_only() -> None:
     assert not np.any(chunk.videos["picture"])
     frame.flags.writeable = False
     assert chunk_from_output(frame, (One,)).videos["picture"] is frame
+
+
+def writable() -> np.ndarray:
+    return pictures(2, 4, 6)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def over_buffer(buffer: object) -> np.ndarray:
+    return read_only(np.frombuffer(buffer, np.uint8).reshape(4, 6, 3))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("make", "copied"),
+    [
+        (lambda: read_only(writable()[0]), True),
+        (lambda: read_only(read_only(writable()[:1])[0]), True),
+        (lambda: read_only(writable().view(np.recarray)[0]), True),
+        (lambda: read_only(np.asarray(memoryview(writable()))), True),
+        (lambda: over_buffer(bytearray(72)), True),
+        (lambda: over_buffer(memoryview(bytearray(72)).toreadonly()), True),
+        (lambda: read_only(np.from_dlpack(writable())), True),
+        (lambda: read_only(writable())[0], False),
+        (lambda: read_only(read_only(writable()).view(np.recarray)[0]), False),
+        (lambda: over_buffer(bytes(72)), False),
+        (lambda: over_buffer(memoryview(bytes(72))), False),
+    ],
+)
+def test_a_read_only_view_is_copied_unless_its_owner_is_read_only_too(make: Any, copied: bool) -> None:
+    frame = make()
+    assert not frame.flags.writeable
+    assert (chunk_from_output(frame, (One,)).videos["picture"] is not frame) is copied
+
+
+def test_a_read_only_view_of_a_tensor_is_copied() -> None:
+    tensor = torch.zeros((4, 6, 3), dtype=torch.uint8)
+    chunk = chunk_from_output(read_only(tensor.numpy()), (One,))
+    tensor.fill_(9)
+    assert not np.any(chunk.videos["picture"])
 
 
 def test_a_batch_is_split_in_order() -> None:

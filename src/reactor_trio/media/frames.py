@@ -1,8 +1,8 @@
 """From what a model yields to bundles: checked once against the declared tracks, copied once, split into instants.
 
 A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The runtime copies each frame, so
-that an author may reuse a buffer. Two kinds of arrays are not copied: a read-only one, which cannot change, and one that
-the step gives away (`_is_given_away`): its author cannot change it any more. A torch tensor in the host's memory becomes
+that an author may reuse a buffer. Two kinds of arrays are not copied: one that is read-only with all that it views, and one
+that the step gives away (`_is_given_away`): its author cannot change it any more. A torch tensor in host memory becomes
 an array. A tensor on a device stays there (`device_frames`); the encoder fetches it on another thread (`to_host`).
 """
 
@@ -23,6 +23,7 @@ from reactor_trio.interface.messages import plain
 from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackPayload, TrackSpec
 from reactor_trio.media.device_frames import DeviceFrames, Made
+from reactor_trio.media.read_only import is_read_only
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +33,6 @@ FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
 
 #: A frame or samples as the author yields them.
 _Yielded: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
-
 
 #: Allocates the arrays for accepted frames, by shape and dtype.
 _empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]] = np.empty
@@ -318,12 +318,12 @@ def _example(output: type[Output]) -> str:
 
 
 def _owned(data: _Yielded) -> FrameHandle:
-    """Copy `data` into row order, unless it is a read-only array already."""
+    """Copy `data` into row order, unless it is an array in row order that is read-only with all that it is a view of."""
     if not isinstance(data, np.ndarray):
         if data.device.type != "cpu":
             return DeviceFrames.take(data)
         data = data.detach().numpy()
-    elif not data.flags.writeable and data.flags.c_contiguous:
+    elif not data.flags.writeable and data.flags.c_contiguous and (data.base is None or is_read_only(data)):
         return data
     owned = _empty(data.shape, data.dtype)
     owned[...] = data
