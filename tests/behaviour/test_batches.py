@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from contextlib import AsyncExitStack
 
 import numpy as np
@@ -187,6 +188,66 @@ async def test_an_exception_ends_the_sessions_of_that_batch(autojump_clock, plac
         async with server.connect() as third:
             await third.take(3)
     assert server.http("/health") is not None
+
+
+class Told(Exception):
+    """Its arguments are not those that it keeps."""
+
+    def __init__(self, code, *, of):
+        super().__init__(f"{of} failed with {code}")
+        self.code = code
+
+
+def undecodable():
+    b"\xff".decode()
+
+
+def told():
+    raise Told(7, of="the batch")
+
+
+def told_of_another():
+    try:
+        undecodable()
+    except UnicodeDecodeError as error:
+        raise ExceptionGroup("several", [ValueError("one")]) from error
+
+
+@pytest.mark.parametrize("fails", [undecodable, told, told_of_another])
+async def test_a_batch_that_fails_gives_each_session_an_exception_of_its_own(autojump_clock, caplog, fails):
+    class Fails(Together):
+        def batch_inference(self, sessions):
+            if len(sessions) == 3:
+                fails()
+            return super().batch_inference(sessions)
+
+    async with open_server(Fails, step_cost=0.1) as server, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(server.connect()) for _ in range(3)]
+        for client in clients:
+            with pytest.raises(Exception, match=r"utf-8|the batch failed with 7|several"):
+                await client.take(1000)
+        errors = [session.error for session in server.sessions]
+        first = errors[0]
+        assert len({id(error) for error in errors}) == 3
+        assert {(type(error), str(error)) for error in errors} == {(type(first), str(first))}
+        assert [vars(error) for error in errors] == [vars(first)] * 3
+        assert all(error.__cause__ is first.__cause__ for error in errors)
+        lines = [[frame.lineno for frame in traceback.extract_tb(error.__traceback__)] for error in errors]
+        assert lines == [lines[0]] * 3  # none has the lines of another's session
+
+
+async def test_one_exception_for_two_sessions_becomes_two(autojump_clock):
+    class Shares(Together):
+        def batch_inference(self, sessions):
+            shared = ValueError("for both")
+            return [shared if len(sessions) > 1 else picture(1) for _ in sessions]
+
+    async with open_server(Shares, step_cost=0.1) as server, AsyncExitStack() as stack:
+        for client in [await stack.enter_async_context(server.connect()) for _ in range(2)]:
+            with pytest.raises(ValueError, match="for both"):
+                await client.take(1000)
+        one, other = (session.error for session in server.sessions)
+        assert one is not other
 
 
 @pytest.mark.parametrize(

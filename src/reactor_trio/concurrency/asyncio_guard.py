@@ -80,10 +80,10 @@ class WrongLoopError(ReactorError, RuntimeError):
     """Model code called an event loop where that cannot run. The message names the way out; `__cause__` is its own error."""
 
 
-def with_twin(error: Exception) -> Exception:
+def with_twin(error: BaseException) -> BaseException:
     """Return `error`, or one that names the way out if `error` comes from a call of an event loop that cannot work here."""
     text = str(error)
-    hint: Exception
+    hint: BaseException
     if isinstance(error, RuntimeError | AttributeError) and any(words in text for words in _NO_TRIO):
         hint = WrongLoopError("trio runs in model code, but not in a loop or a thread that this starts: use anyio there")
     elif isinstance(error, RuntimeError) and (known := next((row for row in _ELSEWHERE if row[0] in text), None)):

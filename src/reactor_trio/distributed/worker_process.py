@@ -108,7 +108,9 @@ def _answer(worker: Any, call: GroupCall, connection: Connection, slot: SharedSl
         result = worker.generate(decode(call.stream, view.read(list(call.sizes))))
         stream, buffers = encode(result) if worker.rank == 0 else (b"", [])
         sizes, grown = slot.write(buffers)
-    except Exception as error:  # it belongs to the caller
+    except (SystemExit, KeyboardInterrupt):  # this rank is to end
+        raise
+    except BaseException as error:  # it belongs to the caller
         connection.send(GroupAnswer(pickled(error)))
         return
     connection.send(GroupAnswer(None, stream, tuple(sizes), grown is not None))

@@ -17,6 +17,7 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
 from reactor_trio.concurrency.model_host import Call
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import BufferClosed, CommandError
+from reactor_trio.execution.author_failures import ends_model, is_failure, without_cancellation
 from reactor_trio.execution.command_queue import Command, CommandQueue
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.call_watch import CallWatch
@@ -176,7 +177,9 @@ class DrivenSession:
                 reply = await self.author.carry_out(command, self.state)
         except CommandError as error:
             answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
-        except Exception as raised:
+        except BaseException as raised:
+            if not is_failure(raised):
+                raise
             if strip(raised, *self._ends) is None:
                 return True  # the client has left and expects no answer
             answer = Answer(numbers, self.step, code="internal_error", message=self._handler_failed(command.name, raised))
@@ -262,8 +265,8 @@ class DrivenSession:
         """Call a hook, if the model has it.
 
         An exception of `@session_started` or `@connected` ends the session, as an exception of a step does: without that
-        hook the session has half a state. An Exception of another hook is logged and goes no further. A BaseException that
-        is no Exception ends the model. An exception that only says that the session is over is no error.
+        hook the session has half a state. An exception of another hook is logged and goes no further, unless it ends the
+        model. An exception that only says that the session is over is no error.
         """
         try:
             with self.calls.running(f"@{kind} has run", self.author.thread):
@@ -293,7 +296,7 @@ class DrivenSession:
         error = strip(raised, SessionOver, *self._ends)
         if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
             return False
-        if isinstance(error, Exception):
+        if error is not None and not ends_model(error):
             error = without_cancellation(with_twin(error))
             if kind not in ("session_started", "connected"):
                 self.unheard(error, "session %s: @%s raised", self.session_id, kind)
@@ -303,7 +306,7 @@ class DrivenSession:
             self.error, self.failed_hook = error, kind
         return True
 
-    def _handler_failed(self, command: str, raised: Exception) -> str:
+    def _handler_failed(self, command: str, raised: BaseException) -> str:
         """Log an exception of a handler; returns its text."""
         cause, self.raised_unheard = with_twin(raised), True
         self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command)
@@ -332,10 +335,3 @@ class DrivenSession:
         data = message_data(message)
         await trio.lowlevel.checkpoint()
         await self.tell(type(message).__reactor_type__, data, client)
-
-
-def without_cancellation(error: Exception) -> Exception:
-    """The exception without the `Cancelled` that was being handled when it was raised: the session's end is no cause."""
-    if isinstance(error.__context__, trio.Cancelled):
-        error.__context__ = None
-    return error

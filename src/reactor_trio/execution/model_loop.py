@@ -90,7 +90,7 @@ class ModelLoop:
         except BaseException as error:
             if self._host.is_interrupt(error):
                 raise
-            cause = with_twin(error) if isinstance(error, Exception) else error
+            cause = with_twin(error)
             ending = ModelEnding(f"run() raised {type(cause).__name__}: {cause}", cause)
             if trio.current_effective_deadline() == -math.inf:  # the server ends already, and does not read the result
                 log.error("%s while the server ended", ending.what, exc_info=cause)

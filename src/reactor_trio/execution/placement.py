@@ -94,7 +94,7 @@ async def load_on(
     except BaseException as raised:
         if host.is_interrupt(raised):
             raise
-        error = with_twin(raised) if isinstance(raised, Exception) else raised
+        error = with_twin(raised)
         raise not_loaded(name, type(error).__name__, str(error)) from error
 
 

@@ -24,8 +24,9 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import SessionOver, current_call, strip, with_twin
+from reactor_trio.execution.author_failures import ends_model, without_cancellation
 from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.driven_session import DrivenSession, Phase, without_cancellation
+from reactor_trio.execution.driven_session import DrivenSession, Phase
 from reactor_trio.execution.drivers.app_driver import AppDriver
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
 from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
@@ -72,7 +73,7 @@ class SessionRunner(DrivenSession):
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
 
-        An exception that is no Exception (SystemExit, and KeyboardInterrupt off the main thread) means the end of the model.
+        The model ends if the exception `ends_model`: SystemExit, and KeyboardInterrupt off the main thread.
         """
         try:
             return await self._run()
@@ -111,7 +112,7 @@ class SessionRunner(DrivenSession):
                 self.model = self.author.model = self._own_model(self._shared_model)
             await self._renew_state()
         except BaseException as error:
-            self.error = with_twin(error) if isinstance(error, Exception) else error
+            self.error = with_twin(error)
             self.phase = Phase.CLOSED
             self.binding.input_queue.close()
             self.turn.leave()
@@ -244,7 +245,7 @@ class SessionRunner(DrivenSession):
 
     def _look_for_lost_part(self) -> None:
         """End the model if author code has raised and a part that it needs is lost: later sessions would raise too."""
-        raised = self.raised_unheard if self.error is None else isinstance(self.error, Exception)
+        raised = self.raised_unheard if self.error is None else not ends_model(self.error)
         if raised and (lost := LOST.what()) is not None:
             cause, self.error = self.error, ModelPartLost(lost)
             self.error.__cause__ = cause
@@ -285,7 +286,7 @@ class SessionRunner(DrivenSession):
 
     def _driving_failed(self, error: BaseException) -> None:
         raised = strip(error, SessionOver, trio.Cancelled, *self._ends)
-        if isinstance(raised, Exception):
+        if raised is not None and not ends_model(raised):
             raised = with_twin(raised)
             if self.over:  # too late to end the session by it
                 self.unheard(without_cancellation(raised), "session %s: the model raised after its end", self.session_id)

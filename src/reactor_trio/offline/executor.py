@@ -268,7 +268,7 @@ class PipelineExecutor:
         """The value of the next yield, or of a batch of one."""
         if self._declaration.batched:
             (value,) = await call_batch(self.model, [self.model])
-            if isinstance(value, Exception):
+            if isinstance(value, BaseException):
                 raise value
             return value
         return await self._steps.resume(self.model)

@@ -19,6 +19,7 @@ import trio
 
 from reactor_trio.concurrency import FailureLog, hide_trio_from_nested_loops, with_twin
 from reactor_trio.concurrency.lost_time import patient
+from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.model_side import Hook
 from reactor_trio.execution.placement import Check
@@ -65,7 +66,9 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
             if reason is None or (isinstance(reason, str) and reason):
                 return reason
             raise TypeError(f"it must return None or the reason as text, not {reason!r}")
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             failures.log(log, with_twin(error), "the moderation hook failed on %s.%s, which is refused", command, field)
             return UNCHECKED
 
@@ -73,8 +76,13 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
 
 
 def _await_here(function: Callable[[], Any]) -> Any:
-    result = function()
-    return trio.run(_result_of, result) if inspect.isawaitable(result) else result
+    try:
+        result = function()
+        return trio.run(_result_of, result) if inspect.isawaitable(result) else result
+    except BaseException as error:
+        if is_failure(error):
+            raise
+        raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error  # SystemExit would end the server's loop
 
 
 async def _result_of(awaitable: Awaitable[Any]) -> Any:

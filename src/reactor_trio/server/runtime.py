@@ -24,6 +24,7 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.execution.model_loop import ModelEnding
 from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.execution.placement import Place, Placement
@@ -116,8 +117,7 @@ class Runtime:
         #: the end reason that clients get when the server goes down
         self.goodbye: EndReason = "draining"
         #: seconds that sessions may go on when the server drains; and until when
-        self.drain_notice = settings.drain_notice
-        self.drains_at = -math.inf
+        self.drain_notice, self.drains_at = settings.drain_notice, -math.inf
         #: the encoders of each codec, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
         #: set when clients need not wait for `prepare` any more, and when `prepare` has ended
@@ -309,7 +309,7 @@ class Runtime:
         assert session.reason is not None
         self.leases.over(session.id, session.reason)
         self.metrics.session_over(session)
-        if session.error is not None and not isinstance(session.error, Exception):
+        if session.error is not None and ends_model(session.error):
             self.placement.killed(session.error)
 
     @property

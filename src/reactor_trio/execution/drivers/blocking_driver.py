@@ -23,6 +23,7 @@ import outcome
 import trio
 
 from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.call_watch import RunningCall
 from reactor_trio.execution.drivers.step_drivers import Driver
@@ -155,7 +156,9 @@ class BlockingDriver(Driver):
     async def _on_frame(self, frame: InputFrame, variables: Callable[[], Any]) -> None:
         try:
             await self.handler_thread.run(self._model.on_frame, frame.data, context=variables())
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             self._session.unheard(error, "%s.on_frame() raised", type(self._model).__name__)
 
 

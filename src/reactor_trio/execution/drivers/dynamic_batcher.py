@@ -18,6 +18,7 @@ import trio
 
 from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.execution.author_failures import each_its_own
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns
 from reactor_trio.execution.session_binding import SEEN_SESSION
@@ -136,7 +137,7 @@ class DynamicBatcher(Turns):
         finally:
             self._members = []
             self._count += 1
-            for turn, result in zip(members, results, strict=True):
+            for turn, result in zip(members, each_its_own(results), strict=True):
                 turn.finish(result, began)
 
 

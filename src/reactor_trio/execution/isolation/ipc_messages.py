@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from reactor_trio.errors import ReactorError
+from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.media import Origin
@@ -76,7 +77,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 def ends_process(error: BaseException) -> bool:
     """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
     fatal = isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in str(error)
-    return fatal or not isinstance(error, Exception)
+    return fatal or ends_model(error)
 
 
 # ---- either way ----------------------------------------------------------------------------------------------------------

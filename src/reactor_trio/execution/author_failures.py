@@ -1,0 +1,69 @@
+"""What an exception of author code means: that the model ends, that a session unwinds, or a failure of one session.
+
+Being no `Exception` says little. asyncio's `CancelledError` is none, nor is the panic of a library that is written in Rust;
+each is a failure like a ValueError. Only what ends a program ends the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from reactor_trio.concurrency import SessionOver
+from reactor_trio.lost_part import ModelPartLost
+
+#: no program goes on after them
+_ENDINGS = (SystemExit, KeyboardInterrupt, ModelPartLost)
+#: they unwind code that is over; who began that knows
+_UNWINDING = (trio.Cancelled, SessionOver, GeneratorExit)
+
+
+def ends_model(error: BaseException) -> bool:
+    """Whether the model ends by this exception; a group does if it has one that does."""
+    return _has(error, _ENDINGS)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether this exception, or each of a group, is a failure of what raised it, and of nothing beyond."""
+    return not _has(error, (*_ENDINGS, *_UNWINDING))
+
+
+def without_cancellation(error: BaseException) -> BaseException:
+    """The exception without the `Cancelled` that was being handled when it was raised: the session's end is no cause."""
+    if isinstance(error.__context__, trio.Cancelled):
+        error.__context__ = None
+    return error
+
+
+def each_its_own(results: Sequence[Any]) -> list[Any]:
+    """The results of several sessions. If one exception is the result of more than one, each gets an object of its own.
+
+    A session adds to the traceback of its exception, which then keeps that session's frames.
+    """
+    own: list[Any] = []
+    for result in results:
+        shared = isinstance(result, BaseException) and any(result is other for other in own)
+        own.append(_another(result) if shared else result)
+    return own
+
+
+def _another(error: BaseException) -> BaseException:
+    """An exception like this one, made without code of its class, which may expect other arguments than it keeps."""
+    kind = type(error)
+    builtin: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+    other: BaseException = RuntimeError(f"{kind.__name__}: {error}")
+    with suppress(Exception):
+        made = kind.__new__(kind, *error.args)
+        builtin.__init__(made, *error.args)
+        other = made
+    vars(other).update(vars(error))
+    other.__cause__, other.__context__ = error.__cause__, error.__context__
+    other.__suppress_context__ = error.__suppress_context__
+    return other.with_traceback(error.__traceback__)
+
+
+def _has(error: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:
+    return error.subgroup(kinds) is not None if isinstance(error, BaseExceptionGroup) else isinstance(error, kinds)
