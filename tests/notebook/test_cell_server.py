@@ -115,6 +115,14 @@ def answers(url):
         return False
 
 
+def test_a_kernel_without_standard_streams_shows_the_page(notebook, monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    shown = notebook.run("a", lambda: show(Sky))
+    assert answers(shown.url)
+    shown.stop()
+
+
 def test_a_cell_shows_the_page_in_a_frame(notebook):
     shown = notebook.run("a", lambda: show(Sky, height=300, fps=10))
     assert answers(shown.url)

@@ -18,6 +18,7 @@ import trio
 import trio.lowlevel
 
 import reactor_trio
+from reactor_trio.cli.serving import cannot_listen
 from reactor_trio.errors import ModelFailed
 
 SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the package is installed
@@ -47,8 +48,6 @@ def stand_in(behaviour: str):
         task_status=trio.TASK_STATUS_IGNORED,
     ):
         port = manifest.settings.port or 4321
-        if behaviour == "taken":
-            raise OSError(98, "Address already in use")
         if behaviour == "load_fails":
             try:
                 manifest.model().load(manifest.config)
@@ -86,6 +85,14 @@ def stand_in(behaviour: str):
     return serve
 
 
+async def no_port(manifest):
+    """Stand in for `listen`: the fake server needs no socket."""
+    await trio.lowlevel.checkpoint()
+    if sys.argv[1] == "taken":
+        raise cannot_listen(manifest, OSError(98, "Address already in use"))
+    return []
+
+
 def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named) -> subprocess.CompletedProcess[str]:
     """Run the command line as a process: with a behaviour on the fake server, without one on the real server."""
     program = ["-m", "reactor_trio"] if behaviour is None else [__file__, behaviour]
@@ -102,5 +109,6 @@ if __name__ == "__main__":
     from reactor_trio.cli import run_reloading as reload
 
     importlib.import_module("reactor_trio.server.serve").serve = stand_in(sys.argv[1])
+    importlib.import_module("reactor_trio.cli.local_server").listen = no_port
     reload.PROGRAM = (__file__, sys.argv[1])
     sys.exit(main(sys.argv[2:]))

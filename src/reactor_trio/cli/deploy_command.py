@@ -33,7 +33,7 @@ def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
         chosen["project"] = f"{chosen['project']}/{manifest.place.name}"
     slots = manifest.settings.max_sessions or manifest.import_quietly().max_sessions
     choices = choices_for(manifest, slots=slots, max_session=options.max_session, **chosen)
-    terminal.say(_TEXTS[options.what](choices).rstrip("\n"))
+    terminal.give(_TEXTS[options.what](choices).rstrip("\n") + "\n")
     return OK
 
 

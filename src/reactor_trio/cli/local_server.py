@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import trio
 
 from reactor_trio.cli.log_output import route_structlog
-from reactor_trio.cli.serving import cannot_listen, where
+from reactor_trio.cli.serving import listen, where
 from reactor_trio.cli.signals import Stop, handled, in_loop
-from reactor_trio.cli.terminal import OK, Terminal, leaves
+from reactor_trio.cli.terminal import OK, Terminal
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.interpreter import settle
 from reactor_trio.server.lock_watch import POSSIBLE, LockWatch, limits, running
@@ -63,22 +63,24 @@ class LocalServer:
         return LockWatch(limits(self._manifest.settings), signals=True) if POSSIBLE else None
 
     async def _load(self, nursery: trio.Nursery) -> Serving:
-        try:
-            async with self._terminal.loading(self._manifest.name):
-                serving: Serving = await nursery.start(self._serve, nursery.cancel_scope)
-        except Exception as error:
-            # Errors of load() arrive as ModelFailed, so a bare OSError is the listening socket's.
-            for leaf in leaves(error):
-                if isinstance(leaf, OSError):
-                    raise cannot_listen(self._manifest, leaf) from error
-            raise
+        async with self._terminal.loading(self._manifest.name):
+            serving: Serving = await nursery.start(self._serve, nursery.cancel_scope, await self._listen())
         if self._inherited:  # under --reload a restart must not wait for sessions to end
             serving.runtime.drain_notice = 0.0
         return serving
 
-    async def _serve(self, everything: trio.CancelScope, task_status: trio.TaskStatus[Serving]) -> None:
-        sockets = [trio.socket.from_stdlib_socket(socket.socket(fileno=each)) for each in self._inherited]
-        listeners = [trio.SocketListener(each) for each in sockets] or None
+    async def _listen(self) -> list[trio.SocketListener]:
+        if self._inherited:
+            sockets = [trio.socket.from_stdlib_socket(socket.socket(fileno=each)) for each in self._inherited]
+            return [trio.SocketListener(each) for each in sockets]
+        return await listen(self._manifest)
+
+    async def _serve(
+        self,
+        everything: trio.CancelScope,
+        listeners: Sequence[trio.SocketListener],
+        task_status: trio.TaskStatus[Serving],
+    ) -> None:
         await serve(
             self._manifest, debug=self._debug, listeners=listeners, drain=self._drain, on_phase=self._on_phase,
             on_progress=self._terminal.progress, task_status=task_status,

@@ -15,6 +15,7 @@ from reactor_trio.configuration.manifest import manifest_of_class
 from reactor_trio.configuration.model_import import import_in_progress
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.model import Model
+from reactor_trio.standard_streams import optional_output
 
 
 def run(
@@ -48,11 +49,12 @@ def run(
         raise ReactorError("run() handles signals, so call it in the main thread; RuntimeHost serves in any thread")
     if trio.lowlevel.in_trio_run():
         raise ReactorError("run() blocks; a Trio program awaits serve() instead")
-    terminal = Terminal()
-    folder = None
-    try:
-        manifest = manifest_of_class(model, name=name, config=config, runtime=runtime)
-        folder = manifest.path
-        serve_here(manifest, terminal, json_logs=json_logs, debug=debug)
-    except (Exception, BaseExceptionGroup) as error:
-        sys.exit(terminal.explain(error, debug=debug, place=folder))
+    with optional_output():
+        terminal = Terminal()
+        folder = None
+        try:
+            manifest = manifest_of_class(model, name=name, config=config, runtime=runtime)
+            folder = manifest.path
+            serve_here(manifest, terminal, json_logs=json_logs, debug=debug)
+        except (Exception, BaseExceptionGroup) as error:
+            sys.exit(terminal.explain(error, debug=debug, place=folder))

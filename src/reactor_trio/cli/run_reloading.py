@@ -21,7 +21,7 @@ from pathlib import Path
 import trio
 
 from reactor_trio.cli.inherited_sockets import Inherited
-from reactor_trio.cli.serving import cannot_listen, manifest_of
+from reactor_trio.cli.serving import listen, manifest_of
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, project_folder
@@ -105,10 +105,7 @@ class _Supervisor:
         if address == self._address:
             return
         self._close_sockets()
-        try:
-            self._listeners = await trio.open_tcp_listeners(address[1], host=address[0])
-        except OSError as error:
-            raise cannot_listen(manifest, error) from error
+        self._listeners = await listen(manifest)
         self._address = address
 
     async def _run_child(self) -> tuple[int, str]:

@@ -34,7 +34,7 @@ def schema_of(manifest: Manifest) -> dict[str, Any]:
 def give(text: str, out: Path | None, terminal: Terminal) -> None:
     """Print `text`, which ends with a line end, or write it to the file `out`. Raises UsageError."""
     if out is None:
-        terminal.say(text.removesuffix("\n"))
+        terminal.give(text)
         return
     try:
         out.write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
+import trio
 
 from reactor_trio.cli.terminal import UsageError
 from reactor_trio.configuration.manifest import Manifest, load_manifest
@@ -35,6 +36,14 @@ def where(urls: Sequence[str]) -> str:
         return here
     first, *more = others
     return f"{first}\nalso at {', '.join([*more, here])} (the last one on this machine)"
+
+
+async def listen(manifest: Manifest) -> list[trio.SocketListener]:
+    """Open the sockets at the address that the manifest asks for. Raises UsageError."""
+    try:
+        return await trio.open_tcp_listeners(manifest.settings.port, host=manifest.settings.host)
+    except OSError as error:
+        raise cannot_listen(manifest, error) from error
 
 
 def cannot_listen(manifest: Manifest, error: OSError) -> UsageError:

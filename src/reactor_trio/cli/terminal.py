@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,8 +16,11 @@ from typing import TextIO
 import trio
 
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
+from reactor_trio.standard_streams import lost
 
 OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
+#: the exit code that a shell gives a program which writes to a pipe that its reader has closed
+READER_LEFT = 128 + signal.SIGPIPE
 #: characters of the bar that shows how far a load is
 BAR = 24
 
@@ -25,10 +29,15 @@ class UsageError(ReactorError):
     """The command line asks for something impossible; the message says what to do instead."""
 
 
+class ReaderLeft(ReactorError):
+    """The reader of standard output has enough, as `head` has: the command ends, and nobody needs to hear of it."""
+
+
 class Terminal:
     """Standard output and standard error of one command.
 
-    If a stream's reader is gone (`reactor run | head -1`, a closed terminal), further output to it is dropped silently.
+    What cannot be written is dropped silently: the reader has left (`reactor run | head -1`), the disk is full. `give` alone
+    is for output that a command must not lose.
 
     Args:
         out: None means `sys.stdout`.
@@ -63,6 +72,19 @@ class Terminal:
         """Print one line on stdout and flush it. It replaces the live line, if there is one."""
         self.erase_live()
         self._write(self.out, f"{line}\n")
+
+    def give(self, text: str) -> None:
+        """Print on stdout what the command was asked for.
+
+        Raises ReaderLeft if nobody reads it any more, and UsageError if it cannot be written for another reason.
+        """
+        error = self._write(self.out, text)
+        if error is None:
+            return
+        if error.errno == errno.EPIPE:
+            raise ReaderLeft from error
+        why = "it is closed" if error.errno == errno.EBADF else error.strerror or error
+        raise UsageError(f"cannot write to standard output: {why}") from error
 
     def erase_live(self) -> None:
         """Remove the live line, before something else is written to the terminal. For any thread."""
@@ -132,15 +154,14 @@ class Terminal:
         return INTERNAL
 
     @staticmethod
-    def _write(stream: TextIO, text: str) -> None:
+    def _write(stream: TextIO, text: str) -> OSError | None:
+        """Write and flush; returns why something is lost, if it is."""
         try:
             stream.write(text)
             stream.flush()
         except OSError as error:
-            if error.errno not in (errno.EPIPE, errno.EIO):  # EIO: the terminal was closed
-                raise
-            # The reader is gone. The server continues, and so must print() in the model and Python's flush at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            return error
+        return lost(stream)
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:

@@ -24,5 +24,5 @@ def ticket(options: argparse.Namespace, terminal: Terminal) -> int:
         )  # fmt: skip
     except ValueError as error:
         raise UsageError(str(error)) from None
-    terminal.say(text)
+    terminal.give(f"{text}\n")
     return OK

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decode, encode
 from reactor_trio.distributed.worker_failures import pickled
+from reactor_trio.standard_streams import optional_output
 
 
 class Start(NamedTuple):
@@ -55,6 +56,11 @@ def run_worker(connection: Connection, lifeline: Connection, start: Start) -> No
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one decides
     threading.Thread(target=_end_with_parent, args=(lifeline,), name="reactor-lifeline", daemon=True).start()
+    with optional_output():
+        _run(connection, start)
+
+
+def _run(connection: Connection, start: Start) -> None:
     try:
         worker = _load(start)
     except BaseException as error:  # it belongs to the caller of `start`

@@ -46,7 +46,8 @@ def watch(server: int, dump: int, end: int, limits: list[float]) -> None:
 
 def end_server(server: int, dump: int, end: int, why: str) -> None:
     """Say why, let the process write the stack of each thread, and end it. Neither needs the interpreter's lock."""
-    print(f"reactor: {why}, and C code holds the interpreter's lock; the process ends", file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(f"reactor: {why}, and C code holds the interpreter's lock; the process ends", file=sys.stderr, flush=True)
     for number in (dump, end, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(server, number)

@@ -29,10 +29,12 @@ _BEATS_PER_LIMIT = 4
 
 def end_process(reason: str) -> None:
     """Print the reason and the stack of each thread, and end the process at once."""
-    sys.stderr.write(f"reactor: {reason}\n")
-    faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
-    sys.stderr.flush()
-    os._exit(EXIT_CODE)
+    try:
+        sys.stderr.write(f"reactor: {reason}\n")
+        faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+        sys.stderr.flush()
+    finally:  # whether or not somebody reads that
+        os._exit(EXIT_CODE)
 
 
 class Watchdog:

@@ -41,7 +41,10 @@ def doctor(options: argparse.Namespace, terminal: Terminal) -> int:
         found.append(finding)
         if not options.json:
             show(finding)
-    terminal.say(msgspec.json.format(msgspec.json.encode(found)).decode() if options.json else _summary(found))
+    if options.json:
+        terminal.give(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
+    else:
+        terminal.say(_summary(found))
     problems = {finding.check for finding in found if finding.verdict == "problem"}
     if not problems:
         return OK

@@ -31,6 +31,7 @@ from reactor_trio.execution.isolation.shared_clock import shared_clock
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
+from reactor_trio.standard_streams import optional_output
 
 #: `prctl`: the signal that a process gets when its parent ends
 _PR_SET_PDEATHSIG = 1
@@ -63,7 +64,8 @@ def main(link: int, ahead: float, words: int, memory: int, serve: Serve = serve_
     try:
         frames = FrameMemory(memory)
         os.close(memory)
-        trio.run(_main, socket.socket(fileno=link), frames, serve, clock=shared_clock(ahead))
+        with optional_output():
+            trio.run(_main, socket.socket(fileno=link), frames, serve, clock=shared_clock(ahead))
     except SystemExit:
         raise
     except BaseException:  # a group may be none
