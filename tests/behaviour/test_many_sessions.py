@@ -14,6 +14,7 @@ from reactor_trio.interface import (
     InputField,
     InputState,
     ModelMessage,
+    ReactorModel,
     ReactorPipeline,
     VideoModel,
     event,
@@ -206,6 +207,61 @@ async def test_a_session_that_rests_keeps_its_rate_beside_one_that_never_does(au
         assert server.model.used[0.04] == pytest.approx((60 - 6) / 0.04, rel=0.02)  # all that the other leaves
         frames = [frame.pts for frame in await light.take(500)]
         assert np.allclose(np.diff(frames)[50:], 0.1)
+
+
+class Emitters(ReactorModel):
+    """The first copy emits in one task, the second in three."""
+
+    output: Picture
+    fps = 60
+    max_sessions = 2
+
+    def load(self, config):
+        self.log = []
+        self.copies = []
+
+    async def run(self):
+        self.copies.append(self)
+        async with trio.open_nursery() as nursery:
+            for _ in range(2 if len(self.copies) == 2 else 0):
+                nursery.start_soon(self.work)
+            await self.work()
+
+    async def work(self):
+        while True:
+            await self.connected.wait()
+            await self.emit(picture(1), compute_time=0.1)
+            self.log.append((current_session(), trio.current_time()))
+
+
+async def test_the_tasks_of_a_run_that_emit_share_the_turns_of_their_session(autojump_clock):
+    async with open_server(Emitters, step_cost=0.1) as server, AsyncExitStack() as stack:
+        clients = await connect_all(server, stack, 2)
+        await trio.sleep_until(15.05)
+        one, three = (len(steps_of(server.model.log, client)) for client in clients)
+        assert one + three == pytest.approx(150, abs=5)  # the thread computes one step at a time
+        assert one == pytest.approx(three, rel=0.15)
+        await clients[1].close()
+        await trio.sleep_until(25.05)
+        assert len(steps_of(server.model.log, clients[0])) - one > 80  # nothing holds the turns of who left
+
+
+class Impatient(Emitters):
+    async def work(self):
+        while True:
+            await self.connected.wait()
+            with trio.move_on_after(0.15):
+                await self.emit(picture(1), compute_time=0.1)
+                self.log.append((current_session(), trio.current_time()))
+
+
+async def test_a_task_that_waits_for_its_turn_no_longer_takes_it_from_no_other(autojump_clock):
+    async with open_server(Impatient, step_cost=0.1) as server, AsyncExitStack() as stack:
+        clients = await connect_all(server, stack, 2)
+        await trio.sleep_until(10)
+        frames = [client.statistics().tracks["main_video"].frames for client in clients]
+        assert min(frames) > 30
+        assert sum(frames) == pytest.approx(100, abs=10)  # each step was shown, also one whose task then waited too long
 
 
 # ---- who waits for something stops nobody -------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ A session that is due asks for a turn, applies its commands, makes its step, and
 turn is for code that computes: where a step or a handler waits for something, its turn is given back at once, so code that
 waits for ever stops no other session. What it computes when it goes on still counts as its share.
 
+A `run()` may emit in several tasks. Each of them takes a turn of its own, since the thread computes for one task at a time.
+Only the code of `run()` itself is observed, so the turn of another task lasts until that task waits for the first time.
+
 One task grants turns, after everything that is due at the instant has asked. A single session has the plain `Turn`, which is
 always held.
 """
@@ -11,6 +14,7 @@ always held.
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -32,7 +36,7 @@ class Turn:
 
     Attributes:
         held: whether the session may step now.
-        of_this_task: whether the calling task is a `run()` that takes turns.
+        of_this_task: whether the calling task is that of a `run()` that takes turns, or was started by it.
     """
 
     held = True
@@ -69,7 +73,7 @@ class Turn:
         return await function(*args)
 
     def give_back(self) -> None:
-        """Give the turn back, if it is held: the session computes nothing for a while."""
+        """Give the turn back, if the calling task holds it: the task computes nothing for a while."""
 
     def leave(self) -> None:
         """Give the turn back for good: the session is over."""
@@ -119,7 +123,7 @@ class Turns:
 
 
 class SharedTurn(Turn):
-    """The turn of one of several sessions. One task takes it; author code runs in that task, or in one that it observes."""
+    """The turn of one of several sessions. One task at a time holds it, that in which author code runs."""
 
     def __init__(self, turns: Turns, number: int) -> None:
         super().__init__(turns.time)
@@ -128,11 +132,13 @@ class SharedTurn(Turn):
         #: tasks that have applied a command in this turn and are about to look for the next one
         self.looking = 0
         self._turns = turns
-        self._waiting: trio.lowlevel.Task | None = None
+        self._waiting: deque[trio.lowlevel.Task] = deque()
         self._owner: trio.lowlevel.Task | None = None  # runs a `run()`
+        self._holder: trio.lowlevel.Task | None = None  # while it is held
         self._fresh = False
         self._since = 0.0
-        self._keeping = False
+        self._number = 0  # of the turns so far
+        self._keeping: set[trio.lowlevel.Task] = set()  # tasks that compute, whatever they await
         self._resumed: float | None = None  # when author code went on without a turn
         self._checkpoints = 0
 
@@ -144,11 +150,15 @@ class SharedTurn(Turn):
     @property
     def of_this_task(self) -> bool:
         """See `Turn`."""
-        return self._owner is trio.lowlevel.current_task()
+        task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+        while task is not self._owner and task is not None:
+            task = None if task.parent_nursery is None else task.parent_nursery.parent_task
+        return task is not None
 
     async def take(self, rested: bool) -> float:
         """See `Turn`."""
-        if (self.held and self._fresh) or self._waiting is not None:  # another task of this session waits for it already
+        task = trio.lowlevel.current_task()
+        if self._held_by(task) and self._fresh:
             self.looking += 1
             try:
                 return await super().take(rested)
@@ -156,9 +166,12 @@ class SharedTurn(Turn):
                 self.looking -= 1
         began = trio.current_time()
         self.give_back()
-        self._turns.ask(self)
-        self._waiting = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(self._abort)
+        self._waiting.append(task)
+        if not self.held and len(self._waiting) == 1:
+            self._turns.ask(self)
+        await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
+        if self._owner is not None and task is not self._owner:
+            trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._number)
         return trio.current_time() - began
 
     def steps(self) -> None:
@@ -167,13 +180,14 @@ class SharedTurn(Turn):
 
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """See `Turn`."""
-        if not self.held and self._time.charges:
+        task = trio.lowlevel.current_task()
+        if self._time.charges and not self._held_by(task):
             await self.take(False)
-        self._keeping = True
+        self._keeping.add(task)
         try:
             return await function(*args)
         finally:
-            self._keeping = False
+            self._keeping.discard(task)
 
     async def run(self, code: Awaitable[Any]) -> Any:
         """Await a `run()`, which takes turns in `emit` from now on."""
@@ -185,35 +199,34 @@ class SharedTurn(Turn):
 
     def give_back(self) -> None:
         """See `Turn`."""
-        if self.held:
-            self.held = False
-            self._turns.robin.used(self.number, trio.current_time() - self._since)
-            self._turns.returned(self)
+        if self._held_by(trio.lowlevel.current_task()):
+            self._release()
 
     def leave(self) -> None:
         """See `Turn`."""
-        self.give_back()
+        if self.held:
+            self._release()
         self._turns.robin.leave(self.number)
 
     def granted(self) -> None:
         """Begin the turn, and wake the task that waits for it."""
         self.held = self._fresh = True
         self._since = trio.current_time()
+        self._number += 1
         self._checkpoints = 0
-        waiting, self._waiting = self._waiting, None
-        assert waiting is not None
-        trio.lowlevel.reschedule(waiting)
+        self._holder = self._waiting.popleft()
+        trio.lowlevel.reschedule(self._holder)
 
     # ---- `Observer`: where author code waits --------------------------------------------------------------------------
 
     def resumes(self) -> None:
         """See `Observer`."""
-        self._resumed = None if self.held else trio.current_time()
+        self._resumed = None if self._held_by(trio.lowlevel.current_task()) else trio.current_time()
 
     def waits(self, *, checkpoint: bool) -> None:
         """See `Observer`."""
         self.ends()
-        if self._keeping:
+        if trio.lowlevel.current_task() in self._keeping:
             return
         self._checkpoints += 1
         if not checkpoint or self._checkpoints > CHECKPOINTS:
@@ -225,7 +238,25 @@ class SharedTurn(Turn):
             self._turns.robin.used(self.number, trio.current_time() - self._resumed)
             self._resumed = None
 
-    def _abort(self, _raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
-        self._waiting = None
-        self._turns.withdraw(self)
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _held_by(self, task: trio.lowlevel.Task) -> bool:
+        return self.held and self._holder is task
+
+    def _release(self) -> None:
+        self.held, self._holder = False, None
+        self._turns.robin.used(self.number, trio.current_time() - self._since)
+        self._turns.returned(self)
+        if self._waiting:
+            self._turns.ask(self)
+
+    def _unseen_waits(self, number: int) -> None:
+        """A task that nothing observes has let others run for the first time in its turn."""
+        if self.held and self._number == number and self._holder not in self._keeping:
+            self._release()
+
+    def _abort(self, task: trio.lowlevel.Task) -> trio.lowlevel.Abort:
+        self._waiting.remove(task)
+        if not self._waiting:
+            self._turns.withdraw(self)
         return trio.lowlevel.Abort.SUCCEEDED
