@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 import trio
 
-from reactor_trio.errors import CommandError, SessionEnded
+from reactor_trio.errors import CommandError, ModelFailed, SessionEnded
 from reactor_trio.interface import (
     DistributedPipeline,
+    InputState,
     ReactorApp,
+    ReactorModel,
     ReactorPipeline,
     UploadedFile,
     VideoModel,
@@ -159,8 +161,9 @@ class Ranked(Raises, DistributedPipeline):
 
 KINDS = [Sync, Async, App, Together, Blocking]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+PLACES: list[dict[str, Any]] = [{}, {"isolation": "process"}]
 PLACED: list[tuple[type, dict[str, Any]]] = [
-    *((kind, place) for kind in KINDS for place in ({}, {"isolation": "process"})),
+    *((kind, place) for kind in KINDS for place in PLACES),
     *((kind, {"thread": True}) for kind in (Sync, Async)),
 ]  # fmt: skip
 everywhere = pytest.mark.parametrize(
@@ -302,6 +305,46 @@ async def test_all_ranks_that_raise_it_go_on(autojump_clock, caplog):
             await client.take(2)
         assert server.runtime.journal.phase == "ready"
     assert not [line for line in failures(caplog) if "is gone" in line]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=["inline", "process"])
+async def test_a_load_and_a_run_that_raise_it_are_the_models_failure(autojump_clock, place):
+    class Loads(Sync):
+        def load(self, config):
+            raise asyncio.CancelledError("inside")
+
+    class Runs(ReactorModel):
+        output: Picture
+
+        async def run(self):
+            await self.connected.wait()
+            raise asyncio.CancelledError("inside")
+
+    with pytest.raises(ModelFailed, match=r"load\(\) raised CancelledError: inside"):
+        async with open_server(Loads, **place):
+            pass
+    async with open_server(Runs, **place) as server, server.connect() as client:
+        with pytest.raises(SessionEnded) as ended:
+            async for _ in client.frames():
+                pass
+        assert "CancelledError('inside')" in repr(server.model_error(ended.value, client))
+
+
+async def test_a_state_that_cannot_be_made_because_of_it_ends_its_session(autojump_clock):
+    class Half(InputState):
+        def __post_init__(self):
+            do("state")
+
+    class Stated(Sync):
+        state: Half
+
+    async with open_server(Stated) as server:
+        PLAN["state"] = Panic("inside")
+        async with server.connect() as client:
+            with pytest.raises(Panic):
+                await client.take(1)
+        async with server.connect() as client:
+            await client.take(2)
 
 
 async def test_a_program_that_is_to_end_still_ends(autojump_clock):

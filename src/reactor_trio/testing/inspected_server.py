@@ -12,6 +12,7 @@ import trio.testing
 from reactor_trio.client import Client
 from reactor_trio.concurrency import ExecutionObserver, ModelHost
 from reactor_trio.errors import ModelFailed, SessionEnded
+from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.session import Session
@@ -129,7 +130,8 @@ class InspectedServer:
         if self.runtime.journal.phase == "failed":
             self._failure_seen = True
         if (failure := self.runtime.failure) is not None:
-            return failure.__cause__ if isinstance(failure.__cause__, Exception) else failure
+            cause = failure.__cause__
+            return failure if cause is None or ends_model(cause) else cause
         return next((session.error for session in self.sessions if session.id == client.session_id), None)
 
     def check_failures(self, client: Client | None = None) -> None:
