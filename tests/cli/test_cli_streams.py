@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full or read by nobody: a server goes on, and a command whose product is lost fails."""
+"""Standard streams that are closed or full, or whose reader has left. A server goes on; what makes only output ends."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def started(folder, streams, *command):
     [("closed", ("model.py", "PORT")), ("full", ("-m", "reactor_trio", "run", "--port", "PORT"))],
     ids=["closed: run()", "full: reactor run, with the model in a process"],
 )
-def test_a_server_goes_on_although_nobody_gets_its_output(folder, streams, command):
+def test_a_server_goes_on_although_its_output_is_lost(folder, streams, command):
     port = free_port()
     command = [str(port) if word == "PORT" else word for word in command]
     with started(folder, NO_STREAMS[streams], *command) as server:
@@ -150,7 +150,7 @@ def test_a_command_fails_if_what_it_was_asked_for_is_lost_and_only_then(folder):
 # ---- the streams --------------------------------------------------------------------------------------------------------
 
 
-def test_what_ends_a_process_ends_it_although_nobody_reads_why(monkeypatch):
+def test_what_ends_a_process_ends_it_although_it_cannot_say_why(monkeypatch):
     sent = []
     monkeypatch.setattr(os, "kill", lambda process, number: sent.append(number))
     monkeypatch.setattr(lock_watcher, "_ends_by_itself", lambda _server: True)

@@ -30,7 +30,7 @@ class UsageError(ReactorError):
 
 
 class ReaderLeft(ReactorError):
-    """The reader of standard output has enough, as `head` has: the command ends, and nobody needs to hear of it."""
+    """The reader of standard output has enough, as `head` has. The command ends without a word."""
 
 
 class Terminal:
@@ -76,7 +76,7 @@ class Terminal:
     def give(self, text: str) -> None:
         """Print on stdout what the command was asked for.
 
-        Raises ReaderLeft if nobody reads it any more, and UsageError if it cannot be written for another reason.
+        Raises ReaderLeft if the reader of stdout has left, and UsageError if it cannot be written for another reason.
         """
         error = self._write(self.out, text)
         if error is None:

@@ -137,7 +137,7 @@ class SharedTurn(Turn):
         self._holder: trio.lowlevel.Task | None = None  # while it is held
         self._fresh = False
         self._since = 0.0
-        self._number = 0  # of the turns so far
+        self._granted = 0  # turns so far
         self._keeping: set[trio.lowlevel.Task] = set()  # tasks that compute, whatever they await
         self._resumed: float | None = None  # when author code went on without a turn
         self._checkpoints = 0
@@ -171,7 +171,7 @@ class SharedTurn(Turn):
             self._turns.ask(self)
         await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
         if self._owner is not None and task is not self._owner:
-            trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._number)
+            trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._granted)
         return trio.current_time() - began
 
     def steps(self) -> None:
@@ -206,13 +206,14 @@ class SharedTurn(Turn):
         """See `Turn`."""
         if self.held:
             self._release()
+        self._holder = None
         self._turns.robin.leave(self.number)
 
     def granted(self) -> None:
         """Begin the turn, and wake the task that waits for it."""
         self.held = self._fresh = True
         self._since = trio.current_time()
-        self._number += 1
+        self._granted += 1
         self._checkpoints = 0
         self._holder = self._waiting.popleft()
         trio.lowlevel.reschedule(self._holder)
@@ -250,9 +251,9 @@ class SharedTurn(Turn):
         if self._waiting:
             self._turns.ask(self)
 
-    def _unseen_waits(self, number: int) -> None:
+    def _unseen_waits(self, turn: int) -> None:
         """A task that nothing observes has let others run for the first time in its turn."""
-        if self.held and self._number == number and self._holder not in self._keeping:
+        if self.held and self._granted == turn and self._holder not in self._keeping:
             self._release()
 
     def _abort(self, task: trio.lowlevel.Task) -> trio.lowlevel.Abort:
