@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import trio
 
+from reactor_trio.cli import main
 from reactor_trio.client import watch as headless
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
@@ -111,3 +112,13 @@ async def test_a_waiting_client_reports_that_the_server_ends(server_of_watch, au
             nursery.start_soon(drain)
             with pytest.raises(SessionEnded, match="draining"):
                 await headless.watch("", seconds=5, report=lambda _line: None)
+
+
+@pytest.mark.parametrize(("reason", "code", "stream"), [("done", 0, "out"), ("model_error", 1, "err")])
+def test_what_a_server_says_is_one_line_that_steers_no_terminal(reason, code, stream, monkeypatch, capsys):
+    async def ended(*_arguments, **_others):
+        raise SessionEnded(reason, "over \x1b[2J\x9b\n and out")
+
+    monkeypatch.setattr(headless, "watch", ended)
+    assert main(["client", "127.0.0.1:1"]) == code
+    assert getattr(capsys.readouterr(), stream).rstrip("\n").endswith("over [2J and out")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import trio
 
 from reactor_trio.cli.signals import handled, in_loop
-from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
+from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves, one_line
 from reactor_trio.configuration.manifest import parse_value
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
 
@@ -49,10 +49,10 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
             if isinstance(leaf, KeyboardInterrupt):
                 return OK
             if isinstance(leaf, SessionEnded) and leaf.reason in POLITE:
-                terminal.say(str(leaf))
+                terminal.say(one_line(str(leaf)))
                 return OK
             if isinstance(leaf, SessionEnded | ProtocolError | StillWaiting):
-                terminal.fail(f"{target}: {leaf}")
+                terminal.fail(one_line(f"{target}: {leaf}"))
                 return FAILED
             if isinstance(leaf, CommandError):
                 raise UsageError(f"--send: {leaf}") from error
