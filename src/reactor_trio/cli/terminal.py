@@ -190,5 +190,5 @@ def _model_failure(error: BaseException, place: Path | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return `text` with each run of white space and control characters as one blank: some of it comes from other programs."""
+    """Return `text`, of which a part may be another program's, with white space and control characters as single blanks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
