@@ -41,6 +41,10 @@ class RunningCall:
     reported: bool = False
 
 
+def _tell_none(_what: str, _since: float) -> object:
+    """Of a `CallWatch` whose `watch` does not run."""
+
+
 class CallWatch:
     """The calls of one session."""
 
@@ -53,7 +57,7 @@ class CallWatch:
         # on the I/O loop
         self._wakeup = RepeatedEvent()
         self._late: list[RunningCall] = []
-        self._tell: Callable[[str, float], object] = lambda _what, _since: None
+        self._tell: Callable[[str, float], object] = _tell_none
 
     # ---- on the model loop --------------------------------------------------------------------------------------------
 
@@ -125,6 +129,7 @@ class CallWatch:
                         self._tell(self._late[0].what, self._late[0].since)
                         report(call)
         finally:
+            self._tell = _tell_none  # it holds the session, which holds this
             if self._late:
                 self._late.clear()
                 tell("", 0.0)

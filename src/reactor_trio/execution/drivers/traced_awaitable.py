@@ -60,7 +60,8 @@ class TracedAwaitable:
         code: Any = self._code.__await__()
         observer = self._observer
         loops = running_loops(self._code)
-        resume: outcome.Maybe[Any] = outcome.Value(None)
+        sent: Any = None
+        thrown: BaseException | None = None
         while True:
             if observer is not None:
                 observer.resumes()
@@ -69,10 +70,11 @@ class TracedAwaitable:
             if loops is not None:
                 loops._set_running_loop(self._asyncio_calls)
             try:
-                wanted = resume.send(code)
+                wanted = code.send(sent) if thrown is None else code.throw(thrown)
             except BaseException as end:
                 if observer is not None:
                     observer.ends()
+                sent = thrown = None  # one may be, or hold, `end`, whose traceback holds this frame
                 if isinstance(end, StopIteration):
                     return end.value
                 raise
@@ -81,17 +83,16 @@ class TracedAwaitable:
                     loops._set_running_loop(outer_loop)
             if observer is not None:
                 observer.waits(checkpoint=wanted is _CHECKPOINT or wanted is None)
+            sent = thrown = None
             try:
                 if wanted is None:  # `asyncio.sleep(0)`
-                    sent = None
                     yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited so
                 else:
                     sent = yield wanted
             except BaseException as error:  # Trio throws an error at code that yields what it cannot wait for
                 if isinstance(error, trio.Cancelled):
                     self._cancelled()
-                resume = outcome.Error(error)
+                thrown = error
             else:
-                resume = outcome.Value(sent)
                 if isinstance(sent, outcome.Error) and isinstance(sent.error, trio.Cancelled):
                     self._cancelled()
