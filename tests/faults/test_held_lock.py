@@ -42,10 +42,9 @@ class Model(ReactorPipeline):
         if (child := os.fork()) == 0:
             while True:
                 time.sleep(0.01)
-        os.kill(child, signal.SIGTERM)
-        time.sleep(0.1)
-        os.kill(child, signal.SIGTERM)
-        os.waitpid(child, 0)
+        while os.waitpid(child, os.WNOHANG) == (0, 0):  # two signals are one, if the child has not run between them
+            os.kill(child, signal.SIGTERM)
+            time.sleep(0.1)
 
     def inference(self):
         while True:
