@@ -42,7 +42,7 @@ class Model(ReactorPipeline):
         if (child := os.fork()) == 0:
             while True:
                 time.sleep(0.01)
-        while os.waitpid(child, os.WNOHANG) == (0, 0):  # two signals are one, if the child has not run between them
+        while os.waitpid(child, os.WNOHANG) == (0, 0):  # Python drops what arrives before the child is ready
             os.kill(child, signal.SIGTERM)
             time.sleep(0.1)
 
