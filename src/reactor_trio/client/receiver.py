@@ -119,7 +119,7 @@ class Receiver:
 
     @property
     def ending(self) -> events.Ending | None:
-        """The announced end: why, and the seconds that are left; None if there is none."""
+        """The end that the server has announced: its reason and the seconds until then; None if it has announced none."""
         if self._ending is None:
             return None
         reason, at = self._ending

@@ -1,7 +1,7 @@
 """What an exception of author code means: that the model ends, that a session unwinds, or a failure of one session.
 
-Being no `Exception` says little. asyncio's `CancelledError` is none, nor is the panic of a library that is written in Rust;
-each is a failure like a ValueError. Only what ends a program ends the model.
+Some failures are no `Exception`: asyncio's `CancelledError`, and the panic of a library that is written in Rust. Each is a
+failure like a ValueError. Only what ends a program ends the model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether an array that its author has made read-only is a promise of all whose memory it shares.
 
-A read-only *view* promises nothing: who has the array below it, or the buffer or tensor below that, still writes there.
+A read-only *view* promises nothing: code that has the array, buffer or tensor below it can still write there.
 """
 
 from __future__ import annotations
