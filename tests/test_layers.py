@@ -43,13 +43,15 @@ LAYERS: dict[str, tuple[str, str]] = {
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
+    "crossing": ("errors descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
-        "errors interpreter lost_part descriptors standard_streams protocol telemetry concurrency interface pacing media "
-        "configuration",
+        "errors interpreter lost_part standard_streams protocol telemetry concurrency interface pacing media configuration "
+        "crossing",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
-        "errors descriptors protocol telemetry concurrency interface pacing admission media configuration execution",
+        "errors descriptors protocol telemetry concurrency interface pacing admission media configuration crossing "
+        "execution",
         "msgspec trio",
     ),
     "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),
@@ -73,12 +75,12 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec ray trio",
     ),
     "offline": (
-        "errors protocol telemetry concurrency interface pacing media recording configuration execution server",
+        "errors protocol telemetry concurrency interface pacing media recording configuration crossing execution server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors concurrency interface configuration execution session transport edge server offline client",
+        "errors concurrency interface configuration crossing execution session transport edge server offline client",
         "anyio msgspec trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),

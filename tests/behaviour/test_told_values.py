@@ -14,6 +14,7 @@ import trio.testing
 
 from reactor_trio.client import Client, StateChanged
 from reactor_trio.client.session_protocol import CommandAnswered, Message
+from reactor_trio.crossing.messages import StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import (
     Idle,
@@ -298,7 +299,7 @@ async def test_a_value_of_the_model_is_never_told_after_a_newer_one_of_the_clien
     async with open_server(Waiting) as server, server.connect() as client:
         ear = Ear(client)
         await client.command("shuffle")
-        server.sessions[0].state_changed({"x": b"1"})  # it has to wait for its time
+        server.sessions[0]._channel.deliver(StateValuesChanged({"x": b"1"}))  # it has to wait for its time
         await client.command("set_x", x=2)
         await trio.sleep(1)
         assert ear.heard == [(0, 1), (0, {"seed": 99, "words": ["shuffled"]}), (0, 2)]

@@ -9,7 +9,7 @@ import pytest
 
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.concurrency.failure_log import KINDS
-from reactor_trio.execution.isolation.ipc_messages import Failure
+from reactor_trio.crossing.failures import Failure
 
 log = logging.getLogger("test")
 

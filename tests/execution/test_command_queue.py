@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import LimitSettings, Settings
-from reactor_trio.execution.command_queue import Command, CommandQueue
-from reactor_trio.execution.model_session import Answer
+from reactor_trio.crossing.messages import Answer, Command
+from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session.command_ledger import CommandLedger
 

@@ -9,28 +9,29 @@ import threading
 import msgspec
 import numpy as np
 
-from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.crossing.local_channel import LocalEnd
+from reactor_trio.crossing.messages import RetimePlayout
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 from tests.leftovers.held import BIG, Held, let_go, standing_still, why
 from tests.leftovers.held_commands import HeldCommands, held_of
 
-MAILBOX = "reactor_trio.execution.mailbox.Mailbox"
+END = "reactor_trio.crossing.local_channel.LocalEnd"
 
 
 KEPT: dict[str, object] = {}
 
 
 def a_knot() -> None:
-    """A mailbox that holds itself by a bound method."""
-    mailbox = Mailbox(print, asleep=False)
-    mailbox.post_lazily(mailbox.deliver)
+    """An end of a channel that holds itself by a bound method."""
+    end = LocalEnd(print, asleep=False)
+    end.connect({int: end.take})
 
 
 def test_nothing_is_left_of_what_reference_counting_frees():
     with standing_still():
         before = Held.now()
-        Mailbox(print, asleep=True).post(print)
+        LocalEnd(print, asleep=True).connect({int: print})
         assert Held.now().beyond(before) == []
 
 
@@ -40,35 +41,37 @@ def test_a_knot_is_counted_and_its_circle_named():
         for _ in range(3):
             a_knot()
         left = Held.now().beyond(before)
-        assert f"+3 {MAILBOX}" in left
+        assert f"+3 {END}" in left
         told = why(before)
     assert "3 knots of" in told
-    assert "(1 Mailbox, 1 method Mailbox.deliver)" in told
-    assert "Mailbox._calls -> deque[0] -> tuple[0] -> method Mailbox.deliver" in told
+    assert "(1 LocalEnd, 1 method LocalEnd.take)" in told
+    assert "LocalEnd._handlers -> dict[<class 'int'>] -> method LocalEnd.take" in told
     assert "in use" not in told
 
 
 def test_what_is_in_use_is_named_with_the_chain_that_holds_it():
     with standing_still():
         before = Held.now()
-        KEPT["key"] = [Mailbox(print, asleep=True)]
+        KEPT["key"] = [LocalEnd(print, asleep=True)]
         try:
-            assert f"+1 {MAILBOX}" in Held.now().beyond(before)
+            assert f"+1 {END}" in Held.now().beyond(before)
             told = why(before)
         finally:
             KEPT.clear()
-    assert f"+1 {MAILBOX} in use: module tests.leftovers.test_held['KEPT'] -> dict['key'] -> list[0] -> Mailbox" in told
+    assert f"+1 {END} in use: module tests.leftovers.test_held['KEPT'] -> dict['key'] -> list[0] -> LocalEnd" in told
 
 
 def test_a_frame_that_a_traceback_keeps_is_counted():
     with standing_still():
         before = Held.now()
         try:
-            Mailbox(_raising, asleep=True).post(print)
+            end = LocalEnd(print, asleep=False)
+            end.peer = LocalEnd(_raising, asleep=True)
+            end.send(RetimePlayout(0.5))
         except ValueError as error:
             kept = error
-        assert "+1 frame of Mailbox.post" in Held.now().beyond(before)
-        del kept
+        assert "+1 frame of LocalEnd.send" in Held.now().beyond(before)
+        del kept, end
         assert Held.now().beyond(before) == []
 
 
@@ -127,7 +130,7 @@ async def test_a_model_says_what_its_own_process_holds(autojump_clock):
             before = held_of(await client.command("held"))
             a_knot()  # in a test both run in one process
             left = held_of(await client.command("held")).beyond(before)
-            assert any(MAILBOX in line for line in left)
-            assert "1 Mailbox" in await client.command("why", before=msgspec.to_builtins(before))
+            assert any(END in line for line in left)
+            assert "1 LocalEnd" in await client.command("why", before=msgspec.to_builtins(before))
         finally:
             let_go()

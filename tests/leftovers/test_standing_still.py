@@ -17,10 +17,10 @@ import pytest
 import trio
 
 from reactor_trio.client.client_transport import TransportClosed
+from reactor_trio.crossing.input_lanes import MOST_UNDER_WAY
+from reactor_trio.crossing.local_channel import LocalEnd
+from reactor_trio.crossing.messages import InputArrived
 from reactor_trio.errors import ConnectionRefused
-from reactor_trio.execution.isolation.input_lanes import MOST_UNDER_WAY
-from reactor_trio.execution.isolation.ipc_messages import InputFrameArrived
-from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.interface import (
     Audio,
     DistributedPipeline,
@@ -186,11 +186,11 @@ class Stop:
         self._passes = passes = getattr(owner, name)
         self.held: list[tuple[Any, ...]] = []
 
-        def call(one: Any, *args: Any) -> None:
+        def call(one: Any, *args: Any, **named: Any) -> None:
             if any(one is each for each in self._stopped):
-                self.held.append((one, *args))
+                self.held.append((one, *args, *named.values()))
             else:
-                passes(one, *args)
+                passes(one, *args, **named)
 
         monkeypatch.setattr(owner, name, call)
 
@@ -275,14 +275,14 @@ async def a_paused_session(watch, monkeypatch, tmp_path):
 
 async def the_io_loop(watch, monkeypatch, tmp_path):
     """What the model's side posts is not delivered. It makes frames as fast as it may, and sends messages."""
-    stop = Stop(monkeypatch, Mailbox, "deliver")
+    stop = Stop(monkeypatch, LocalEnd, "take")
     async with open_server(World, step_cost=0.001, limits=LIMITS, fps=100) as server, peer_of(server) as peer:
         await trio.sleep(1)
-        mailbox = server.sessions[0].playout._model_session.mailbox
-        with stop.of(mailbox):
+        end = server.sessions[0].playout._channel
+        with stop.of(end):
             await a_minute(watch)
         await trio.sleep(1)
-        with stop.of(mailbox):
+        with stop.of(end):
             await peer.command("shout", text="x")
             await a_minute(watch)
 
@@ -298,7 +298,7 @@ async def the_models_process(watch, monkeypatch, tmp_path):
                 watch.look()
                 await film(peer, side=256)
                 watch.look()
-                assert len([each for each in stop.held if isinstance(each[1], InputFrameArrived)]) == MOST_UNDER_WAY
+                assert len([each for each in stop.held if isinstance(each[1], InputArrived)]) == MOST_UNDER_WAY
                 await flood(peer, "take", texts=50)
                 await a_minute(watch)
 
@@ -414,9 +414,9 @@ CELLS: dict[Callable[..., Any], set[str]] = {
     },
     a_model_in_a_step_and_a_slider: {f"{L}_commands"},
     a_paused_session: {"session.playout:Playout._queue"},
-    the_io_loop: {"pacing.playout_forecast:PlayoutForecast._queued", f"{X}mailbox:Mailbox._calls"},
+    the_io_loop: {"pacing.playout_forecast:PlayoutForecast._queued", "crossing.local_channel:LocalEnd._came"},
     the_models_process: {
-        f"{X}isolation.input_lanes:_Lane.waiting", f"{X}isolation.input_lanes:_Lane.under_way", f"{L}_commands",
+        "crossing.input_lanes:_Lane.waiting", "crossing.input_lanes:_Lane.under_way", f"{L}_commands",
     },
     the_server_as_its_model_sees_it: {"pacing.playout_forecast:PlayoutForecast._queued"},
     codecs: {"connection.media_receiver:MediaReceiver._waiting"},

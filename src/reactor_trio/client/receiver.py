@@ -66,9 +66,8 @@ class Callbacks(NamedTuple):
     on_resumed: Callable[[float], object]
 
 
-#: what the client receives and sends, and who sees it (`observing.py`)
-Observed = events.TextEvent | events.Received | events.Commanded
-Observer = Callable[[Observed], None]
+#: sees what the client receives and sends (`observing.py`)
+Observer = Callable[[events.TextEvent | events.Received | events.Commanded], None]
 
 
 class Receiver:

@@ -17,6 +17,8 @@ from reactor_trio.lost_part import ModelPartLost
 
 #: no program goes on after them
 _ENDINGS = (SystemExit, KeyboardInterrupt, ModelPartLost)
+#: types of torch: an error of a CUDA context is permanent, and a process that ran out of memory may still hold most of it
+_FATAL = ("AcceleratorError", "OutOfMemoryError")
 #: they unwind code that is over; who began that knows
 _UNWINDING = (trio.Cancelled, SessionOver, GeneratorExit)
 
@@ -24,6 +26,12 @@ _UNWINDING = (trio.Cancelled, SessionOver, GeneratorExit)
 def ends_model(error: BaseException) -> bool:
     """Whether the model ends by this exception; a group does if it has one that does."""
     return _has(error, _ENDINGS)
+
+
+def ends_process(error: BaseException) -> bool:
+    """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
+    fatal = isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in str(error)
+    return fatal or ends_model(error)
 
 
 def is_failure(error: BaseException) -> bool:

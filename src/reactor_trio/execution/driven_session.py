@@ -8,25 +8,36 @@ from __future__ import annotations
 
 import enum
 import logging
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import trio
-from msgspec.structs import replace
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
 from reactor_trio.concurrency.model_host import Call
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.crossing.message_flow import MessageFlow
+from reactor_trio.crossing.messages import (
+    Answer,
+    BundleShown,
+    Command,
+    MessagesTaken,
+    SetFpsLimit,
+    SetPaused,
+    ShownUntil,
+    StateValuesChanged,
+)
 from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.execution.author_failures import ends_model, is_failure, without_cancellation
-from reactor_trio.execution.command_queue import Command, CommandQueue
+from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.call_watch import CallWatch
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.fences import wait_for_fences
-from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.message_flow import MessageFlow
-from reactor_trio.execution.model_session import FILE_UPLOADED, Answer, PlayoutSide, SessionEvents
 from reactor_trio.execution.output_pacer import OutputPacer
+from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.execution.state_watch import StateWatch
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
@@ -63,9 +74,8 @@ class DrivenSession:
         model: the instance that serves the session.
         binding: through which the model reaches the session.
         turn: shares the model thread with other sessions.
-        session: receives answers, messages and changed settings, by `mailbox`.
-        playout: receives bundles, by `mailbox`.
-        replies: what the I/O loop has posted.
+        channel: the model's end of the session's channel.
+        dropped: called with place, reason and number of frames that were dropped, on any thread.
         client: number and joining time of the controlling client.
     """
 
@@ -81,10 +91,8 @@ class DrivenSession:
         turn: Turn,
         declaration: Declaration,
         host: ModelHost,
-        session: SessionEvents,
-        playout: PlayoutSide,
-        mailbox: Mailbox,
-        replies: Mailbox,
+        channel: ChannelEnd,
+        dropped: Callable[[str, str, int], object],
         client: tuple[int, float],
         cadence: Cadence,
         forecast: PlayoutForecast,
@@ -113,8 +121,8 @@ class DrivenSession:
         #: wakes the driver, and whoever waits for room in the output
         self.wakeup = RepeatedEvent()
         self.commands = CommandQueue(self.wakeup)
-        self.output_pacer = OutputPacer(
-            mailbox, replies, playout, declaration, cadence, forecast, self.wakeup, turn.give_back
+        self.output_pacer = pacer = OutputPacer(
+            channel, declaration, cadence, forecast, self.wakeup, dropped, turn.give_back
         )
         #: number of the next step; only steps that make frames count
         self.step = 0
@@ -124,9 +132,12 @@ class DrivenSession:
         #: id of the controlling client's newest applied command
         self.newest_command: int | None = None
         self._call = Call()
-        self._session = session
-        self._mailbox = mailbox
-        self._messages = MessageFlow(mailbox, replies)
+        self._channel = channel
+        self._messages = MessageFlow(channel)
+        channel.connect({
+            Command: self.take_command, SetFpsLimit: pacer.limit, SetPaused: pacer.pause, BundleShown: pacer.handed,
+            ShownUntil: pacer.shown, MessagesTaken: self._messages.taken,
+        })  # fmt: skip
         self._watch = StateWatch(declaration.settings)
         self._waited: float | None = None
         self._newest_at = self._turn_waited = 0.0  # waited: by a run loop, before the step that runs now
@@ -252,12 +263,12 @@ class DrivenSession:
     async def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Send a message to all clients, or to one. Does nothing when the session is closed."""
         if self.phase is not Phase.CLOSED:
-            await self._messages.put(self._session.tell, type, data, client)
+            await self._messages.put(type, data, client)
 
     def tell_values(self) -> None:
         """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
         if changed := self._changed_values():
-            self._mailbox.post_lazily(self._session.state_changed, changed)
+            self._channel.send(StateValuesChanged(changed))
 
     # ---- hooks and failures of author code ----------------------------------------------------------------------------
 
@@ -318,10 +329,10 @@ class DrivenSession:
             self.newest_command, self._newest_at, self._waited = command.id, command.at, None
             if not self.declaration.stepped:
                 self.command_waited()  # a run loop or a blocking model may see the command in what it computes now
-        return Answer(numbers, self.step if self.next_block is None else self.next_block, reply)
+        return Answer(numbers, self.step if self.next_block is None else self.next_block, msgspec.json.encode(reply))
 
     def _answer(self, answer: Answer) -> None:
-        self._mailbox.post(self._session.answered, replace(answer, values=self._changed_values()))
+        self._channel.send(msgspec.structs.replace(answer, values=self._changed_values()))
 
     @property
     def _ends(self) -> tuple[type[BaseException], ...]:

@@ -15,7 +15,7 @@ from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import Turn
-from reactor_trio.execution.local_model_session import LocalModelSession
+from reactor_trio.execution.local_session_run import LocalSessionRun
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_copies import SessionCopies
@@ -46,8 +46,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     #: makes the model's side of a session
     runner_type: Callable[..., SessionRunner] = SessionRunner
 
-    def open_model_session(self, session_id: str, client: tuple[int, float]) -> LocalModelSession:
-        """Make the model's side of a new session, on the I/O loop.
+    def open_session_run(self, session_id: str, client: tuple[int, float]) -> LocalSessionRun:
+        """Make the run of a new session, on the I/O loop.
 
         Args:
             session_id: for the log.
@@ -60,7 +60,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
             forecast=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
         )  # fmt: skip
         closed = partial(self.session_copies.give_back, copy)
-        return LocalModelSession(self.host, make_runner, self.settings.stuck_after, closed)
+        return LocalSessionRun(self.host, make_runner, self.settings.stuck_after, closed)
 
     def _cadence(self, binding: SessionBinding) -> Cadence:
         if self.declaration.kind != "blocking":

@@ -17,8 +17,15 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.model_session import PlayoutSide
+from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.crossing.messages import (
+    BundleShown,
+    FlushPlayout,
+    RetimePlayout,
+    SetFpsLimit,
+    SetPaused,
+    ShownUntil,
+)
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutSmoother, StepMargin
@@ -29,26 +36,23 @@ class OutputPacer:
     """Paces one session's frames, on the model loop.
 
     Args:
-        mailbox: carries calls to the playout.
-        replies: what the playout has posted; delivered before each look at the room.
+        channel: the model's end of the session's channel; what has come is taken before each look at the room.
         wakeup: wakes whoever waits for room.
+        dropped: called with place, reason and number of frames that were dropped, on any thread.
         waits: called before a pipeline's frame waits for room.
     """
 
     def __init__(
         self,
-        mailbox: Mailbox,
-        replies: Mailbox,
-        playout: PlayoutSide,
+        channel: ChannelEnd,
         declaration: Declaration,
         cadence: Cadence,
         forecast: PlayoutForecast,
         wakeup: RepeatedEvent,
+        dropped: Callable[[str, str, int], object],
         waits: Callable[[], object] = lambda: None,
     ) -> None:
-        self._mailbox = mailbox
-        self._replies = replies
-        self._playout = playout
+        self._channel = channel
         self._declaration = declaration
         self._cadence = cadence
         self._forecast = forecast
@@ -56,6 +60,7 @@ class OutputPacer:
         self._smoother = PlayoutSmoother()
         self._interval: float | None = None  # of a pipeline's newest frames
         self._wakeup = wakeup
+        self._dropped = dropped
         self._waits = waits
         self._epoch = 0
         self._seqs: dict[str, int] = {}
@@ -83,7 +88,7 @@ class OutputPacer:
 
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
-        self._replies.deliver()
+        self._channel.take()
         if self._paused_at is not None or not self._steps:
             return math.inf
         if self._forecast.unshown > MOST_UNSHOWN and self._starves():
@@ -121,7 +126,7 @@ class OutputPacer:
 
     def go_on(self, steps: float, at: float) -> None:
         """Let `steps` more steps begin, or all with infinity. Playout, which was held, goes on since `at`."""
-        self._replies.deliver()
+        self._channel.take()
         self._steps += steps
         self._forecast.stood_still(at)
         self._wakeup.set()
@@ -176,12 +181,12 @@ class OutputPacer:
                 return
             if chunk.metadata:
                 origin = replace(origin, metadata={name: each[index] for name, each in chunk.metadata.items()})
-            self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made, now, by == "emit"))
+            self._channel.send(self._bundle(tracks, duration, origin, made, now, by == "emit"))
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
         assert isinstance(self._cadence, BlockCadence)
-        self._replies.deliver()
+        self._channel.take()
         interval, now = self._cadence.interval, trio.current_time()
         self._cadence.pushed(now, chunk.length, self._forecast.waiting(now))
         if self._cadence.interval != interval and not self.closed:
@@ -197,7 +202,7 @@ class OutputPacer:
 
     def count_drop(self, reason: str, frames: int) -> None:
         """Count frames that were dropped before they were accepted. Any thread may call it."""
-        self._mailbox.post(self._playout.count_drop, "model", reason, frames)
+        self._dropped("model", reason, frames)
 
     def monitor(self, enabled: bool) -> None:
         """Say whether the time that passes is a blocking model's work."""
@@ -217,12 +222,12 @@ class OutputPacer:
     def flush(self, step: int, *, black: bool) -> None:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if `black`."""
         self._epoch += 1
-        self._replies.deliver()
+        self._channel.take()
         self._forecast.flushed(now := trio.current_time())
-        self._mailbox.post(self._playout.flush, self._epoch)
+        self._channel.send(FlushPlayout(self._epoch))
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
-                self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, Origin(step), now, now, False))
+                self._channel.send(self._bundle(tracks, duration, Origin(step), now, now, False))
         self._wakeup.set()
 
     def close(self) -> None:
@@ -230,34 +235,34 @@ class OutputPacer:
         self.closed = True
         self._wakeup.set()
 
-    # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
+    # ---- messages of the I/O side -------------------------------------------------------------------------------------
 
-    def limit(self, fps: float) -> None:
-        """Cap the rate at `fps`, which is what the viewers' encoders can take; from the next step on."""
-        self._cadence.limit(fps)
+    def limit(self, message: SetFpsLimit) -> None:
+        """Take the message."""
+        self._cadence.limit(message.fps)
         self._lead = None
 
-    def pause(self, paused: bool) -> None:
-        """Stop for a session without viewers, or go on."""
+    def pause(self, message: SetPaused) -> None:
+        """Take the message."""
         now = trio.current_time()
         if self._paused_at is not None and isinstance(self._cadence, BlockCadence):
             self._cadence.stood_still(self._paused_at, now)
-        self._paused_at = now if paused else None
+        self._paused_at = now if message.paused else None
         self._wakeup.set()
 
-    def handed(self, until: float, epoch: int) -> None:
-        """Note that the oldest bundle, of this epoch, is shown until `until`."""
-        if epoch == self._epoch:
-            self._forecast.handed(until)
+    def handed(self, message: BundleShown) -> None:
+        """Take the message."""
+        if message.epoch == self._epoch:
+            self._forecast.handed(message.until)
         else:
-            self._forecast.shown(until)
-        if self._replies.asleep and self._forecast.unshown <= MOST_UNSHOWN:
-            self._replies.asleep = False
+            self._forecast.shown(message.until)
+        if self._channel.asleep and self._forecast.unshown <= MOST_UNSHOWN:
+            self._channel.asleep = False
         self._wakeup.set()
 
-    def shown(self, until: float) -> None:
-        """Note that the bundle on screen ends at `until`."""
-        self._forecast.shown(until)
+    def shown(self, message: ShownUntil) -> None:
+        """Take the message."""
+        self._forecast.shown(message.until)
         self._wakeup.set()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
@@ -267,7 +272,7 @@ class OutputPacer:
         return self._cadence.seconds_per_frame * self._frames_per_step
 
     def _room(self, at: Callable[[float], float], now: float) -> float:
-        self._replies.deliver()
+        self._channel.take()
         if self._paused_at is not None:
             return math.inf
         if not self._steps:  # nothing is shown that would make room, and the session's commands wait for this to return
@@ -276,19 +281,19 @@ class OutputPacer:
 
     def _starves(self) -> bool:
         """Whether the model has to wait for a report of the playout; that then wakes this loop."""
-        if self._forecast.starves and not self._replies.asleep:
-            self._replies.asleep = True
-            self._replies.deliver()  # a report may have come before the flag
+        if self._forecast.starves and not self._channel.asleep:
+            self._channel.asleep = True
+            self._channel.take()  # a report may have come before the flag
         return self._forecast.starves
 
     def _retime(self, interval: float) -> None:
         self._forecast.retimed(interval)
-        self._mailbox.post(self._playout.retime, interval)
+        self._channel.send(RetimePlayout(interval))
 
     def _follow(self, seconds: float, frames: int) -> None:
         """Set how long the frames of a step that has just ended shall be shown."""
         self._smoother.observe(seconds, frames)
-        self._replies.deliver()
+        self._channel.take()
         before, anew = self._interval, self._smoother.anew
         now = trio.current_time()
         wait = self._smoother.delay if anew else self._forecast.runs_dry(now) - now
@@ -322,7 +327,7 @@ class OutputPacer:
     def _drop(self, tracks: dict[str, FrameHandle], bundles: int, reason: str) -> None:
         for name in tracks:  # numbers are used up, so that a viewer sees the gap
             self._seqs[name] = self._seqs.get(name, 0) + bundles
-        self._mailbox.post(self._playout.count_drop, "buffer", reason, bundles)
+        self._dropped("buffer", reason, bundles)
 
 
 def _size(tracks: dict[str, FrameHandle]) -> int:

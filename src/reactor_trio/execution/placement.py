@@ -13,7 +13,7 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, Re
 from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.model_loop import ModelEnding, ModelLoop
-from reactor_trio.execution.model_session import ModelSession
+from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.telemetry import Telemetry
@@ -40,8 +40,8 @@ class Placement(Protocol):
     moderate: Check | None
     running: int
 
-    def open_model_session(self, session_id: str, client: tuple[int, float]) -> ModelSession:
-        """Make the model's side of a session with this id, for the client of this number and joining time."""
+    def open_session_run(self, session_id: str, client: tuple[int, float]) -> SessionRun:
+        """Make the run of a session with this id, for the client of this number and joining time."""
 
     async def begin(self) -> None:
         """Return when the model's `run()`, which `until_ended` has started, has had its first turn of the loop."""
@@ -109,7 +109,7 @@ class LocalPlacement(ModelLoop):
         self.max_sessions = loaded.max_sessions
         self.model: Model | None = loaded.model
         self.moderate = moderate
-        self.open_model_session = loaded.open_model_session
+        self.open_session_run = loaded.open_session_run
 
     async def begin(self) -> None:
         """See `Placement`."""

@@ -126,6 +126,10 @@ class SessionBinding:
         if self.runner is not None:
             self.runner.output_pacer.set_fps(fps)
 
+    def count_drop(self, place: str, reason: str, frames: int) -> None:
+        """Count frames that the model's side dropped. Any thread may call it."""
+        self._host.post_io(self._telemetry.dropped, place, reason, frames)
+
     def stepped(self) -> None:
         """Report that a session has made its first frame."""
         self._host.post_io(self._telemetry.stepped)
@@ -163,7 +167,7 @@ class SessionBinding:
             if runner is not None and not runner.over:
                 await runner.emit(chunk, compute_time, drop)
                 return
-            self._host.post_io(self._telemetry.dropped, "model", "no_client", chunk.length)
+            self.count_drop("model", "no_client", chunk.length)
             if self.runner is None or self.runner.over:  # also while a session ends: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:

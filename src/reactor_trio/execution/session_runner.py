@@ -24,8 +24,8 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import SessionOver, current_call, strip, with_twin
+from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.author_failures import ends_model, without_cancellation
-from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.driven_session import DrivenSession, Phase
 from reactor_trio.execution.drivers.app_driver import AppDriver
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
@@ -54,15 +54,24 @@ class SessionRunner(DrivenSession):
     Args:
         binding: of the model that serves the session.
         own_model: makes a copy of `model` for this session; None: `model` itself serves it.
+        dropped: see `DrivenSession`; None: the server counts.
         options: see `DrivenSession`.
     """
 
     binding: SessionBinding
 
     def __init__(
-        self, *, model: Model, binding: SessionBinding, own_model: Callable[[Model], Model] | None = None, **options: Any
+        self,
+        *,
+        model: Model,
+        binding: SessionBinding,
+        own_model: Callable[[Model], Model] | None = None,
+        dropped: Callable[[str, str, int], object] | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(model=model, binding=binding, turn=binding.turn, **options)
+        super().__init__(
+            model=model, binding=binding, turn=binding.turn, dropped=dropped or binding.count_drop, **options
+        )
         self.output_pacer.on_first_frame = binding.stepped
         self._shared_model = model
         self._own_model = own_model
@@ -99,7 +108,8 @@ class SessionRunner(DrivenSession):
             self._left = self._driver.what_is_left()
             del self._driver
         self._messages.close()
-        del self.author, self._session
+        self._channel.close()
+        del self.author
 
     async def _run(self) -> BaseException | None:
         SEEN_SESSION.set(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -159,8 +160,8 @@ class GateSite(AccessSite):
                     # A client in the queue has used up its ticket. A client that was refused before may come back with it.
                     with self._access.holding(grant):
                         self._access.use(grant)
-                    beats = request.query.get("beat") == "1"
-                    await WaitingClient(place_request, messages, self.limits.ping_interval, beats=beats).run()
+                    beat = self.limits.ping_interval if request.query.get("beat") == "1" else math.inf
+                    await WaitingClient(place_request, messages, beat).run()
             except NotAdmitted as refused:
                 if refused.reason == "draining":
                     await self._send_away(request, messages, busy(_GOING_DOWN), "draining", close_code("draining"))

@@ -12,7 +12,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,11 +25,13 @@ from reactor_trio.interface.tracks import Output, TrackPayload, TrackSpec
 from reactor_trio.media.device_frames import DeviceFrames, Made
 from reactor_trio.media.read_only import is_read_only
 
+#: A frame or samples that may still lie on a device.
 if TYPE_CHECKING:
     import torch
 
-#: A frame or samples that may still lie on a device.
-FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
+    FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
+else:
+    FrameHandle = np.ndarray  # as which a bundle arrives from another process
 
 #: A frame or samples as the author yields them.
 _Yielded: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
@@ -72,7 +74,7 @@ class Origin(msgspec.Struct, frozen=True):
     metadata: Mapping[str, Any] | None = None
 
 
-class Bundle(msgspec.Struct, frozen=True):
+class Bundle(msgspec.Struct, frozen=True, array_like=True, tag=32, tag_field="tag"):
     """One instant of a chunk: for each track a video frame `(H, W, 3)` uint8 or a block of audio `(1, M)` int16.
 
     Attributes:
@@ -84,8 +86,11 @@ class Bundle(msgspec.Struct, frozen=True):
         made: when its step ended, in `trio.current_time()` seconds.
         epoch: how many times the model had flushed its output before.
         ready: when it was queued, in `trio.current_time()` seconds.
+
+    It is one of the messages between the two sides of a session (`crossing.messages`), hence the tag.
     """
 
+    wakes: ClassVar[bool] = False
     tracks: Mapping[str, FrameHandle]
     seqs: Mapping[str, int]
     duration: float

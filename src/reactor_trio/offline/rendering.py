@@ -22,11 +22,18 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing.local_channel import open_local_channel
+from reactor_trio.crossing.message_flow import MessageReports
+from reactor_trio.crossing.messages import (
+    Answer,
+    FlushPlayout,
+    ModelMessageSent,
+    RetimePlayout,
+    StateValuesChanged,
+)
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
 from reactor_trio.execution.loading import LoadedModel
-from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.offline.film_clock import ROOM, FilmCadence, FilmClock
@@ -102,11 +109,17 @@ class Rendering:
         clock.reached = partial(host.post_io, self._reached)
         session_copy = loaded.session_copies.take()
         fixed = fixed_rate(type(loaded.model)) or session_copy.binding.declared_fps
+        self._channel, model_end = open_local_channel(host.post_io, host.post)
+        self._reports = MessageReports(self._channel)
+        self._channel.connect({
+            Bundle: self._put, Answer: self._answered, ModelMessageSent: self._told,
+            # The bundles stay in the film when the model flushes its output, and a new rate holds for the next bundles.
+            FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
+        })  # fmt: skip
         self._runner = UnpacedSessionRunner(
-            commands, clock, time, host=host, once=once, session_id="rendering",
-            model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration, session=self,
-            playout=self,
-            mailbox=Mailbox(host.post_io, asleep=True), client=(1, trio.current_time()),
+            commands, clock, time, host=host, once=once, session_id="rendering", channel=model_end,
+            model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration,
+            dropped=partial(host.post_io, self._count_drop), client=(1, trio.current_time()),
             cadence=FilmCadence(fixed, loaded.max_fps),
         )  # fmt: skip
 
@@ -157,24 +170,18 @@ class Rendering:
         self._end()
         self._reached()
 
-    # ---- called from the model loop's mailbox, as its session and its playout -----------------------------------------
+    # ---- messages of the model's side ---------------------------------------------------------------------------------
 
-    def put(self, bundle: Bundle) -> None:
+    def _put(self, bundle: Bundle) -> None:
         """Queue a bundle."""
         self._queue.append((bundle, self._clock.begins.popleft()))
         self._wakeup.set()
 
-    def flush(self, epoch: int) -> None:
-        """Do nothing: the bundles stay in the film."""
-
-    def retime(self, interval: float) -> None:
-        """Do nothing: a new rate holds for the next bundles."""
-
-    def count_drop(self, place: str, reason: str, frames: int) -> None:
+    def _count_drop(self, place: str, reason: str, frames: int) -> None:
         """Count frames that the model dropped."""
         self.dropped[reason] += frames
 
-    def answered(self, answer: Answer) -> None:
+    def _answered(self, answer: Answer) -> None:
         """Count an applied command. A refused command ends the rendering."""
         for number in answer.numbers:
             self.applied += answer.code is None
@@ -182,13 +189,11 @@ class Rendering:
                 self._queue.append(_refusal(self._commands[number - 1], answer.code, answer.message))
                 self._wakeup.set()
 
-    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+    def _told(self, message: ModelMessageSent) -> None:
         """Pass a message of the model on."""
+        self._reports.took(len(message.data))
         if self._on_message is not None:
-            self._on_message(type, data)
-
-    def state_changed(self, values: dict[str, bytes]) -> None:
-        """Do nothing: there is no client."""
+            self._on_message(message.type, msgspec.json.decode(message.data))
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -247,6 +252,10 @@ class Rendering:
         ending = await ModelLoop(self._loaded).until_ended()
         self._error = self._error or self._model_failed(ending.what, ending.cause)
         self._end()
+
+
+def _ignore(_message: object) -> None:
+    """Take a message that means nothing to a film."""
 
 
 def _refusal(entry: ScriptCommand, code: str, message: str) -> ReactorError:

@@ -17,8 +17,9 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import ClockHooks
+from reactor_trio.crossing.local_channel import LocalEnd
+from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import ReactorError
-from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.step_drivers import IDLE_WAIT
 from reactor_trio.execution.session_binding import ConnectedSignal
 from reactor_trio.execution.session_runner import SessionRunner
@@ -82,19 +83,52 @@ class HeldSignal(ConnectedSignal):
             await self._wakeup.wait()
 
 
+class _ScriptedEnd:
+    """The model's end of a rendering's channel. Each look for messages also looks for the next command of the script."""
+
+    asleep = False
+
+    def __init__(self, end: LocalEnd, look: Callable[[], object]) -> None:
+        self._end = end
+        self._look = look
+        self.connect, self.send = end.connect, end.send
+
+    def take(self) -> None:
+        """See `ChannelEnd`."""
+        self._end.take()
+        self._look()
+
+    def close(self) -> None:
+        """See `ChannelEnd`."""
+        self._end.close()
+        self._look = _nothing
+
+
+def _nothing() -> None:
+    """Of a session that is over."""
+
+
 class UnpacedSessionRunner(SessionRunner):
     """The model's side of a rendering.
 
     Args:
-        script: its commands come when they are due; this object replaces the mailbox from the I/O loop.
+        script: its commands come when they are due.
+        channel: see `DrivenSession`. The commands of the script come with its messages.
         once: end the session when a generator that has made a frame returns.
         options: those of `SessionRunner`.
     """
 
     def __init__(
-        self, script: Sequence[ScriptCommand], clock: FilmClock, time: UnpacedTime, *, once: bool, **options: Any
+        self,
+        script: Sequence[ScriptCommand],
+        clock: FilmClock,
+        time: UnpacedTime,
+        *,
+        once: bool,
+        channel: LocalEnd,
+        **options: Any,
     ) -> None:
-        super().__init__(replies=self, forecast=clock, **options)
+        super().__init__(channel=_ScriptedEnd(channel, self._deliver), forecast=clock, **options)
         self.once = once
         self.released = False
         self._script = deque(enumerate(script, start=1))
@@ -116,7 +150,7 @@ class UnpacedSessionRunner(SessionRunner):
         """The next command, None at the end of the script."""
         return self._script[0][1] if self._script else None
 
-    def deliver(self) -> None:
+    def _deliver(self) -> None:
         """Queue the next command if it is due and no command is queued."""
         entry = self.next_command
         if entry is None or self.commands or self._clock.enough:
@@ -128,10 +162,6 @@ class UnpacedSessionRunner(SessionRunner):
             number, _ = self._script.popleft()
             at = trio.current_time()
             self.commands.add(Command(number, 1, entry.name, dict(entry.arguments), entry.id, at, place=number))
-
-    def post(self, function: Callable[..., object], *args: object) -> None:
-        """Run a function on the model loop, as `Mailbox.post` does."""
-        self.host.post(function, *args)
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 
@@ -165,7 +195,7 @@ class UnpacedSessionRunner(SessionRunner):
 
     async def apply_next(self) -> bool:
         """See `SessionRunner`. Queues the next command first, if it is due."""
-        self.deliver()
+        self._deliver()
         with set_during(_IN_HANDLER, True):
             applied = await super().apply_next()
         if not applied:

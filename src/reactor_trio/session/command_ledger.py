@@ -16,9 +16,8 @@ import trio
 
 from reactor_trio.admission import TokenBucket
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.crossing.messages import Answer, Command
 from reactor_trio.errors import CommandError
-from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.session.attachment import Flood

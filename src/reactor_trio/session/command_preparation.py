@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import CommandError
-from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.placement import Check
 from reactor_trio.interface.declaration import CommandSpec
 

@@ -14,14 +14,14 @@ Say = Callable[[str, Late], object]
 
 
 class LateCode:
-    """The last report of `ModelSession.watch` of one session; on the I/O loop."""
+    """The last `LateCall` of one session; on the I/O loop."""
 
     def __init__(self, session_id: str, telemetry: Telemetry) -> None:
         self._session_id, self._telemetry = session_id, telemetry
         self._what, self._since = "", 0.0
 
     def take(self, say: Say, what: str, since: float) -> None:
-        """Take a report (`what` and `since` as `ModelSession.watch` gives them), and send it to all clients by `say`."""
+        """Take a report (`what` and `since` of a `LateCall`), and send it to all clients by `say`."""
         self._telemetry.author_code_late(self._session_id, what, since)
         before, self._what, self._since = self._what, what, since
         if what:

@@ -14,7 +14,8 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.execution.model_session import ModelSession
+from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.crossing.messages import BundleShown, FlushPlayout, RetimePlayout, ShownUntil
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import PresentationTimeline
 from reactor_trio.telemetry import Telemetry
@@ -25,13 +26,12 @@ class Playout:
 
     Args:
         telemetry: counts and traces what happens.
-        model_session: the model's side. Its mailbox brings the bundles, and it receives the reports.
+        channel: brings the bundles of the model's side, and takes the reports to it.
     """
 
-    def __init__(self, telemetry: Telemetry, model_session: ModelSession) -> None:
+    def __init__(self, telemetry: Telemetry, channel: ChannelEnd) -> None:
         self._telemetry = telemetry
-        self._model_session = model_session
-        self._mailbox = model_session.mailbox
+        self._channel = channel
         self._queue: deque[Bundle] = deque()
         self._timeline = PresentationTimeline()
         self._shown_paced = False
@@ -53,14 +53,14 @@ class Playout:
             hold: awaited before each hand-out, if the model is to wait for slow clients.
         """
         while True:
-            self._mailbox.deliver()
+            self._channel.take()
             now = trio.current_time()
             if self._timeline.until > now:
                 await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
                 continue
             if not self._queue or self._held:
-                if not self._mailbox.asleep:
-                    self._mailbox.asleep = True  # and look once more: `Mailbox` says why
+                if not self._channel.asleep:
+                    self._channel.asleep = True  # and look once more: `LocalEnd` says why
                 else:
                     await self._wakeup.wait()
                 continue
@@ -73,7 +73,7 @@ class Playout:
             expected = max(self._timeline.until, bundle.ready)
             due = self._timeline.due(bundle.ready, now, bundle.duration)
             self._queue.popleft()
-            self._mailbox.asleep = False
+            self._channel.asleep = False
             if not bundle.paced and -math.inf < self._timeline.until < due and not self._has_rested:
                 self._telemetry.underrun()
             self._has_rested = False
@@ -83,7 +83,7 @@ class Playout:
             hand(bundle, due)
             # The model's side takes a frame as shown when it is due; it is woken only for what it cannot know.
             wake = due != expected or hold is not None
-            self._model_session.handed(self._timeline.until, bundle.epoch, wake=wake)
+            self._channel.send(BundleShown(self._timeline.until, bundle.epoch, wake))
 
     def hold(self) -> None:
         """Show no further bundle: the picture stays, and what is queued waits."""
@@ -95,37 +95,34 @@ class Playout:
         self._timeline.stand_still(at)
         self._wakeup.set()
 
-    # ---- `PlayoutSide`: delivered from the model's side ---------------------------------------------------------------
+    # ---- messages of the model's side ---------------------------------------------------------------------------------
 
     def put(self, bundle: Bundle) -> None:
         """Queue a bundle to be shown."""
         self._queue.append(bundle)
         if self.made is not None:
             self.made(bundle)
-        if self._mailbox.asleep:
+        if self._channel.asleep:
             self._wakeup.set()
 
-    def retime(self, interval: float) -> None:
-        """Show the frame on screen and those queued for `interval` seconds each, unless audio fixes their duration."""
+    def retime(self, message: RetimePlayout) -> None:
+        """Show the frame on screen and those queued for the interval each, unless audio fixes their duration."""
+        interval = message.interval
         if self._shown_paced and self._timeline.until > -math.inf:
             self._timeline.retime(interval)
-            self._model_session.shown(self._timeline.until)
+            self._channel.send(ShownUntil(self._timeline.until))
         self._queue = deque(replace(bundle, duration=interval) if bundle.paced else bundle for bundle in self._queue)
         self._wakeup.set()
 
-    def flush(self, epoch: int) -> None:
-        """Drop the bundles of epochs before `epoch`."""
-        self._keep(deque(bundle for bundle in self._queue if bundle.epoch >= epoch), "flushed")
-        self._model_session.shown(self._timeline.until)
+    def flush(self, message: FlushPlayout) -> None:
+        """Drop the bundles of epochs before the message's."""
+        self._keep(deque(bundle for bundle in self._queue if bundle.epoch >= message.epoch), "flushed")
+        self._channel.send(ShownUntil(self._timeline.until))
         self._wakeup.set()
-
-    def count_drop(self, place: str, reason: str, frames: int) -> None:
-        """Count frames that the model's side dropped."""
-        self._telemetry.dropped(place, reason, frames)
 
     def close(self) -> None:
         """End the session: drop and count what is queued."""
-        self._mailbox.deliver()
+        self._channel.take()
         self._keep(deque(), "session_over")
 
     def _keep(self, kept: deque[Bundle], reason: str) -> None:

@@ -1,7 +1,7 @@
 """A session on the I/O loop: it owns the model's side and the playout, and knows no socket.
 
-    connection scope -> Session.run -> nursery -+- ModelSession.run   the model's side: hooks, commands, steps, close
-                                                '- Playout.run        due bundles to the attachments
+    connection scope -> Session.run -> nursery -+- SessionRun.run   the model's side: hooks, commands, steps, close
+                                                '- Playout.run      due bundles to the attachments
 
 Clients attach and detach. The session hands each due bundle and each message to the attached clients and waits for none of
 them. When `run` returns, the model's side has unwound, the queue is empty, and the reason of the end is known.
@@ -14,12 +14,24 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 import trio
 
 from reactor_trio.concurrency.lost_time import patient
+from reactor_trio.crossing.message_flow import MessageReports
+from reactor_trio.crossing.messages import (
+    Answer,
+    Command,
+    FlushPlayout,
+    LateCall,
+    ModelMessageSent,
+    RetimePlayout,
+    SetFpsLimit,
+    SetPaused,
+    StateValuesChanged,
+)
 from reactor_trio.errors import CommandError, UploadRefused
-from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.model_session import FILE_UPLOADED, Answer
+from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
@@ -89,9 +101,15 @@ class Session:
         self._shown_step = -1
         self._ledger = CommandLedger(session_id, self.controller, services.settings, services.telemetry.commanded)
         self._frame_rate_cap = FrameRateCap()
-        self._model_session = services.placement.open_model_session(session_id, controller)
-        self.playout = Playout(services.telemetry, self._model_session)
-        self._model_session.connect(self, self.playout)
+        self._run = services.placement.open_session_run(session_id, controller)
+        self._channel = self._run.channel
+        self._reports = MessageReports(self._channel)
+        self.playout = Playout(services.telemetry, self._channel)
+        self._channel.connect({
+            Bundle: self.playout.put, FlushPlayout: self.playout.flush, RetimePlayout: self.playout.retime,
+            Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._told,
+            LateCall: self._took_late,
+        })  # fmt: skip
         self._paused = False
         self._failure = ""
         self._preparer = CommandPreparer()
@@ -103,7 +121,7 @@ class Session:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run, self._hand, hold)
-                nursery.start_soon(self._preparer.run, self._model_session.command, self._refused)
+                nursery.start_soon(self._preparer.run, self._channel.send, self._refused)
                 nursery.start_soon(self.lifetime.run, partial(self._say, "reactor.ending"), self.end, self._dismiss)
                 nursery.start_soon(self.values.run)
                 with self._scope:
@@ -114,7 +132,7 @@ class Session:
                 self.reason = "model_error"
                 self.services.failures.log(log, self.error, "session %s: the model raised", self.id)
             self.playout.close()
-            self._model_session.close()
+            self._run.close()
             if self.uploads is not None:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
@@ -166,7 +184,7 @@ class Session:
             return ["it has not ended"]
         queued = f"{len(self.playout)} queued bundles" if len(self.playout) else ""
         files = f"{len(self.uploads)} uploads" if self.uploads else ""
-        return [what for what in (self._model_session.what_is_left(), queued, files) if what]
+        return [what for what in (self._run.what_is_left(), queued, files) if what]
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 
@@ -198,7 +216,7 @@ class Session:
         if preparations or self._preparer:
             self._preparer.add(command, preparations)
         else:
-            self._model_session.command(command)
+            self._channel.send(command)
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> StoredUpload:
         """Take a file of `size` bytes of the controlling client, and call `@file_uploaded` when it is complete.
@@ -236,11 +254,11 @@ class Session:
     def take_input(self, track: str, frame: InputFrame) -> None:
         """Take a frame of an input track of the controlling client. Never waits."""
         self.lifetime.acted()
-        self._model_session.take_input(track, frame)
+        self._run.take_input(track, frame)
 
-    # ---- `SessionEvents`: delivered from the model's side -------------------------------------------------------------
+    # ---- messages of the model's side ---------------------------------------------------------------------------------
 
-    def answered(self, answer: Answer) -> None:
+    def _answered(self, answer: Answer) -> None:
         """Answer commands that were applied or refused; an applied command only if it has an id."""
         controller = self._attachments.get(self.controller)
         self.values.change(answer.values)
@@ -256,21 +274,26 @@ class Session:
                 data = {"code": answer.code, "message": HIDDEN if hidden else answer.message}
                 controller.say("reactor.error", data, command.id)
             elif command.id is not None:
-                controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, command.id)
+                controller.say("reactor.ack", {"step": answer.step, "reply": msgspec.Raw(answer.reply)}, command.id)
         self.values.tell()  # after the answer: values that come before it are older than the command
 
-    def state_changed(self, values: dict[str, bytes]) -> None:
+    def _state_changed(self, message: StateValuesChanged) -> None:
         """Take over values of settings that author code has set."""
-        self.values.change(values)
+        self.values.change(message.values)
         self.values.tell()
 
-    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+    def _told(self, message: ModelMessageSent) -> None:
         """Send a message of the model to every client, or to one."""
+        data = msgspec.Raw(message.data)
         if self.journal is not None:
-            self.journal.told(type, data, client)
+            self.journal.told(message.type, data, message.client)
         for number, attachment in self._attachments.items():
-            if client is None or number == client:
-                attachment.say(type, data)
+            if message.client is None or number == message.client:
+                attachment.say(message.type, data)
+        self._reports.took(len(message.data))
+
+    def _took_late(self, call: LateCall) -> None:
+        self._late.take(self._say, call.what, call.since)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -318,7 +341,7 @@ class Session:
             attachment.say(type, data)
 
     def _refused(self, command: Command, error: CommandError) -> None:
-        self.answered(Answer((command.number,), 0, code=error.code, message=error.message))
+        self._answered(Answer((command.number,), 0, code=error.code, message=error.message))
 
     def _hand(self, bundle: Bundle, due: float) -> None:
         pts = due - self.began
@@ -332,7 +355,7 @@ class Session:
             self.services.telemetry.dropped("session", "no_viewer", len(bundle.tracks))
         offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
         if self._frame_rate_cap.handed(due, outpaced=True in offered and False not in offered):
-            self._model_session.limit(self._frame_rate_cap.fps)
+            self._channel.send(SetFpsLimit(self._frame_rate_cap.fps))
 
     def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> bool | None:
         try:
@@ -354,7 +377,7 @@ class Session:
         paused = controller is not None and not self._watched
         if paused != self._paused and self.reason is None:
             self._paused = paused
-            self._model_session.pause(paused)
+            self._channel.send(SetPaused(paused))
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):
@@ -384,12 +407,11 @@ class Session:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._see_to_end, unwound)
-            nursery.start_soon(self._model_session.watch, partial(self._late.take, self._say))
             try:
-                self.error = await self._model_session.run()
-                self.reason = self.reason or self._model_session.reason  # the model ended it
+                await self._run.run()
+                self.reason = self.reason or self._run.reason  # the model ended it
             finally:
-                self.error = self.error or self._model_session.raised
+                self.error = self._run.raised
                 unwound.set()
             nursery.cancel_scope.cancel()
 
@@ -408,7 +430,7 @@ class Session:
                     "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
                     "Poll self.cancelled() in long steps. It is here:\n%s",
                     self.id, self.services.placement.declaration.model.__name__, self.services.settings.stuck_after,
-                    self._model_session.stack(),
+                    self._run.stack(),
                 )  # fmt: skip
                 with trio.CancelScope(shield=True):
                     await unwound.wait()

@@ -8,7 +8,8 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.execution.isolation.process_link import Handle, decoder_of, encoder
+from reactor_trio.crossing.socket_link import Handle
+from reactor_trio.crossing.wire import Wire
 from reactor_trio.execution.ranks.rank_messages import LeaderFinished
 
 
@@ -18,17 +19,20 @@ class MemoryIpcLink:
     other: MemoryIpcLink
 
     def __init__(self, message_types: Any) -> None:
-        self._decoder = decoder_of(message_types)
-        self._came: deque[Any] = deque()
+        self.wire = Wire(message_types)
+        self._came: deque[tuple[Any, int]] = deque()
         self._wakeup = RepeatedEvent()
         self._gone = False
 
-    def send(self, message: object) -> None:
+    def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
         other = self.other
-        if not other._gone:
-            other._came.append(other._decoder.decode(encoder.encode(message)))
-            other._wakeup.set()
+        if self._gone or other._gone:
+            return
+        decoded = other.wire.decode(bytearray(self.wire.encode(message, session)))
+        assert decoded is not None
+        other._came.append(decoded[:2])
+        other._wakeup.set()
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -38,13 +42,14 @@ class MemoryIpcLink:
         """See `IpcLink`."""
         while self._came or not self.other._gone:
             while self._came:
-                handle(self._came.popleft())
+                handle(*self._came.popleft())
             if not self.other._gone:
                 await self._wakeup.wait()
 
     def close(self) -> None:
         """See `IpcLink`."""
         self._gone = True
+        self.wire.close()
         self._came.clear()
         self.other._wakeup.set()
 
@@ -56,7 +61,7 @@ class LeaderLink(MemoryIpcLink):
         super().__init__(message_types)
         self._held: list[object] = []
 
-    def send(self, message: object) -> None:
+    def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
         self._held.append(message)
         if isinstance(message, LeaderFinished):

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.execution.isolation.process_link import SLICES, answered_within
+from reactor_trio.crossing.socket_link import SLICES, answered_within
 
 
 @pytest.mark.parametrize(("takes", "in_time"), [(0, True), (7.9, True), (8.1, False), (math.inf, False)])

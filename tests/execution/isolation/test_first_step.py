@@ -72,11 +72,11 @@ def busy(monkeypatch):
     """A model loop that computes answers no ping until it has computed; here the model loop is one with the others."""
     receive = worker._Worker.receive
 
-    def late(self, message):
+    def late(self, message, session):
         if isinstance(message, ipc_messages.Ping) and isinstance(self._loaded.model, Busy):
             self.nursery.start_soon(answer, self, message)
         else:
-            receive(self, message)
+            receive(self, message, session)
 
     async def answer(self, ping):
         model = self._loaded.model
@@ -84,7 +84,7 @@ def busy(monkeypatch):
         if model.config.get("never rests"):
             await trio.testing.wait_all_tasks_blocked()
             await trio.sleep_until(model.busy_until)  # the next step begins first
-        receive(self, ping)
+        receive(self, ping, 0)
 
     monkeypatch.setattr(worker._Worker, "receive", late)
 

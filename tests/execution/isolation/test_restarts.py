@@ -252,16 +252,16 @@ async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_proc
     """A busy loop answers late: here each answer is delayed by the time of a step."""
     receive = worker._Worker.receive
 
-    def late(self, message):
+    def late(self, message, session):
         if isinstance(message, ipc_messages.Ping):
             self.nursery.start_soon(answer, self, message)
         else:
-            receive(self, message)
+            receive(self, message, session)
 
     async def answer(self, ping):
         if trio.current_time() > LOAD:
             await trio.sleep(busy)
-        receive(self, ping)
+        receive(self, ping, 0)
 
     monkeypatch.setattr(worker._Worker, "receive", late)
     async with open_server(World, isolation="process", step_timeout=2.0) as server, server.connect() as client:
@@ -281,15 +281,15 @@ async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(aut
     receive = worker._Worker.receive
     stood = trio.Event()
 
-    def late(self, message):
+    def late(self, message, session):
         if isinstance(message, ipc_messages.Ping) and trio.current_time() > LOAD:
             self.nursery.start_soon(answer, self, message)
         else:
-            receive(self, message)
+            receive(self, message, session)
 
     async def answer(self, ping):
         await trio.sleep(1.0)
-        receive(self, ping)
+        receive(self, ping, 0)
 
     async def stand_still():
         await trio.sleep(LOAD + 10.25)  # an answer is on its way

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import trio
 
+from reactor_trio.crossing.messages import BeginSession, InputArrived
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import MODEL, SERVER, FrameMemory, new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.process_supervision import ProcessPlacement
-from reactor_trio.execution.isolation.remote_session import RemoteModelSession
+from reactor_trio.execution.isolation.remote_session_run import RemoteSessionRun
 from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, FrameExchange
 from reactor_trio.interface.input_buffer import InputFrame
-from reactor_trio.media import Origin
+from reactor_trio.media import Bundle, Origin
 from reactor_trio.telemetry import Telemetry
 from reactor_trio.testing.memory_ipc_link import memory_links
 
@@ -43,7 +44,7 @@ class Process:
 @pytest.fixture
 def ends():
     """The link and the memory of the server, and those of the model's process."""
-    ours, theirs = memory_links(ipc_messages.FromModel, ipc_messages.ToModel)
+    ours, theirs = memory_links(ipc_messages.FromProcess, ipc_messages.ToProcess)
     with new_frame_memory() as (memory, descriptor):
         return (ours, memory), (theirs, FrameMemory(descriptor))
 
@@ -53,7 +54,7 @@ async def returned(link, send):
     numbers = []
     with trio.move_on_after(1):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(link.receive, lambda message: numbers.extend(getattr(message, "numbers", [])))
+            nursery.start_soon(link.receive, lambda message, _session: numbers.extend(getattr(message, "numbers", [])))
             for _ in range(FRAMES):
                 send()
                 await trio.testing.wait_all_tasks_blocked()
@@ -62,13 +63,14 @@ async def returned(link, send):
 
 async def test_input_frames_that_come_when_their_session_is_over(ends, autojump_clock):
     (ours, memory), (theirs, their_memory) = ends
-    frames = FrameExchange(memory, SERVER, ours.send)
+    frames = FrameExchange(their_memory, MODEL, theirs.send)
+    ours.wire.share(FrameExchange(memory, SERVER, ours.send))
+    theirs.wire.share(frames)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(work, theirs, None, FrameExchange(their_memory, MODEL, theirs.send))
+        nursery.start_soon(work, theirs, None, frames)
 
         def send():
-            plane = frames.show(FRAME)
-            ours.send(ipc_messages.InputFrameArrived("over", "camera", plane, 0.0, None, None))
+            ours.send(InputArrived("camera", FRAME, 0.0, None, None), session=7)
 
         assert await returned(ours, send) >= FRAMES - MOST_UNRETURNED
         nursery.cancel_scope.cancel()
@@ -76,14 +78,13 @@ async def test_input_frames_that_come_when_their_session_is_over(ends, autojump_
 
 async def test_pictures_that_come_when_their_session_is_over(ends, autojump_clock):
     (ours, memory), (theirs, their_memory) = ends
-    frames = FrameExchange(their_memory, MODEL, theirs.send)
+    theirs.wire.share(FrameExchange(their_memory, MODEL, theirs.send))
     placement = ProcessPlacement(Process(ours, memory), None, None, Telemetry(), 2**29)
     async with trio.open_nursery() as nursery:
         await nursery.start(placement.run)
 
         def send():
-            planes, origin = {"main_video": frames.show(FRAME)}, Origin(0, None, None, 0.0)
-            theirs.send(ipc_messages.PutBundle("over", planes, {"main_video": 0}, 0.1, True, origin, 0.0, 0, 0.0))
+            theirs.send(Bundle({"main_video": FRAME}, {"main_video": 0}, 0.1, True, Origin(0), 0.0), session=7)
 
         assert await returned(theirs, send) >= FRAMES - MOST_UNRETURNED
         nursery.cancel_scope.cancel()
@@ -93,8 +94,7 @@ async def test_input_frames_of_a_session_that_never_began(ends):
     """They wait for `BeginSession`. A frame that is shown and not sent would never be given back."""
     (ours, memory), _ = ends
     frames, sent = FrameExchange(memory, SERVER, ours.send), []
-    session = RemoteModelSession("s", (1, 0.0), sent.append, frames, 2**29, Telemetry(), lambda: None)
-    session.connect(None, None)
+    session = RemoteSessionRun(BeginSession("s", 1, 0.0), sent.append, frames, 2**29, Telemetry(), lambda: None)
     before = frames.show(FRAME).offset
     for _ in range(FRAMES):
         session.take_input("camera", InputFrame(FRAME, 0.0, None, None))

@@ -8,16 +8,17 @@ import socket
 import pytest
 import trio
 
-from reactor_trio.execution.isolation import ipc_messages, process_link
+from reactor_trio.crossing import socket_link
+from reactor_trio.crossing.socket_link import SocketLink
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.log_lines import MOST_BYTES, MOST_LINES, LinkHandler
-from reactor_trio.execution.isolation.process_link import SocketLink
 
 
 @pytest.fixture
 async def links():
     """Both ends of a link; the test receives at the second one, or does not."""
     ours, theirs = socket.socketpair()
-    first, second = SocketLink(ours, ipc_messages.ToModel), SocketLink(theirs, ipc_messages.FromModel)
+    first, second = SocketLink(ours, ipc_messages.ToProcess), SocketLink(theirs, ipc_messages.FromProcess)
     yield first, second
     first.close()
     second.close()
@@ -68,7 +69,7 @@ async def test_lines_are_bounded_in_bytes_also_in_the_link(links, logger):
 
 
 async def test_a_link_to_a_process_that_reads_nothing_is_cut(links, monkeypatch, caplog):
-    monkeypatch.setattr(process_link, "MOST_UNSENT", 4 * 1024 * 1024)
+    monkeypatch.setattr(socket_link, "MOST_UNSENT", 4 * 1024 * 1024)
     mine, theirs = links
     for _ in range(10_000):
         mine.send(ipc_messages.LoadReported(None, "x" * 1000))

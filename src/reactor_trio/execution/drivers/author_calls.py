@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from reactor_trio.execution.command_queue import Command
+from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.events import Handler

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.crossing.failures import Failure
+from reactor_trio.crossing.socket_link import SocketLink
 from reactor_trio.execution.current_session import current_session
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.process_link import SocketLink, on_wire
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 #: lines that may wait for the loop of the link, and bytes that may wait there and, again, in the link
@@ -41,10 +42,10 @@ class LinkHandler(logging.Handler):
             given = {**vars(record), **{key: value for key, value in event.items() if key != "event"}}
             extra = {key: _plain(value) for key, value in given.items() if key not in _STANDARD}
             error = record.exc_info[1] if record.exc_info else None
-            failure = None if error is None else ipc_messages.Failure.of(error)
+            failure = None if error is None else Failure.of(error)
             text = str(event.get("event", ""))
             line = ipc_messages.LogLine(record.name, record.levelno, text, failure, current_session(), extra)
-            size = len(on_wire(line))
+            size = len(msgspec.msgpack.encode(line))
             self._token.run_sync_soon(self._send, line, size)
             self._lines += 1
             self._bytes += size

@@ -20,11 +20,11 @@ from typing import Protocol
 
 import trio
 
+from reactor_trio.crossing.socket_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import Given
-from reactor_trio.execution.isolation.process_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import ahead
 
 MAIN = "reactor_trio.execution.isolation.process_main"
@@ -138,7 +138,7 @@ class Subprocess:
             undo.callback(self._popen.kill)
             self._ended = os.pidfd_open(self._popen.pid)
             undo.pop_all()
-        self.link: IpcLink = SocketLink(ours, ipc_messages.FromModel)
+        self.link: IpcLink = SocketLink(ours, ipc_messages.FromProcess)
 
     def pack(self, given: Given) -> bytes:
         """See `ModelProcess`."""

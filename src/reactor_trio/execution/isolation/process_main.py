@@ -22,11 +22,11 @@ from contextlib import suppress
 import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
+from reactor_trio.crossing.socket_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import MODEL, FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.log_lines import LinkHandler
-from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation.shared_clock import shared_clock
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.interpreter import prepare_to_serve
@@ -81,8 +81,9 @@ def _crash_on_stderr() -> None:
 
 
 async def _main(sock: socket.socket, memory: FrameMemory, serve: Serve) -> None:
-    link = SocketLink(sock, ipc_messages.ToModel)
+    link = SocketLink(sock, ipc_messages.ToProcess)
     frames = FrameExchange(memory, MODEL, link.send)
+    link.wire.share(frames)
     logging.basicConfig(level=logging.DEBUG, handlers=[LinkHandler(link)], force=True)
     logging.captureWarnings(True)
     async with open_model_host() as host:

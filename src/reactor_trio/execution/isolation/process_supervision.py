@@ -8,6 +8,7 @@ stopped does not count (`answered_within`). In each case the sessions end, and t
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import sys
@@ -21,12 +22,13 @@ import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.crossing.messages import BeginSession
+from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import SERVER
 from reactor_trio.execution.isolation.model_process import ModelProcess, OpenProcess, forward_log
-from reactor_trio.execution.isolation.process_link import IpcLink, answered_within
-from reactor_trio.execution.isolation.remote_session import RemoteModelSession
+from reactor_trio.execution.isolation.remote_session_run import RemoteSessionRun
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.model_loop import ModelEnding
@@ -34,7 +36,6 @@ from reactor_trio.execution.placement import Check, not_loaded
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Bundle
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
@@ -70,7 +71,9 @@ class ProcessPlacement:
         self._link: IpcLink = process.link
         self._telemetry = telemetry
         self._frames = FrameExchange(process.memory, SERVER, self._link.send)
-        self._model_sessions: dict[str, RemoteModelSession] = {}
+        self._link.wire.share(self._frames)
+        self._runs: dict[int, RemoteSessionRun] = {}
+        self._numbers = itertools.count(1)
         self._load_result: ipc_messages.ModelLoaded | ipc_messages.LoadFailed | None = None
         self._ponged = 0
         self._stepped = False
@@ -108,17 +111,18 @@ class ProcessPlacement:
             case ipc_messages.ModelLoaded(max_sessions):
                 self.max_sessions = max_sessions
 
-    def open_model_session(self, session_id: str, client: tuple[int, float]) -> RemoteModelSession:
+    def open_session_run(self, session_id: str, client: tuple[int, float]) -> RemoteSessionRun:
         """See `Placement`."""
-        model_session = RemoteModelSession(
-            session_id, client, self._link.send, self._frames, self._input_bytes, self._telemetry,
-            lambda: self._model_sessions.pop(session_id, None),
+        number = next(self._numbers)
+        run = RemoteSessionRun(
+            BeginSession(session_id, *client), partial(self._link.send, session=number), self._frames, self._input_bytes,
+            self._telemetry, lambda: self._runs.pop(number, None),
         )  # fmt: skip
         if self._gone:
-            model_session.lost()
+            run.lost()
         else:
-            self._model_sessions[session_id] = model_session
-        return model_session
+            self._runs[number] = run
+        return run
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -170,24 +174,20 @@ class ProcessPlacement:
         while not (self._gone or done()):
             await self._changed.wait()
 
-    def _receive(self, message: Any) -> None:
+    def _receive(self, message: Any, session: int) -> None:
+        if session:
+            if (run := self._runs.get(session)) is not None:
+                run.receive(message)
+            return
         match message:
-            case ipc_messages.PutBundle(session, planes, seqs, duration, paced, origin, made, epoch, ready):
-                tracks = {name: self._frames.see(plane) for name, plane in planes.items()}
-                # also without that session: a frame must be seen to be returned
-                if (model_session := self._model_sessions.get(session)) is not None:
-                    model_session.put(Bundle(tracks, seqs, duration, paced, origin, made, epoch, ready))
             case ipc_messages.FramesReturned(numbers):
                 self._frames.returned(numbers)
             case ipc_messages.LoadReported(fraction, text):
                 self._telemetry.loading(fraction, text)
             case ipc_messages.LogLine():
                 forward_log(message)
-            case ipc_messages.FramesDropped(None, place, reason, frames):
+            case ipc_messages.FramesDropped(place, reason, frames):
                 self._telemetry.dropped(place, reason, frames)
-            case ipc_messages.SessionMessage() | ipc_messages.FramesDropped():
-                if (model_session := self._model_sessions.get(message.session or "")) is not None:
-                    model_session.receive(message)
             case _:
                 self._note(message)
                 self._changed.set()
@@ -218,8 +218,8 @@ class ProcessPlacement:
         exited = ModelEnding(f"its process {self.process.exit()}", restarts=True)
         self._ending = self._ending or self._broken or exited
         self._changed.set()
-        for model_session in list(self._model_sessions.values()):
-            model_session.lost()
+        for run in list(self._runs.values()):
+            run.lost()
         self._link.close()
         self._frames.close()
 

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
+from reactor_trio.crossing.wire import Plane
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import PAGE, FrameMemory, FreeRanges
-from reactor_trio.execution.isolation.ipc_messages import Plane
 
 #: bytes of the smallest frame that gets a segment; a smaller one goes inline
 WORTH_SHARING = 16 * 1024

@@ -15,12 +15,13 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, strip
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing.failures import Failure
+from reactor_trio.crossing.messages import Command
+from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.process_link import IpcLink, answered_within
 from reactor_trio.execution.ranks import rank_messages
 from reactor_trio.execution.ranks.leader import GRACE, call_name, is_fatal, outcome_text
 from reactor_trio.execution.ranks.rank_messages import RankCall, RankCallDone
@@ -52,7 +53,7 @@ class Follower:
         self._author: AuthorCalls | None = None
         self._steps = Steps()
 
-    def receive(self, message: Any) -> None:
+    def receive(self, message: Any, _session: int) -> None:
         """Process a message of rank 0."""
         match message:
             case RankCall():
@@ -99,9 +100,9 @@ class Follower:
         finally:
             IN_CALL.reset(token)
         if is_fatal(raised):
-            self._host.post_io(self._report, ipc_messages.ModelBroken(ipc_messages.Failure.of(raised)))
+            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(raised)))
             await trio.sleep_forever()
-        done = RankCallDone(call.number, type(raised).__name__, ipc_messages.Failure.of(raised))
+        done = RankCallDone(call.number, type(raised).__name__, Failure.of(raised))
         self._link.send(done)
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
         if not await answered_within(GRACE, answers.wait_finished):

@@ -27,10 +27,11 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing.failures import Failure
+from reactor_trio.crossing.socket_link import IpcLink, answered_within
+from reactor_trio.execution.author_failures import ends_process
 from reactor_trio.execution.drivers.step_drivers import DONE
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.ipc_messages import Failure, ends_process
-from reactor_trio.execution.isolation.process_link import IpcLink, answered_within
 from reactor_trio.execution.ranks import rank_messages
 
 log = logging.getLogger("reactor_trio.model")
@@ -74,7 +75,7 @@ class Leader:
         try:
             async with trio.open_nursery() as nursery:
                 for index, link in enumerate(self._links):
-                    nursery.start_soon(link.receive, lambda message, index=index: self._receive(index, message))
+                    nursery.start_soon(link.receive, lambda message, _session, index=index: self._receive(index, message))
                 await trio.sleep_forever()
         finally:
             for link in self._links:

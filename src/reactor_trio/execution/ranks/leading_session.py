@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.execution.command_queue import Command
+from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.driven_session import Phase
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver

@@ -16,17 +16,18 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.crossing.messages import LogStack
+from reactor_trio.crossing.socket_link import Handle, IpcLink
 from reactor_trio.errors import ManifestError
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.frame_memory import new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
-from reactor_trio.execution.isolation.process_link import Handle, IpcLink
 from reactor_trio.execution.ranks.torch_group import environment
 
 RANK_MAIN = "reactor_trio.execution.ranks.rank_worker"
 #: the messages of the server that every rank gets; others are for rank 0
-_FOR_ALL = (ipc_messages.LoadModel, ipc_messages.Ping, ipc_messages.LogStack, ipc_messages.FreeMemory)
+_FOR_ALL = (ipc_messages.LoadModel, ipc_messages.Ping, LogStack, ipc_messages.FreeMemory)
 
 
 class RankGroup:
@@ -36,6 +37,7 @@ class RankGroup:
         self.ranks = ranks
         self.memory = ranks[0].memory
         self.link: IpcLink = self
+        self.wire = ranks[0].link.wire
         self._first_to_end: int | None = None
         self._pinged = 0
         self._ponged = [0] * len(ranks)
@@ -78,12 +80,12 @@ class RankGroup:
 
     # ---- as its link --------------------------------------------------------------------------------------------------
 
-    def send(self, message: object) -> None:
+    def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
         if isinstance(message, ipc_messages.Ping):
             self._pinged = message.number
         for rank in self.ranks if isinstance(message, _FOR_ALL) else self.ranks[:1]:
-            rank.link.send(message)
+            rank.link.send(message, session)
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -108,8 +110,8 @@ class RankGroup:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _receive_rank(self, number: int, handle: Handle, ranks: trio.CancelScope) -> None:
-        def take(message: Any) -> None:
-            self._handle(number, message, handle)
+        def take(message: Any, session: int) -> None:
+            self._handle(number, message, session, handle)
 
         await receive_to_end(self.ranks[number], take, lambda: self._ends(number))
         ranks.cancel()
@@ -118,7 +120,7 @@ class RankGroup:
         if self._first_to_end is None:
             self._first_to_end = number
 
-    def _handle(self, number: int, message: Any, handle: Handle) -> None:
+    def _handle(self, number: int, message: Any, session: int, handle: Handle) -> None:
         match message:
             case ipc_messages.ModelBroken() | ipc_messages.RanksOutOfStep():
                 self.kill()
@@ -140,7 +142,7 @@ class RankGroup:
                 self._load_failed = True
             case ipc_messages.LogLine() if number:
                 message = msgspec.structs.replace(message, message=f"rank {number}: {message.message}")
-        handle(message)
+        handle(message, session)
 
 
 async def open_ranks(ranks: int) -> ModelProcess:

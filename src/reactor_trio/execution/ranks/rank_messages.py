@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from reactor_trio.execution.isolation.ipc_messages import Failure, IpcMessage
+from reactor_trio.crossing.failures import Failure
+from reactor_trio.execution.isolation.ipc_messages import IpcMessage
 from reactor_trio.interface.files import UploadedFile
 
 CallKind = Literal["begin", "hook", "command", "step", "close", "end"]

@@ -21,10 +21,10 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.crossing.messages import LogStack
+from reactor_trio.crossing.socket_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
-from reactor_trio.execution.isolation.process_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.isolation.process_main import main
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.loading import call_load, load_model
@@ -128,10 +128,10 @@ class _FollowerWorker(ProcessWorker):
     bind: Callable[[Model], None]
     join: Callable[[], object]
 
-    def receive(self, message: Any) -> None:
-        if isinstance(message, ipc_messages.LogStack):
+    def receive(self, message: Any, session: int) -> None:
+        if isinstance(message, LogStack):
             log.error("it is here:\n%s", self.host.stack())
-        super().receive(message)
+        super().receive(message, session)
 
     async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
         self.join()

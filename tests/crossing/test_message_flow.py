@@ -6,26 +6,29 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.message_flow import MOST, MOST_BYTES, REPORTED, MessageFlow
+from reactor_trio.crossing.local_channel import open_local_channel
+from reactor_trio.crossing.message_flow import MOST, MOST_BYTES, REPORTED, MessageFlow, MessageReports
+from reactor_trio.crossing.messages import MessagesTaken, ModelMessageSent
 
 
 class Loops:
-    """The I/O loop stands still until `tell_all`."""
+    """The I/O loop stands still until `io.take`."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
-        self.to_io = Mailbox(lambda _deliver: None, asleep=False)
-        self.to_model = Mailbox(lambda deliver: deliver(), asleep=False)
-        self.flow = MessageFlow(self.to_io, self.to_model)
+        self.told: list[bytes] = []
+        self.io, model = open_local_channel(lambda _take: None, lambda take: take())
+        self.flow, self.reports = MessageFlow(model), MessageReports(self.io)
+        self.io.connect({ModelMessageSent: self.take})
+        model.connect({MessagesTaken: self.flow.taken})
         self.sent = 0
 
-    def tell(self, type, data, client):  # noqa: A002
-        self.told.append(data)
+    def take(self, message: ModelMessageSent) -> None:
+        self.told.append(message.data)
+        self.reports.took(len(message.data))
 
     async def send(self, data: str, messages: int = 10_000) -> None:
         for _ in range(messages):
-            await self.flow.put(self.tell, "said", data, None)
+            await self.flow.put("said", data, None)
             self.sent += 1
 
 
@@ -37,7 +40,7 @@ async def test_a_model_waits_while_the_io_loop_stands_still(autojump_clock, data
         await trio.sleep(60)
         assert loops.sent == fit
         for _ in range(3):
-            loops.to_io.deliver()
+            loops.io.take()
             told = len(loops.told)
             await trio.sleep(60)
             assert loops.sent > told
@@ -53,7 +56,7 @@ async def test_no_message_waits_for_a_report_that_does_not_come(autojump_clock, 
     for _ in range(messages):
         with trio.fail_after(1):
             await loops.send("x" * size, 1)
-        loops.to_io.deliver()
+        loops.io.take()
     assert len(loops.told) == messages
 
 

@@ -9,16 +9,16 @@ import pytest
 import trio
 from tests.support.child_processes import in_a_fork
 
-from reactor_trio.execution.command_queue import Command
+from reactor_trio.crossing.messages import Command
+from reactor_trio.crossing.socket_link import SocketLink
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.process_link import SocketLink
 
 
 @pytest.fixture
 async def ends():
     first, second = socket.socketpair()
     first.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    one, other = SocketLink(first, ipc_messages.FromModel), SocketLink(second, ipc_messages.ToModel)
+    one, other = SocketLink(first, ipc_messages.FromProcess), SocketLink(second, ipc_messages.ToProcess)
     yield one, other
     one.close()
     other.close()
@@ -33,7 +33,7 @@ async def test_a_forked_child_has_no_end_of_a_link(ends):
 
 
 def said(data, number=1):
-    return ipc_messages.CommandArrived("s", Command(number, 1, "set_x", {}, None, data=data))
+    return Command(number, 1, "set_x", {}, None, data=data)
 
 
 async def test_messages_of_all_sizes_arrive_whole_and_in_order(ends):
@@ -42,22 +42,22 @@ async def test_messages_of_all_sizes_arrive_whole_and_in_order(ends):
     heard = []
     async with trio.open_nursery() as nursery:
 
-        def take(message):
-            heard.append((message.command.number, len(message.command.data)))
+        def take(message, session):
+            heard.append((session, message.number, len(message.data)))
             if len(heard) == len(sizes):
                 nursery.cancel_scope.cancel()
 
         nursery.start_soon(other.receive, take)
         nursery.start_soon(one.run)
         for number, size in enumerate(sizes):
-            one.send(said(b"x" * size, number))
-    assert heard == list(enumerate(sizes))
+            one.send(said(b"x" * size, number), session=2**32 - 1 - number)
+    assert heard == [(2**32 - 1 - number, number, size) for number, size in enumerate(sizes)]
 
 
 async def test_receiving_ends_with_the_other_end_and_what_is_sent_later_is_discarded(ends):
     one, other = ends
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(other.receive, lambda message: None)
+        nursery.start_soon(other.receive, lambda _message, _session: None)
         one.close()
     one.send(said(b"too late"))
     other.send(said(b"not received"))

@@ -1,8 +1,7 @@
-"""The link between two processes of a server: IPC messages over a socket pair.
+"""The link between two processes of a server: messages over a socket pair, as `wire` encodes them.
 
-On the wire, a message is four bytes of length, then MessagePack. `send` never waits: a queue keeps what the kernel does not
-take at once, and a task writes it. The limits on clients and frames bound that queue. Beyond `MOST_UNSENT` the other process
-counts as lost, so the link is cut.
+`send` never waits: a queue keeps what the kernel does not take at once, and a task writes it. The limits on clients and
+frames bound that queue. Beyond `MOST_UNSENT` the other process counts as lost, so the link is cut.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing.wire import Wire
 from reactor_trio.descriptors import keep_from_children
-from reactor_trio.interface.files import UploadedFile
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -31,21 +29,20 @@ MOST_UNSENT = 1024 * 1024 * 1024
 #: slices of the time that the other process has to answer
 SLICES = 4
 
-def _pack(value: object) -> object:
-    if isinstance(value, UploadedFile):
-        return value.name, value.mime_type, value.size, value.data
-    raise NotImplementedError
-
-
-encoder = msgspec.msgpack.Encoder(enc_hook=_pack)
-
-Handle = Callable[[Any], object]
+#: takes a message, and the number of its session (0: it is about no session)
+Handle = Callable[[Any, int], object]
 
 
 class IpcLink(Protocol):
-    """One end of a link. Use it in one thread."""
+    """One end of a link. Use it in one thread.
 
-    def send(self, message: object) -> None:
+    Attributes:
+        wire: encodes and decodes its messages.
+    """
+
+    wire: Wire
+
+    def send(self, message: object, session: int = 0) -> None:
         """Send a message. A message to an end that is gone is discarded."""
 
     async def receive(self, handle: Handle) -> None:
@@ -69,24 +66,24 @@ class SocketLink:
     def __init__(self, sock: socket.socket, message_types: Any) -> None:
         self._socket = keep_from_children(sock)
         self._socket.setblocking(False)
-        self._decoder = decoder_of(message_types)
+        self.wire = Wire(message_types)
         self._unsent: deque[memoryview] = deque()
         #: bytes that wait for the other process
         self.unsent = 0
         self._wakeup = RepeatedEvent()
         self._gone = False
 
-    def send(self, message: object) -> None:
+    def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
         if self._gone:
             return
+        data = memoryview(self.wire.encode(message, session))
         if self._unsent:
-            data = on_wire(message)
             self._unsent.append(data)
             self.unsent += len(data)
             if self.unsent > MOST_UNSENT:
                 self._cut()
-        elif not self._write(on_wire(message)):
+        elif not self._write(data):
             self._wakeup.set()
 
     async def run(self) -> None:
@@ -116,16 +113,18 @@ class SocketLink:
                 self._gone = True  # not if this task is cancelled: the other end must still get what is sent
                 return
             buffer += data
-            while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "little")):
-                message = self._decoder.decode(memoryview(buffer)[4:end].tobytes())
-                del buffer[:end]
-                handle(message)
+            while (decoded := self.wire.decode(buffer)) is not None:
+                message, session, size = decoded
+                del buffer[:size], decoded
+                handle(message, session)
+                del message
 
     def close(self) -> None:
         """See `IpcLink`."""
         self._gone = True
         trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
+        self.wire.close()
         self._forget()
 
     def _cut(self) -> None:
@@ -152,11 +151,6 @@ class SocketLink:
             self._unsent.appendleft(data[sent:])
             self.unsent += len(data) - sent
         return sent == len(data)
-
-
-def decoder_of(message_types: Any) -> msgspec.msgpack.Decoder[Any]:
-    """A decoder of messages of this union, the counterpart of `encoder`."""
-    return msgspec.msgpack.Decoder(message_types, dec_hook=lambda _uploaded_file, packed: UploadedFile(*packed))
 
 
 async def answered_within(seconds: float, answered: Callable[[], Awaitable[object]]) -> bool:
@@ -187,10 +181,10 @@ class RankLink(SocketLink):
         self._room = select.poll()
         self._room.register(sock, select.POLLOUT)
 
-    def send(self, message: object) -> None:
+    def send(self, message: object, session: int = 0) -> None:
         """Send a message from any thread; return when the kernel has taken it, or the other end is gone."""
-        data = on_wire(message)
         with self._lock:
+            data = memoryview(self.wire.encode(message, session))
             while data and not self._gone:
                 try:
                     data = data[self._socket.send(data) :]
@@ -202,9 +196,3 @@ class RankLink(SocketLink):
     async def run(self) -> None:
         """See `IpcLink`. There is nothing left to write."""
         await trio.sleep_forever()
-
-
-def on_wire(message: object) -> memoryview:
-    """Encode a message, with its length in front."""
-    body = encoder.encode(message)
-    return memoryview(len(body).to_bytes(4, "little") + body)

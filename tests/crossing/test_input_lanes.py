@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from reactor_trio.execution.isolation.input_lanes import MOST_UNDER_WAY, REPORTED, InputLanes, InputReports
+from reactor_trio.crossing.input_lanes import MOST_UNDER_WAY, REPORTED, InputLanes, InputReports
 from reactor_trio.interface import InputBuffer, InputFrame
 
 MIB = 1024 * 1024

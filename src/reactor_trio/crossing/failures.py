@@ -1,0 +1,39 @@
+"""Exceptions of author code on their way from one process to another."""
+
+from __future__ import annotations
+
+import traceback
+
+import msgspec
+
+from reactor_trio.errors import ReactorError
+
+
+class ModelCodeError(ReactorError):
+    """Model code in another process raised an exception. An instance's class has the name of that exception's type."""
+
+
+class _Traceback(Exception):
+    """The cause of a `ModelCodeError`: with it, a log shows the traceback of the other process."""
+
+    def __str__(self) -> str:
+        return "\n" + str(self.args[0])
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """An exception of author code, as a part of a message."""
+
+    kind: str
+    text: str
+    traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Describe an exception for another process."""
+        return cls(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+
+    def error(self) -> ModelCodeError:
+        """Make an exception of another process's description."""
+        error: ModelCodeError = type(self.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})(self.text)
+        error.__cause__ = _Traceback(self.traceback)
+        return error

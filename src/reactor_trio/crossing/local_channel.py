@@ -1,0 +1,79 @@
+"""The channel between the two loops of one process, for one session.
+
+A message that `wakes` has the other loop take it at once. Another message does not: as long as a frame is on screen, the
+playout looks for messages when that frame ends, and the model's side looks before each step. A look takes all messages in
+their order, so a message never falls behind a frame that was made after it. A command that came while a step kept its loop
+busy is there when that step ends; as a function posted to that loop it would run a turn later, perhaps after the next step.
+
+Both loops touch the deque and the flag at the same time. Each operation of the deque is atomic. The loop that goes to sleep
+looks once more after it has set the flag: so either it finds the message, or the other loop finds the flag.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from reactor_trio.crossing.channel import Handlers
+
+#: runs a function on the loop of an end
+Wake = Callable[[Callable[[], object]], object]
+
+
+class LocalEnd:
+    """A `ChannelEnd`. `send` may be called from any thread, everything else on the loop of this end.
+
+    Args:
+        wake: runs a function on the loop of this end.
+    """
+
+    #: the other end
+    peer: LocalEnd
+
+    def __init__(self, wake: Wake, *, asleep: bool) -> None:
+        self._wake = wake
+        self._came: deque[Any] = deque()
+        self._handlers: Handlers = {}
+        self.asleep = asleep
+
+    def connect(self, handlers: Handlers) -> None:
+        """See `ChannelEnd`."""
+        self._handlers = handlers
+
+    def send(self, message: Any) -> None:
+        """See `ChannelEnd`."""
+        peer = self.peer
+        peer._came.append(message)
+        if message.wakes or peer.asleep:
+            peer._wake(peer.take)
+
+    def take(self) -> None:
+        """See `ChannelEnd`."""
+        came, handlers = self._came, self._handlers
+        while came:
+            message = came.popleft()
+            handlers[type(message)](message)
+
+    def deliver(self, message: Any) -> None:
+        """Have a message taken that was made on the loop of this end, behind those that have come."""
+        self._came.append(message)
+        self.take()
+
+    def close(self) -> None:
+        """See `ChannelEnd`. What this end still sends is dropped, too."""
+        self._came = deque(maxlen=0)
+        self._handlers = {}
+        self.peer = _NOWHERE
+
+
+#: the other end of one that is closed; so two ends that are closed do not refer to each other
+_NOWHERE = LocalEnd(lambda _take: None, asleep=False)
+_NOWHERE._came = deque(maxlen=0)
+
+
+def open_local_channel(wake_io: Wake, wake_model: Wake) -> tuple[LocalEnd, LocalEnd]:
+    """Open a channel; returns the end of the I/O loop, which nothing wakes by itself yet, and that of the model loop."""
+    io_end, model_end = LocalEnd(wake_io, asleep=True), LocalEnd(wake_model, asleep=False)
+    io_end.peer, model_end.peer = model_end, io_end
+    return io_end, model_end

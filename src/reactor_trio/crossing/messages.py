@@ -1,0 +1,207 @@
+"""The messages of one session between its I/O side and its model's side. Each direction keeps its order.
+
+Within a process the very object crosses. Between two processes msgspec encodes it as an array that begins with its tag; no
+message names its session, since the link does that (`socket_link`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeAlias, get_args
+
+import msgspec
+import numpy as np
+
+from reactor_trio.crossing.failures import Failure
+from reactor_trio.interface.files import UploadedFile
+from reactor_trio.media import Bundle
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, tag_field="tag"):
+    """A message.
+
+    Attributes:
+        wakes: whether the receiving loop takes it at once. If not, it takes it when it looks next, for instance when the
+            frame on screen ends: waking a sleeping loop costs more than all else that a small frame needs.
+    """
+
+    wakes: ClassVar[bool] = True
+
+
+# ---- to the model --------------------------------------------------------------------------------------------------------
+
+
+class BeginSession(Message, frozen=True, tag=11):
+    """A session begins. `client` and `joined_at` are the number and the joining time of its controlling client."""
+
+    session_id: str
+    client: int
+    joined_at: float
+
+
+class EndSession(Message, frozen=True, tag=12):
+    """The session is over: the model must let go of it."""
+
+
+class Command(Message, frozen=True, tag=13):
+    """A valid command of a client, or a complete upload, from its arrival to its answer.
+
+    Attributes:
+        number: counts the session's commands from 1.
+        client: number of the client.
+        arguments: validated and decoded; empty on the way between two processes, since `data` has them.
+        id: the client's own id, for the acknowledgement; None if it wants none.
+        at: when the command arrived, in `trio.current_time()` seconds.
+        data: the arguments as the client sent them, JSON.
+        files: the uploaded files that the arguments name, by the id of their upload.
+        place: the command's place in the order. Commands with the same place supersede each other: only the newest is
+            carried out, and all are answered with it. `CommandLedger` chooses it.
+        traceparent: the trace that the client says the command is part of.
+    """
+
+    number: int
+    client: int
+    name: str
+    arguments: dict[str, Any]
+    id: int | None
+    at: float = 0.0
+    data: bytes = b""
+    files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
+    place: int = 0
+    traceparent: str | None = None
+
+
+class InputArrived(Message, frozen=True, tag=14):
+    """A frame of an input track; the fields are those of `InputFrame`. `InputLanes` bounds how many are under way."""
+
+    track: str
+    frame: np.ndarray
+    pts: float
+    metadata: bytes | None
+    capture_time_us: int | None
+
+
+class SetFpsLimit(Message, frozen=True, tag=15):
+    """Cap the rate at `fps`, which is what the viewers' encoders can take, from the next step on."""
+
+    wakes: ClassVar[bool] = False
+    fps: float
+
+
+class BundleShown(Message, frozen=True, tag=16):
+    """The oldest bundle, of this epoch, is shown until `until`.
+
+    `wakes`: whether the model must be woken for it, because it cannot know the time by itself.
+    """
+
+    until: float
+    epoch: int
+    wakes: bool  # type: ignore[misc]
+
+
+class ShownUntil(Message, frozen=True, tag=17):
+    """The bundle on screen ends at `until`."""
+
+    until: float
+
+
+class LogStack(Message, frozen=True, tag=19):
+    """Log the line at which the model's code is."""
+
+
+class MessagesTaken(Message, frozen=True, tag=22):
+    """The I/O loop has taken so many further messages of the model, of so many bytes; see `MessageFlow`."""
+
+    messages: int
+    size: int
+
+
+class SetPaused(Message, frozen=True, tag=43):
+    """Begin no step and take no frame from now on, since the session has no viewer; or go on."""
+
+    paused: bool
+
+
+# ---- from the model ------------------------------------------------------------------------------------------------------
+
+
+class FlushPlayout(Message, frozen=True, tag=33):
+    """Drop the bundles of epochs before `epoch`."""
+
+    epoch: int
+
+
+class RetimePlayout(Message, frozen=True, tag=34):
+    """Show each frame whose duration is not fixed for `interval` seconds."""
+
+    interval: float
+
+
+class Answer(Message, frozen=True, tag=36):
+    """The answer to commands that share a place.
+
+    Attributes:
+        numbers: the numbers of the commands.
+        step: the first step that sees them, if they were applied.
+        reply: of the handler, JSON.
+        code, message: why they were refused; `code` is None if they were applied.
+        values: the settings that have changed since, as JSON; see `StateWatch`.
+    """
+
+    numbers: tuple[int, ...]
+    step: int
+    reply: bytes = b"null"
+    code: str | None = None
+    message: str = ""
+    values: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+
+class ModelMessageSent(Message, frozen=True, tag=37):
+    """A message of the model to every client, or to one. `data` is JSON."""
+
+    type: str
+    data: bytes
+    client: int | None
+
+
+class SessionUnwound(Message, frozen=True, tag=38):
+    """The model has let go of the session. `left` names what author code still holds; empty if it holds nothing."""
+
+    failure: Failure | None
+    left: str
+
+
+class StateValuesChanged(Message, frozen=True, tag=44):
+    """Settings that author code has changed, as JSON; see `StateWatch`."""
+
+    wakes: ClassVar[bool] = False
+    values: dict[str, bytes]
+
+
+class LateCall(Message, frozen=True, tag=45):
+    """The call of author code that runs for longer than `stuck_after`, and since when; empty: none does any more."""
+
+    what: str
+    since: float
+
+
+class InputTaken(Message, frozen=True, tag=48):
+    """The model's process has taken the oldest `frames` of an input track, and needs their memory no longer."""
+
+    track: str
+    frames: int
+
+
+# ---- which side takes which ----------------------------------------------------------------------------------------------
+
+#: what the model's side of a session takes
+ToModel: TypeAlias = Command | SetFpsLimit | BundleShown | ShownUntil | MessagesTaken | SetPaused
+#: what the I/O side of a session takes
+FromModel: TypeAlias = (
+    Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | LateCall
+)
+#: further messages between two processes about one session
+SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | LogStack
+ProcessOfSession: TypeAlias = SessionUnwound | InputTaken
+
+TO_MODEL: tuple[type, ...] = get_args(ToModel)
+FROM_MODEL: tuple[type, ...] = get_args(FromModel)

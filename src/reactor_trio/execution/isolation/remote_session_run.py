@@ -1,0 +1,174 @@
+"""The run of a session whose model is in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+import trio
+
+from reactor_trio.crossing.channel import Handlers
+from reactor_trio.crossing.input_lanes import InputLanes
+from reactor_trio.crossing.messages import (
+    BeginSession,
+    BundleShown,
+    Command,
+    EndSession,
+    InputArrived,
+    InputTaken,
+    LateCall,
+    LogStack,
+    SessionUnwound,
+)
+from reactor_trio.execution.isolation.shared_frames import FrameExchange
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.protocol import EndReason
+from reactor_trio.telemetry import Telemetry
+
+
+class SocketEnd:
+    """The server's end of a session's channel to another process. A message is taken as it comes: both have one loop.
+
+    Args:
+        send: sends a message about this session.
+        frames: those that the two processes share.
+    """
+
+    asleep = True
+
+    def __init__(self, send: Callable[[object], None], frames: FrameExchange) -> None:
+        self._send = send
+        self._frames = frames
+        #: messages from before `begin`: `BeginSession` must be the first
+        self._early: list[object] | None = []
+        self._handlers: Handlers = {}
+
+    def connect(self, handlers: Handlers) -> None:
+        """See `ChannelEnd`."""
+        self._handlers = handlers
+
+    def begin(self, message: BeginSession) -> None:
+        """Send this message, then those that came before."""
+        early, self._early = self._early or [], None
+        for each in [message, *early]:
+            self._send(each)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the other process knows the session."""
+        return self._early is None
+
+    def send(self, message: Any) -> None:
+        """See `ChannelEnd`."""
+        if isinstance(message, Command):
+            message = msgspec.structs.replace(message, arguments={})  # `data` has them
+        elif isinstance(message, BundleShown):
+            self._frames.return_unused()
+        (self._send if self._early is None else self._early.append)(message)
+
+    def take(self) -> None:
+        """See `ChannelEnd`."""
+
+    def deliver(self, message: Any) -> None:
+        """Have a message taken that has come."""
+        if (handler := self._handlers.get(type(message))) is not None:
+            handler(message)
+
+    def close(self) -> None:
+        """See `ChannelEnd`."""
+        self._handlers = {}
+
+
+@dataclass(eq=False)
+class RemoteSessionRun:
+    """See `SessionRun`. `receive` gets the other process's messages about the session; `lost` says that it is gone.
+
+    Args:
+        begin: the first message of the session.
+        send: sends a message about this session; without effect if the process is gone.
+        frames: the frames that the two processes share.
+        input_bytes: see `InputLanes`.
+        telemetry: counts dropped input frames.
+        over: called when the model has let go of the session.
+    """
+
+    begin: BeginSession
+    send: Callable[[object], None]
+    frames: FrameExchange
+    input_bytes: int
+    telemetry: Telemetry
+    over: Callable[[], object]
+    raised: BaseException | None = field(default=None, init=False)
+    reason: EndReason = field(default="done", init=False)
+    _ended: trio.Event = field(default_factory=trio.Event, init=False)
+    _left: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self.channel = SocketEnd(self.send, self.frames)
+        self._lanes = InputLanes(self._send_input, partial(self.telemetry.dropped, "input"), self.input_bytes)
+
+    async def run(self) -> None:
+        """See `SessionRun`. The other process logs a call that takes too long."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.channel.begin(self.begin)
+        self._lanes.open()
+        try:
+            await self._ended.wait()
+        except trio.Cancelled:
+            self.send(EndSession())
+            with trio.CancelScope(shield=True):
+                await self._ended.wait()
+            if self.raised is None:
+                raise
+        finally:
+            self.channel.deliver(LateCall("", 0.0))
+
+    def close(self) -> None:
+        """See `SessionRun`. The session refers to this object."""
+        self._lanes.close()
+        self.channel.close()
+        if not self.channel.begun:
+            self.over()
+
+    def stack(self) -> str:
+        """See `SessionRun`."""
+        self.send(LogStack())
+        return "(its own process writes that to the log, if it still can)"
+
+    def what_is_left(self) -> str:
+        """See `SessionRun`."""
+        return "its model side has not unwound" if self.channel.begun and not self._ended.is_set() else self._left
+
+    def take_input(self, track: str, frame: InputFrame) -> None:
+        """See `SessionRun`."""
+        self._lanes.put(track, frame)
+
+    def _send_input(self, track: str, frame: InputFrame) -> None:
+        self.channel.send(InputArrived(track, frame.data, frame.pts, frame.metadata, frame.capture_time_us))
+
+    # ---- from the model -----------------------------------------------------------------------------------------------
+
+    def receive(self, message: Any) -> None:
+        """Take a message about this session."""
+        match message:
+            case InputTaken(track, frames):
+                self._lanes.taken(track, frames)
+            case SessionUnwound(failure, left):
+                self._left = left
+                self._end(None if failure is None else failure.error())
+            case _:
+                self.channel.deliver(message)
+
+    def lost(self) -> None:
+        """End the session: its process is gone."""
+        self.reason = "model_restarting"
+        self._end(None)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.raised = error
+        self._lanes.close()
+        self.over()
+        self._ended.set()

@@ -1,0 +1,111 @@
+"""The model's process between the server and one session of its model: it passes each message on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import trio
+
+from reactor_trio.crossing.failures import Failure
+from reactor_trio.crossing.input_lanes import InputReports
+from reactor_trio.crossing.messages import (
+    FROM_MODEL,
+    Command,
+    EndSession,
+    InputArrived,
+    InputTaken,
+    LogStack,
+    SessionUnwound,
+)
+from reactor_trio.execution.isolation.shared_frames import FrameExchange
+from reactor_trio.execution.local_session_run import LocalSessionRun
+from reactor_trio.execution.session_run import FILE_UPLOADED
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.media import Bundle
+from reactor_trio.protocol import TRANSPORT, transport_arguments
+
+log = logging.getLogger("reactor_trio.model")
+
+
+class SessionRelay:
+    """Joins the channel of a session's run with the server, on the loop of the link.
+
+    Args:
+        frames: those that the server and this process share.
+        send: sends the server a message about this session.
+    """
+
+    def __init__(
+        self, run: LocalSessionRun, declaration: Declaration, frames: FrameExchange, send: Callable[[object], object]
+    ) -> None:
+        self._run = run
+        self._declaration = declaration
+        self._frames = frames
+        self._send = send
+        self._over = trio.CancelScope()
+        self._reports = InputReports()
+        run.channel.connect(dict.fromkeys(FROM_MODEL, self._to_server))
+
+    async def run(self) -> None:
+        """Run the session to its end; `raised` is then what author code raised."""
+        try:
+            with self._over:
+                await self._run.run()
+        finally:
+            self._run.channel.take()
+            self._run.close()
+
+    @property
+    def raised(self) -> BaseException | None:
+        """See `SessionRun`."""
+        return self._run.raised
+
+    def unwound(self) -> None:
+        """Tell the server that the model has let go of the session."""
+        failure = None if self.raised is None else Failure.of(self.raised)
+        self._send(SessionUnwound(failure, self._run.what_is_left()))
+
+    def receive(self, message: Any) -> None:
+        """Take a message of the server."""
+        match message:
+            case Command():
+                self._run.channel.send(self._decoded(message))
+            case InputArrived():
+                self._take_input(message)
+            case EndSession():
+                self._over.cancel()
+            case LogStack():
+                log.error("session %s: it is here:\n%s", self._run.session_id, self._run.stack())
+            case _:
+                self._run.channel.send(message)
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _to_server(self, message: Any) -> None:
+        if type(message) is Bundle:
+            self._frames.return_unused()
+        self._send(message)
+
+    def _take_input(self, message: InputArrived) -> None:
+        """Hand over a copy of the frame, since the author may change it."""
+        frame = message.frame.copy()
+        self._run.take_input(message.track, InputFrame(frame, message.pts, message.metadata, message.capture_time_us))
+        if taken := self._reports.took(message.track, frame.nbytes):
+            self._frames.return_unused()
+            self._send(InputTaken(message.track, taken))
+
+    def _decoded(self, command: Command) -> Command:
+        if command.name == FILE_UPLOADED:
+            hook = self._declaration.file_uploaded
+            assert hook is not None
+            assert hook.file_parameter is not None
+            arguments: dict[str, Any] = {hook.file_parameter: next(iter(command.files.values()))}
+        elif command.name in TRANSPORT:
+            arguments = transport_arguments(command.name, command.data)
+        else:
+            arguments = self._declaration.decode(command.name, command.data, command.files.__getitem__)[1]
+        return msgspec.structs.replace(command, arguments=arguments)

@@ -1,0 +1,99 @@
+"""The run of one session on the model loop of this process: `LocalSessionRun`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from reactor_trio.concurrency import ModelHost, forget_variables
+from reactor_trio.crossing.local_channel import open_local_channel
+from reactor_trio.crossing.messages import LateCall
+from reactor_trio.execution.driven_session import Phase
+from reactor_trio.execution.drivers.call_watch import RunningCall
+from reactor_trio.execution.session_runner import SessionRunner
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.protocol import EndReason
+
+log = logging.getLogger("reactor_trio.model")
+
+#: The place of a call that waits, say for a device, with no line of author code above that.
+NO_LINE = "(no line of the model: it waits for what it has started)"
+
+
+@dataclass(eq=False)
+class LocalSessionRun:
+    """A `SessionRun` whose model runs on the model loop of this process.
+
+    Args:
+        make_runner: makes the model's side, given its end `channel` of the channel.
+        stuck_after: seconds after which a call of author code is reported.
+        closed: called when the session is over.
+    """
+
+    host: ModelHost
+    make_runner: Callable[..., SessionRunner]
+    stuck_after: float
+    closed: Callable[[], object]
+    reason: EndReason = field(default="done", init=False)
+    raised: BaseException | None = field(default=None, init=False)
+    _left: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self.channel, model_end = open_local_channel(self.host.post_io, self.host.post)
+        self._runner = self.make_runner(channel=model_end)
+        self._input_queue = self._runner.binding.input_queue
+        self._input_queue_number = self._input_queue.begin()
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._runner.session_id
+
+    async def run(self) -> None:
+        """See `SessionRun`."""
+        runner = self._runner
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(runner.calls.watch, self.stuck_after, self._report, self._late)
+                await self.host.run(runner.run)
+                nursery.cancel_scope.cancel()
+        finally:
+            if runner.error is not None:
+                forget_variables(runner.error)
+            self.raised = runner.error
+
+    def close(self) -> None:
+        """See `SessionRun`. The runner refers to the session, which refers to this object."""
+        self._left = self._runner.what_is_left()
+        if self._runner.phase is Phase.NEW:
+            self.host.post(self._runner.let_go)
+        del self._runner
+        self.channel.close()
+        self.closed()
+
+    def _report(self, call: RunningCall) -> None:
+        log.warning(
+            "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
+            self.session_id, call.what, self.stuck_after, type(self._runner.model).__name__, self._stack(call),
+        )  # fmt: skip
+
+    def _late(self, what: str, since: float) -> None:
+        self.channel.deliver(LateCall(what, since))
+
+    def stack(self) -> str:
+        """See `SessionRun`."""
+        return self._stack(self._runner.calls.oldest)
+
+    def _stack(self, call: RunningCall | None) -> str:
+        return (self.host.stack() if call is None else self.host.stack(call.task, call.thread)) or NO_LINE
+
+    def what_is_left(self) -> str:
+        """See `SessionRun`."""
+        return self._left
+
+    def take_input(self, track: str, frame: InputFrame) -> None:
+        """See `SessionRun`."""
+        self._input_queue.put(self._input_queue_number, track, frame)
