@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("moved", "msgspec"),
     "admission": ("", "msgspec"),
+    "lifecycle": ("", ""),
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),

@@ -1,0 +1,171 @@
+"""`SessionLife`: which hook of a session is called when, and what else is made, opened, closed and dropped, in order.
+
+    NEW --> MAKING --> STARTING --> GREETING --> LIVE --> LEAVING --> ENDING --> OVER
+               |           |            '------------------^           ^
+               '-----------'-------------------------------------------'    what had not begun need not end
+
+The code that runs a session reports what has happened (`Event`), and performs the actions that follow, one after the other:
+`execution.session_runner` for a served session, whose client may leave in any state, and `offline.executor` for a session
+that a program steps by plain calls. What each action does is in `execution.performer`. Of a model on several ranks, rank 0
+has the life, and the other ranks perform the actions that rank 0 sends.
+
+A served session has two tasks. The driver's task reports `RESTART`, `RESTART_FRESH` and `DRIVER_ENDED`, and the `STARTED`
+that follows a fresh restart; the other task reports the rest. So a client may leave while a restart is under way. Then the
+restart goes on to its end, because hooks come in pairs, and `END_STEP` waits for it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+
+class State(enum.IntEnum):
+    """Where a session is in its life. From `LEAVING` on it is over: it makes no output and takes no command."""
+
+    #: author code has not seen the session
+    NEW = enum.auto()
+    #: the session's copy of the model and its state are made
+    MAKING = enum.auto()
+    #: `@session_started` runs
+    STARTING = enum.auto()
+    #: `connected` is set, `@connected` runs
+    GREETING = enum.auto()
+    #: the driver moves author code along
+    LIVE = enum.auto()
+    #: `connected` is cleared, `@disconnected` runs, the driver closes what is open
+    LEAVING = enum.auto()
+    #: `@session_ended` runs
+    ENDING = enum.auto()
+    #: the model has let go of the session
+    OVER = enum.auto()
+
+
+class Event(enum.Enum):
+    """What has happened to a session."""
+
+    #: the session has got the model
+    BEGUN = enum.auto()
+    #: the copy of the model and the state are there
+    MADE = enum.auto()
+    #: `@session_started` has returned
+    STARTED = enum.auto()
+    #: `@connected` has returned
+    GREETED = enum.auto()
+    #: the client wants the generator made again
+    RESTART = enum.auto()
+    #: the client wants all made again, as for another session
+    RESTART_FRESH = enum.auto()
+    #: author code that the driver moved along has ended by itself, or was stopped
+    DRIVER_ENDED = enum.auto()
+    #: the client has left, or author code has ended the session: there is no client for the model any more
+    LEFT = enum.auto()
+    #: all that the session had begun has ended
+    UNWOUND = enum.auto()
+    #: `@session_ended` has returned
+    ENDED = enum.auto()
+
+
+class Action(enum.Enum):
+    """What is to be done. The value of a hook is its kind, see `HOOKS`."""
+
+    #: make the session's own copy of the model, if it has one
+    COPY_MODEL = "copy_model"
+    MAKE_STATE = "make_state"
+    SESSION_STARTED = "session_started"
+    SET_CONNECTED = "set_connected"
+    #: report the values of the settings to the clients
+    TELL_VALUES = "tell_values"
+    CONNECTED = "connected"
+    #: let the driver move author code along, in a task of its own
+    DRIVE = "drive"
+    #: drop the output that is queued
+    FLUSH = "flush"
+    CLEAR_CONNECTED = "clear_connected"
+    #: queue no more output
+    CLOSE_OUTPUT = "close_output"
+    #: wait until no step runs, where that can be waited for, and no restart
+    END_STEP = "end_step"
+    DISCONNECTED = "disconnected"
+    #: a read of an input track raises BufferClosed from now on
+    CLOSE_INPUTS = "close_inputs"
+    #: stop the driver's task
+    END_DRIVER = "end_driver"
+    #: close what the driver has open, in the driver's task: a generator
+    CLOSE_DRIVER = "close_driver"
+    SESSION_ENDED = "session_ended"
+    #: drop the state, and give back the model, its rate and the turn
+    LET_GO = "let_go"
+
+
+#: the actions that call a hook of the author
+HOOKS: Final = frozenset({Action.SESSION_STARTED, Action.CONNECTED, Action.DISCONNECTED, Action.SESSION_ENDED})
+
+Row = dict[Event, tuple[State, tuple[Action, ...]]]
+
+_LEAVING: Final = State.LEAVING, (
+    Action.CLEAR_CONNECTED, Action.CLOSE_OUTPUT, Action.END_STEP, Action.DISCONNECTED,
+    Action.CLOSE_INPUTS,  # before the driver: a generator in `read` ends by BufferClosed, not by Cancelled
+    Action.END_DRIVER,
+)  # fmt: skip
+
+
+def _of_driver(state: State) -> Row:
+    """What the driver's task may report in this state, which it does not change."""
+    return {
+        Event.STARTED: (state, (Action.SET_CONNECTED, Action.CONNECTED)),
+        Event.DRIVER_ENDED: (state, (Action.CLOSE_DRIVER,)),
+    }
+
+
+#: state -> event -> next state, and what is to be done in it. What is not here cannot happen.
+TABLE: Final[Mapping[State, Row]] = MappingProxyType({
+    State.NEW: {Event.BEGUN: (State.MAKING, (Action.COPY_MODEL, Action.MAKE_STATE))},
+    State.MAKING: {
+        Event.MADE: (State.STARTING, (Action.SESSION_STARTED,)),
+        Event.UNWOUND: (State.ENDING, (Action.CLOSE_OUTPUT, Action.CLOSE_INPUTS)),
+    },
+    State.STARTING: {
+        Event.STARTED: (State.GREETING, (Action.SET_CONNECTED, Action.TELL_VALUES, Action.CONNECTED)),
+        Event.UNWOUND: (State.ENDING, (Action.CLOSE_OUTPUT, Action.CLOSE_INPUTS, Action.SESSION_ENDED)),
+    },
+    State.GREETING: {
+        Event.GREETED: (State.LIVE, (Action.TELL_VALUES, Action.DRIVE)),
+        Event.LEFT: _LEAVING,
+    },
+    State.LIVE: _of_driver(State.LIVE) | {
+        Event.RESTART: (State.LIVE, (Action.FLUSH, Action.CLOSE_DRIVER)),
+        Event.RESTART_FRESH: (
+            State.LIVE,
+            (
+                Action.FLUSH, Action.CLEAR_CONNECTED, Action.DISCONNECTED, Action.CLOSE_DRIVER, Action.SESSION_ENDED,
+                Action.MAKE_STATE, Action.SESSION_STARTED,
+            ),
+        ),
+        Event.LEFT: _LEAVING,
+    },
+    State.LEAVING: _of_driver(State.LEAVING) | {Event.UNWOUND: (State.ENDING, (Action.SESSION_ENDED,))},
+    State.ENDING: {Event.ENDED: (State.OVER, (Action.LET_GO,))},
+    State.OVER: {},
+})  # fmt: skip
+
+
+class SessionLife:
+    """The life of one session.
+
+    Attributes:
+        state: where the session is. Any thread may read it.
+    """
+
+    def __init__(self) -> None:
+        self.state = State.NEW
+
+    def event(self, event: Event) -> tuple[Action, ...]:
+        """Note what has happened; returns what is to be done, in order. Raises RuntimeError if that cannot happen now."""
+        row = TABLE[self.state]
+        if event not in row:
+            raise RuntimeError(f"{event.name} cannot happen to a session that is {self.state.name}")
+        self.state, actions = row[event]
+        return actions

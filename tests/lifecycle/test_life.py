@@ -1,0 +1,135 @@
+"""The table of a session's life: what follows from each event in each state, and the orders that the docs promise."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from reactor_trio.interface.events import HOOKS as HOOKS_OF_AUTHORS
+from reactor_trio.lifecycle import HOOKS, TABLE, Action, Event, SessionLife, State
+
+WAY = [Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED]  # to a live session
+
+#: how far a session came -> the events of its end
+ENDS = {
+    1: [Event.UNWOUND, Event.ENDED],
+    2: [Event.UNWOUND, Event.ENDED],
+    3: [Event.LEFT, Event.UNWOUND, Event.ENDED],
+    4: [Event.LEFT, Event.DRIVER_ENDED, Event.UNWOUND, Event.ENDED],
+}
+
+#: every state and event: the next state and the actions; what is not here cannot happen
+EXPECTED = {
+    ("NEW", "BEGUN"): ("MAKING", "copy_model make_state"),
+    ("MAKING", "MADE"): ("STARTING", "session_started"),
+    ("MAKING", "UNWOUND"): ("ENDING", "close_output close_inputs"),
+    ("STARTING", "STARTED"): ("GREETING", "set_connected tell_values connected"),
+    ("STARTING", "UNWOUND"): ("ENDING", "close_output close_inputs session_ended"),
+    ("GREETING", "GREETED"): ("LIVE", "tell_values drive"),
+    ("GREETING", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
+    ("LIVE", "STARTED"): ("LIVE", "set_connected connected"),
+    ("LIVE", "DRIVER_ENDED"): ("LIVE", "close_driver"),
+    ("LIVE", "RESTART"): ("LIVE", "flush close_driver"),
+    ("LIVE", "RESTART_FRESH"): (
+        "LIVE", "flush clear_connected disconnected close_driver session_ended make_state session_started"
+    ),
+    ("LIVE", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
+    ("LEAVING", "STARTED"): ("LEAVING", "set_connected connected"),
+    ("LEAVING", "DRIVER_ENDED"): ("LEAVING", "close_driver"),
+    ("LEAVING", "UNWOUND"): ("ENDING", "session_ended"),
+    ("ENDING", "ENDED"): ("OVER", "let_go"),
+}  # fmt: skip
+
+
+def after(events: list[Event]) -> tuple[SessionLife, list[str]]:
+    """A life to which this has happened, and all that was to be done."""
+    life = SessionLife()
+    return life, [action.value for event in events for action in life.event(event)]
+
+
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)), ids=lambda value: value.name)
+def test_every_event_in_every_state(state: State, event: Event) -> None:
+    life = SessionLife()
+    life.state = state
+    if (state.name, event.name) not in EXPECTED:
+        with pytest.raises(RuntimeError, match=f"^{event.name} cannot happen to a session that is {state.name}$"):
+            life.event(event)
+        assert life.state is state
+        return
+    following, actions = EXPECTED[state.name, event.name]
+    assert " ".join(action.value for action in life.event(event)) == actions
+    assert life.state is State[following]
+
+
+def test_every_state_is_reached_and_every_action_is_used() -> None:
+    rows = [row for states in TABLE.values() for row in states.values()]
+    assert {state for state, _ in rows} | {State.NEW} == set(State)
+    assert {action for _, actions in rows for action in actions} == set(Action)
+    assert set(TABLE) == set(State)
+
+
+def test_a_hook_is_one_that_authors_have() -> None:
+    assert {action.value for action in HOOKS} == set(HOOKS_OF_AUTHORS) - {"file_uploaded"}
+
+
+def test_the_order_at_connect() -> None:
+    """docs/guide/steps.md, docs/design.md: fresh state, @session_started, `connected`, @connected, the generator."""
+    _, done = after(WAY)
+    assert done == [
+        "copy_model", "make_state", "session_started", "set_connected", "tell_values", "connected", "tell_values", "drive",
+    ]  # fmt: skip
+
+
+def test_the_order_at_the_end() -> None:
+    """docs/guide/cancellation.md, *The order at the end*; docs/guide/steps.md: @session_ended after everything else."""
+    life, begun = after(WAY)
+    end = [action.value for event in ENDS[4] for action in life.event(event)]
+    assert begun.count("session_started") == 1
+    assert end == [
+        "clear_connected", "close_output", "end_step", "disconnected", "close_inputs", "end_driver", "close_driver",
+        "session_ended", "let_go",
+    ]  # fmt: skip
+
+
+def test_a_driver_that_ends_by_itself_is_closed_before_any_hook_of_the_end() -> None:
+    _, done = after([*WAY, Event.DRIVER_ENDED, Event.LEFT])
+    assert done.index("close_driver") < done.index("disconnected")
+
+
+@pytest.mark.parametrize("came", ENDS)
+def test_hooks_come_in_pairs_and_the_state_outlives_them_wherever_a_session_ends(came: int) -> None:
+    life, done = after([*WAY[:came], *ENDS[came]])
+    assert life.state is State.OVER
+    assert done.count("session_started") == done.count("session_ended") == (came >= 2)
+    assert done.count("connected") == done.count("disconnected") == (came >= 3)
+    assert done[-1] == "let_go"
+    assert done.index("make_state") < done.index("let_go")
+    assert done.index("close_inputs") > 0
+    assert done.index("close_output") > 0
+
+
+def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another() -> None:
+    """docs/guide/transport.md: all hooks, in the order of a session's end and of the next one's begin."""
+    life, done = after([*WAY, Event.RESTART_FRESH, Event.STARTED])
+    assert done[len(after(WAY)[1]) :] == [
+        "flush", "clear_connected", "disconnected", "close_driver", "session_ended",
+        "make_state", "session_started", "set_connected", "connected",
+    ]  # fmt: skip
+    assert life.state is State.LIVE
+
+
+def test_a_client_that_leaves_during_a_fresh_restart_leaves_the_hooks_in_pairs() -> None:
+    life, done = after([*WAY, Event.RESTART_FRESH, Event.LEFT, Event.STARTED, *ENDS[4][1:]])
+    assert life.state is State.OVER
+    assert [done.count(action.value) for action in HOOKS] == [2, 2, 2, 2]
+    assert done.index("end_step") < len(done) - 1 - done[::-1].index("disconnected"), "the last one waits for the restart"
+
+
+def test_a_restart_with_the_state_kept_calls_no_hook() -> None:
+    _, done = after([*WAY, Event.RESTART])
+    assert done[len(after(WAY)[1]):] == ["flush", "close_driver"]
+
+
+def test_a_session_is_over_from_leaving_on() -> None:
+    assert [state for state in State if state >= State.LEAVING] == [State.LEAVING, State.ENDING, State.OVER]
