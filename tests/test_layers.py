@@ -46,8 +46,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "configuration": ("errors interface media", "msgspec yaml"),
     "crossing": ("errors descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
-        "errors interpreter lost_part standard_streams protocol telemetry concurrency interface pacing media configuration "
-        "crossing",
+        "errors interpreter lost_part standard_streams protocol telemetry concurrency interface pacing lifecycle media "
+        "configuration crossing",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
@@ -76,7 +76,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec ray trio",
     ),
     "offline": (
-        "errors protocol telemetry concurrency interface pacing media recording configuration crossing execution server",
+        "errors protocol telemetry concurrency interface pacing lifecycle media recording configuration crossing execution "
+        "server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),

@@ -27,6 +27,8 @@ from reactor_trio.interface import (
     connected,
     disconnected,
     event,
+    session_ended,
+    session_started,
 )
 from reactor_trio.testing import PipelineExecutor, StepResult
 
@@ -204,6 +206,72 @@ def test_what_the_model_raises_comes_out():
             executor.disconnect()
         assert executor.state is None
         assert "disconnected" in [call[0] for call in executor.model.calls]
+
+
+class Hooked(Base):
+    """Notes each hook, and raises in those that it was told."""
+
+    def load(self, config):
+        super().load(config)
+        self.raising = config.get("raising", [])
+
+    def did(self, hook):
+        self.calls.append(hook)
+        if hook in self.raising:
+            raise ValueError(hook)
+
+    @session_started
+    def start(self):
+        self.did("session_started")
+
+    @connected
+    def request(self):
+        self.did("connected")
+
+    @disconnected
+    def goodbye(self):
+        self.did("disconnected")
+
+    @session_ended
+    def end(self):
+        self.did("session_ended")
+
+    def inference(self):
+        try:
+            yield None
+        finally:
+            self.did("closed")
+
+
+@pytest.mark.parametrize(
+    ("raising", "at", "calls"),
+    [
+        ([], None, "session_started connected disconnected closed session_ended"),
+        (["session_started"], "connect", "session_started session_ended"),
+        (["connected"], "connect", "session_started connected disconnected session_ended"),
+        (["disconnected"], "disconnect", "session_started connected disconnected closed session_ended"),
+        (["disconnected", "closed", "session_ended"], "disconnect",
+         "session_started connected disconnected closed session_ended"),
+    ],
+)  # fmt: skip
+def test_hooks_come_in_pairs_as_under_the_server_whichever_raises(raising, at, calls):
+    with PipelineExecutor(Hooked, {"raising": raising}) as executor:
+        if at == "connect":
+            with pytest.raises(ValueError, match=raising[0]):
+                executor.connect()
+        else:
+            executor.connect()
+            next(executor)
+        if at == "disconnect":
+            with pytest.raises(ValueError, match=raising[-1]):
+                executor.disconnect()
+        else:
+            executor.disconnect()
+        assert " ".join(executor.model.calls) == calls
+        assert executor.state is None
+        executor.model.raising = []
+        executor.connect()
+        executor.disconnect()
 
 
 def test_asyncio_is_told_its_twin():

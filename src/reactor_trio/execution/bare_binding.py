@@ -44,11 +44,10 @@ class BareBinding:
         for buffer in self.buffers.values():
             buffer.close()
 
-    def begin(self, state: Any) -> None:
-        """Begin a session: open the buffers, empty, and set `connected`."""
+    def connect(self) -> None:
+        """Open the buffers, empty, and set `connected`."""
         for buffer in self.buffers.values():
             buffer.reset()
-        self.state = state
         self._client_there.set()
 
     def leave(self) -> None:

@@ -1,20 +1,20 @@
 """The model's side of one session as its driver and its model see it: state, commands, output and counts.
 
-A `DrivenSession` lives on the model loop. `SessionRunner` adds the session's life: it calls the hooks and runs the driver.
-This module knows neither drivers nor bindings, so both may import it.
+A `DrivenSession` lives on the model loop. A `SessionRunner` runs it, from its first hook to its last. This module knows
+neither drivers nor bindings, so both may import it.
 """
 
 from __future__ import annotations
 
-import enum
-import logging
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Protocol
 
 import msgspec
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
+from reactor_trio.concurrency import ModelHost
 from reactor_trio.concurrency.model_host import Call
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.channel import ChannelEnd
@@ -29,41 +29,33 @@ from reactor_trio.crossing.messages import (
     ShownUntil,
     StateValuesChanged,
 )
-from reactor_trio.errors import BufferClosed, CommandError
-from reactor_trio.execution.author_failures import ends_model, is_failure, without_cancellation
+from reactor_trio.errors import CommandError
+from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.command_queue import CommandQueue
+from reactor_trio.execution.driver_scopes import DriverScopes
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.call_watch import CallWatch
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.fences import wait_for_fences
+from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.output_pacer import OutputPacer
+from reactor_trio.execution.session_failures import SessionFailures
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.execution.state_watch import StateWatch
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
+from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding
+from reactor_trio.lifecycle import Event, SessionLife, State
 from reactor_trio.media import Chunk, Origin
 from reactor_trio.pacing import Cadence, PlayoutForecast
 from reactor_trio.protocol import TRANSPORT, sendable
 
-log = logging.getLogger("reactor_trio.model")
 
+class ServedBinding(ModelBinding, Protocol):
+    """The binding of a model that is served; see `SessionBinding`."""
 
-class Phase(enum.IntEnum):
-    """Where a session is in its life.
-
-    NEW -> OPEN -> ENDING -> CLOSED
-     '------------------------^      the session's copy of the model, or its state, could not be made
-    """
-
-    #: author code has not seen the session; it stays so if the I/O loop was cancelled before the first turn of `run`
-    NEW = enum.auto()
-    #: from `@session_started` until `connected` is cleared
-    OPEN = enum.auto()
-    #: `@disconnected` runs, the driver closes, `@session_ended` runs
-    ENDING = enum.auto()
-    #: the model has let go of the session
-    CLOSED = enum.auto()
+    turn: Turn
+    input_queue: InputQueue
 
 
 class DrivenSession:
@@ -72,12 +64,17 @@ class DrivenSession:
     Args:
         session_id: for the log.
         model: the instance that serves the session.
-        binding: through which the model reaches the session.
-        turn: shares the model thread with other sessions.
+        binding: through which the model reaches the session. It has the turn on the model thread.
         channel: the model's end of the session's channel.
         dropped: called with place, reason and number of frames that were dropped, on any thread.
-        client: number and joining time of the controlling client.
+
+    Attributes:
+        author: calls the author's hooks and handlers. The `SessionRunner` brings it.
+        restart: carries out a restart, given its event. The `SessionRunner` brings it.
     """
+
+    author: AuthorCalls
+    restart: Callable[[Event], Awaitable[None]]
 
     #: whether a generator that has made something and returns ends the session; otherwise a new one follows it
     once = False
@@ -87,13 +84,11 @@ class DrivenSession:
         *,
         session_id: str,
         model: Model,
-        binding: ModelBinding,
-        turn: Turn,
+        binding: ServedBinding,
         declaration: Declaration,
         host: ModelHost,
         channel: ChannelEnd,
         dropped: Callable[[str, str, int], object],
-        client: tuple[int, float],
         cadence: Cadence,
         forecast: PlayoutForecast,
     ) -> None:
@@ -101,21 +96,16 @@ class DrivenSession:
         self.host = host
         self.model = model
         self.binding = binding
-        self.turn = turn
+        self.turn = turn = binding.turn
         self.declaration = declaration
         self.kind = declaration.kind
         self.outputs = declaration.outputs
         self._state: Any = None
-        self.phase = Phase.NEW
+        self.life = SessionLife()
+        self.scopes = DriverScopes()
         #: set when the driver is to end
         self.stopped = trio.Event()
-        self.error: BaseException | None = None
-        #: whether author code has raised an exception that did not end the session
-        self.raised_unheard = False
-        #: name of the hook that raised `error`; empty if no hook did
-        self.failed_hook = ""
-        self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
-        self.author.observer = turn.observer if declaration.stepped else None
+        self.failures = SessionFailures(session_id, host)
         #: the calls of author code that run now
         self.calls = CallWatch(host)
         #: wakes the driver, and whoever waits for room in the output
@@ -131,7 +121,8 @@ class DrivenSession:
         self.next_block: int | None = None
         #: id of the controlling client's newest applied command
         self.newest_command: int | None = None
-        self._call = Call()
+        #: in which the session runs on the model loop
+        self.call = Call()
         self._channel = channel
         self._messages = MessageFlow(channel)
         channel.connect({
@@ -146,7 +137,7 @@ class DrivenSession:
     @property
     def over(self) -> bool:
         """Whether the session is over. True as soon as the client has left; any thread may read it."""
-        return self.phase >= Phase.ENDING or self._call.cancel_requested
+        return self.life.state >= State.LEAVING or self.call.cancel_requested
 
     @property
     def state(self) -> Any:
@@ -175,11 +166,11 @@ class DrivenSession:
             return False
         command, numbers = commands[-1], tuple(command.number for command in commands)
         if command.name == FILE_UPLOADED:
-            await self.call_hook(FILE_UPLOADED, command.arguments)
+            await self.call_hook(FILE_UPLOADED, partial(self.author.file_uploaded, command.arguments))
             self.tell_values()
             return True
         if command.name in TRANSPORT:
-            await self.steer(command)
+            await self._steer(command)
             self._newest_at = command.at  # what an earlier command waited for in a pause is no latency
             self._answer(self._applied(command, numbers, None))
             return True
@@ -191,16 +182,14 @@ class DrivenSession:
         except BaseException as raised:
             if not is_failure(raised):
                 raise
-            if strip(raised, *self._ends) is None:
+            text = self.failures.of_handler(command.name, raised, self.over)
+            if text is None:
                 return True  # the client has left and expects no answer
-            answer = Answer(numbers, self.step, code="internal_error", message=self._handler_failed(command.name, raised))
+            answer = Answer(numbers, self.step, code="internal_error", message=text)
         else:
             answer = self._applied(command, numbers, reply)
         self._answer(answer)
         return True
-
-    async def steer(self, command: Command) -> None:
-        """Carry out a command of the transport: pause, step or restart. Raises what ends the session."""
 
     async def wait_for_command(self, deadline: float) -> None:
         """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
@@ -219,7 +208,7 @@ class DrivenSession:
     def input_ended(self) -> None:
         """A reader gets BufferClosed: as after a cancellation, the cleanup of a generator may await."""
         if self.declaration.stepped:
-            self.step_was_cancelled()
+            self.scopes.step_was_cancelled()
 
     def command_waited(self) -> float | None:
         """Seconds from the arrival of the newest command to the first call of this method, which is when a step sees it."""
@@ -262,7 +251,7 @@ class DrivenSession:
 
     async def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Send a message to all clients, or to one. Does nothing when the session is closed."""
-        if self.phase is not Phase.CLOSED:
+        if self.life.state is not State.OVER:
             await self._messages.put(type, data, client)
 
     def tell_values(self) -> None:
@@ -270,10 +259,10 @@ class DrivenSession:
         if changed := self._changed_values():
             self._channel.send(StateValuesChanged(changed))
 
-    # ---- hooks and failures of author code ----------------------------------------------------------------------------
+    # ---- hooks --------------------------------------------------------------------------------------------------------
 
-    async def call_hook(self, kind: str, arguments: dict[str, Any] | None = None) -> None:
-        """Call a hook, if the model has it.
+    async def call_hook(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
+        """Call a hook of this kind, by `call`.
 
         An exception of `@session_started` or `@connected` ends the session, as an exception of a step does: without that
         hook the session has half a state. An exception of another hook is logged and goes no further, unless it ends the
@@ -281,47 +270,37 @@ class DrivenSession:
         """
         try:
             with self.calls.running(f"@{kind} has run", self.author.thread):
-                await self.author.hook(kind, arguments or {})
+                await call()
         except trio.Cancelled:
             raise
         except BaseException as raised:
-            if not self._hook_failed(kind, raised):
+            if not self.failures.of_hook(kind, raised, self.over):
                 raise
 
-    def unheard(self, error: BaseException, message: str, *args: object) -> None:
-        """Log an exception that ends no session and reaches no client; the test kit raises it."""
-        self.raised_unheard = True
-        self.host.failures.log(log, error, message, *args)
-        self.host.observer.unheard(self.session_id, error)
-
-    def step_was_cancelled(self) -> None:
-        """Note that a cancellation reaches an async step; `SessionRunner` gives its cleanup time if the session ends."""
+    def let_go(self) -> None:
+        """Let go of what refers back to this object: the session is over, or has never begun."""
+        self._messages.close()
+        self._channel.close()
+        del self.author, self.restart
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    # What catches an exception and looks at it is a function of its own. A variable of the function that called author code
-    # would keep the exception, whose traceback keeps that function's frame.
+    async def _steer(self, command: Command) -> None:
+        """Carry out a command of the transport: pause, step or restart. Raises what ends the session.
 
-    def _hook_failed(self, kind: str, raised: BaseException) -> bool:
-        """Note an exception of a hook; see `call_hook`. False if it is to be raised on."""
-        error = strip(raised, SessionOver, *self._ends)
-        if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
-            return False
-        if error is not None and not ends_model(error):
-            error = without_cancellation(with_twin(error))
-            if kind not in ("session_started", "connected"):
-                self.unheard(error, "session %s: @%s raised", self.session_id, kind)
-                return True
-        if self.error is None and error is not None:
-            log.info("session %s: @%s raised, which ends the session", self.session_id, kind)
-            self.error, self.failed_hook = error, kind
-        return True
-
-    def _handler_failed(self, command: str, raised: BaseException) -> str:
-        """Log an exception of a handler; returns its text."""
-        cause, self.raised_unheard = with_twin(raised), True
-        self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command)
-        return sendable(f"{type(cause).__name__}: {cause}")
+        What came on the input tracks while the model stood still is too old for it.
+        """
+        self.binding.input_queue.keep_newest()
+        match command.name:
+            case "reactor.pause" if command.arguments["paused"]:
+                self.output_pacer.stop()
+            case "reactor.pause":
+                self.output_pacer.go_on(math.inf, command.at)
+            case "reactor.step":
+                self.output_pacer.go_on(command.arguments["steps"], command.at)
+            case "reactor.restart":
+                fresh = command.arguments["state"] == "fresh"
+                await self.restart(Event.RESTART_FRESH if fresh else Event.RESTART)
 
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
         """Note that a command is applied; the answer to all that share its place."""
@@ -334,15 +313,11 @@ class DrivenSession:
     def _answer(self, answer: Answer) -> None:
         self._channel.send(msgspec.structs.replace(answer, values=self._changed_values()))
 
-    @property
-    def _ends(self) -> tuple[type[BaseException], ...]:
-        """Exceptions by which author code says that the session is over, if it is."""
-        return (BufferClosed,) if self.over else ()
-
     def _changed_values(self) -> dict[str, bytes]:
         return self._watch.changes(self.state, trio.current_time()) if self.declaration.settings else {}
 
-    async def _send_to(self, client: int, message: ModelMessage) -> None:
+    async def send_to(self, client: int, message: ModelMessage) -> None:
+        """See `ClientInfo.send`."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
         await self.tell(type(message).__reactor_type__, data, client)

@@ -13,12 +13,15 @@ import msgspec
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.local_session_run import LocalSessionRun
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
+from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
-from reactor_trio.execution.session_copies import SessionCopies
+from reactor_trio.execution.session_copies import SessionCopies, SessionCopy
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
@@ -43,8 +46,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     max_sessions: int
     max_fps: float
     buffer_size: int
-    #: makes the model's side of a session
-    runner_type: Callable[..., SessionRunner] = SessionRunner
+    #: makes what performs the actions of a session's life
+    performer_type: Callable[..., ServedPerformer] = ServedPerformer
 
     def open_session_run(self, session_id: str, client: tuple[int, float]) -> LocalSessionRun:
         """Make the run of a new session, on the I/O loop.
@@ -54,13 +57,19 @@ class LoadedModel(msgspec.Struct, frozen=True):
             client: number and joining time of the controlling client.
         """
         copy = self.session_copies.take()
-        make_runner = partial(
-            self.runner_type, session_id=session_id, client=client, host=self.host, model=copy.model, binding=copy.binding,
-            declaration=self.declaration, own_model=copy.own, cadence=self._cadence(copy.binding),
-            forecast=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
-        )  # fmt: skip
+        make_runner = partial(self._make_runner, session_id, client, copy)
         closed = partial(self.session_copies.give_back, copy)
         return LocalSessionRun(self.host, make_runner, self.settings.stuck_after, closed)
+
+    def _make_runner(
+        self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd
+    ) -> SessionRunner:
+        driven = DrivenSession(
+            session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
+            channel=channel, dropped=copy.binding.count_drop, cadence=self._cadence(copy.binding),
+            forecast=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
+        )  # fmt: skip
+        return SessionRunner(driven, copy.binding, self.performer_type(driven, copy.binding, client, copy.own))
 
     def _cadence(self, binding: SessionBinding) -> Cadence:
         if self.declaration.kind != "blocking":

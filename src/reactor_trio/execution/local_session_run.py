@@ -11,10 +11,10 @@ import trio
 from reactor_trio.concurrency import ModelHost, forget_variables
 from reactor_trio.crossing.local_channel import open_local_channel
 from reactor_trio.crossing.messages import LateCall
-from reactor_trio.execution.driven_session import Phase
 from reactor_trio.execution.drivers.call_watch import RunningCall
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.lifecycle import State
 from reactor_trio.protocol import EndReason
 
 log = logging.getLogger("reactor_trio.model")
@@ -44,40 +44,41 @@ class LocalSessionRun:
     def __post_init__(self) -> None:
         self.channel, model_end = open_local_channel(self.host.post_io, self.host.post)
         self._runner = self.make_runner(channel=model_end)
+        self._driven = self._runner.session
         self._input_queue = self._runner.binding.input_queue
         self._input_queue_number = self._input_queue.begin()
 
     @property
     def session_id(self) -> str:
         """The session's id."""
-        return self._runner.session_id
+        return self._driven.session_id
 
     async def run(self) -> None:
         """See `SessionRun`."""
-        runner = self._runner
+        driven = self._driven
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(runner.calls.watch, self.stuck_after, self._report, self._late)
-                await self.host.run(runner.run)
+                nursery.start_soon(driven.calls.watch, self.stuck_after, self._report, self._late)
+                await self.host.run(self._runner.run)
                 nursery.cancel_scope.cancel()
         finally:
-            if runner.error is not None:
-                forget_variables(runner.error)
-            self.raised = runner.error
+            if driven.failures.error is not None:
+                forget_variables(driven.failures.error)
+            self.raised = driven.failures.error
 
     def close(self) -> None:
         """See `SessionRun`. The runner refers to the session, which refers to this object."""
         self._left = self._runner.what_is_left()
-        if self._runner.phase is Phase.NEW:
+        if self._driven.life.state is State.NEW:
             self.host.post(self._runner.let_go)
-        del self._runner
+        del self._runner, self._driven
         self.channel.close()
         self.closed()
 
     def _report(self, call: RunningCall) -> None:
         log.warning(
             "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
-            self.session_id, call.what, self.stuck_after, type(self._runner.model).__name__, self._stack(call),
+            self.session_id, call.what, self.stuck_after, type(self._driven.model).__name__, self._stack(call),
         )  # fmt: skip
 
     def _late(self, what: str, since: float) -> None:
@@ -85,7 +86,7 @@ class LocalSessionRun:
 
     def stack(self) -> str:
         """See `SessionRun`."""
-        return self._stack(self._runner.calls.oldest)
+        return self._stack(self._driven.calls.oldest)
 
     def _stack(self, call: RunningCall | None) -> str:
         return (self.host.stack() if call is None else self.host.stack(call.task, call.thread)) or NO_LINE

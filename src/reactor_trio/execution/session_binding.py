@@ -111,6 +111,31 @@ class SessionBinding:
         """Let go of the input: this binding is a session's own, and that is over. Author code may keep its model."""
         self.input_queue.retire()
 
+    # ---- the life of a session; see `LifeBinding` ---------------------------------------------------------------------
+
+    def begin(self, session: DrivenSession) -> None:
+        """Serve this session from now on."""
+        self.runner = session
+
+    def connect(self) -> None:
+        """Set `connected`."""
+        self.connected.change(self.runner)
+
+    def leave(self) -> None:
+        """Clear `connected`."""
+        self.connected.change(None)
+
+    def close_inputs(self) -> None:
+        """Close the input tracks: readers get BufferClosed."""
+        self.input_queue.close()
+
+    def end(self) -> None:
+        """Forget the session, which is over. A pipeline returns to the rate that its class declares."""
+        self.runner = None
+        if self._declaration.stepped:
+            self.declared_fps = self._class_fps
+            self.turn.leave()
+
     # ---- the output buffer --------------------------------------------------------------------------------------------
 
     @property
@@ -139,10 +164,6 @@ class SessionBinding:
         if self.declared_fps == self._class_fps:
             self.declared_fps = fps
         self._class_fps = self.declared_fps
-
-    def forget_fps(self) -> None:
-        """Return to the rate that the class declares, when a pipeline's session is over."""
-        self.declared_fps = self._class_fps
 
     def flush(self) -> None:
         """Drop what is queued and show one black frame."""

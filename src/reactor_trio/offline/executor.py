@@ -30,11 +30,11 @@ from reactor_trio.concurrency import SessionOver, hide_trio_from_nested_loops, s
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.execution.drivers.app_driver import AppSteps, media_line
-from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.dynamic_batcher import call_batch
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.loading import call_load
 from reactor_trio.execution.model_checks import check_model
+from reactor_trio.execution.performer import Performer, perform_each
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import NamesPlace, defining_line, yielding_line
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
@@ -43,6 +43,7 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
 from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.lifecycle import Action, Event, SessionLife, State
 from reactor_trio.media import chunk_from_output
 from reactor_trio.offline.executor_binding import ExecutorBinding
 from reactor_trio.pacing.cadence import checked_fps
@@ -217,19 +218,13 @@ class PipelineExecutor:
     async def _connect(self) -> list[ModelMessage]:
         self._clients += 1
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
-        self._author = AuthorCalls(self.model, self._declaration, self._client)
-        state = self._declaration.state
-        self._set_state(state() if state is not None else None)
-        await self._author.hook("session_started", {})
-        self._binding.begin(self._binding.state)
-        await self._author.hook("connected", {})
+        self._performer = Performer(self.model, self._declaration, self._client, self._binding)
+        self._performer.driver = self._steps
+        self._life = SessionLife()
+        for event in (Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED):
+            for action in self._life.event(event):
+                await self._performer.perform(action)
         return self._taken()
-
-    def _set_state(self, state: Any) -> None:
-        if self._declaration.keeps_state:
-            self.model.state = state
-        else:
-            self._binding.set_state(state)
 
     async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None, *stated: Any) -> None:
         pts = trio.current_time() - self._require_client("push_media").joined_at if pts is None else pts
@@ -237,7 +232,7 @@ class PipelineExecutor:
 
     async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
         if spec.handler is not None:
-            self.reply = await self._author.call(spec.handler, arguments)
+            self.reply = await self._performer.call(spec.handler, arguments)
         elif spec.field is not None:
             self.reply = None
             setattr(self.state, spec.field, arguments[spec.field])
@@ -280,25 +275,23 @@ class PipelineExecutor:
         return defining_line(self.model.batch_inference) if generator is None else yielding_line(generator)
 
     async def _disconnect(self) -> list[ModelMessage]:
-        self._binding.leave()
+        events = [Event.UNWOUND, Event.ENDED]
+        if self._life.state >= State.GREETING:
+            events = [Event.LEFT, Event.DRIVER_ENDED, *events]
         try:
-            try:
-                await self._author.hook("disconnected", {})
-            finally:
-                self._binding.close_inputs()
-                try:
-                    await self._steps.close()
-                except BaseException as error:
-                    # A nursery held open across a yield wraps even GeneratorExit in a group.
-                    if strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is not None:
-                        raise
-                finally:
-                    await self._author.hook("session_ended", {})
+            await perform_each([action for event in events for action in self._life.event(event)], self._perform_at_end)
         finally:
-            self._set_state(None)
-            self._binding.end()
             self._client = None
         return self._taken()
+
+    async def _perform_at_end(self, action: Action) -> None:
+        try:
+            await self._performer.perform(action)
+        except BaseException as error:
+            # A nursery held open across a yield wraps even GeneratorExit in a group.
+            over = strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is None
+            if not (over and action is Action.CLOSE_DRIVER):
+                raise
 
     async def _send_to(self, client: int, message: ModelMessage) -> None:
         await self._binding.send(message)

@@ -2,7 +2,7 @@
 
     render -+- model host
             '- nursery -+- Rendering.watch   of a model with a loop of its own
-                        '- Rendering.run -> host.run(UnpacedSessionRunner.run)
+                        '- Rendering.run -> host.run(SessionRunner.run)
 
 At most `ROOM` bundles, or those of one more step, wait to be taken; then the model waits.
 """
@@ -34,11 +34,13 @@ from reactor_trio.crossing.messages import (
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
 from reactor_trio.execution.loading import LoadedModel
 from reactor_trio.execution.model_loop import ModelLoop
+from reactor_trio.execution.served_performer import ServedPerformer
+from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.offline.film_clock import ROOM, FilmCadence, FilmClock
 from reactor_trio.offline.script import ScriptCommand, ScriptError
-from reactor_trio.offline.unpaced_session import StillIdle, UnpacedSessionRunner, UnpacedTime
+from reactor_trio.offline.unpaced_session import StillIdle, UnpacedSession, UnpacedTime
 
 log = logging.getLogger("reactor_trio.headless")
 
@@ -116,12 +118,13 @@ class Rendering:
             # The bundles stay in the film when the model flushes its output, and a new rate holds for the next bundles.
             FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
         })  # fmt: skip
-        self._runner = UnpacedSessionRunner(
+        self._session = UnpacedSession(
             commands, clock, time, host=host, once=once, session_id="rendering", channel=model_end,
             model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration,
-            dropped=partial(host.post_io, self._count_drop), client=(1, trio.current_time()),
-            cadence=FilmCadence(fixed, loaded.max_fps),
+            dropped=partial(host.post_io, self._count_drop), cadence=FilmCadence(fixed, loaded.max_fps),
         )  # fmt: skip
+        performer = ServedPerformer(self._session, session_copy.binding, (1, trio.current_time()))
+        self._runner = SessionRunner(self._session, session_copy.binding, performer)
 
     def __aiter__(self) -> Rendering:
         return self
@@ -156,7 +159,7 @@ class Rendering:
             self._queue.popleft()
             self._taken += 1
             self._enough |= self._clock.is_enough(self._taken, t + bundle.duration)
-            self._host.post(self._runner.taken)
+            self._host.post(self._session.taken)
         return rendered
 
     @property
@@ -216,7 +219,7 @@ class Rendering:
             raise error
 
     def _end(self) -> None:
-        self._host.post(self._runner.release)
+        self._host.post(self._session.release)
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -226,7 +229,7 @@ class Rendering:
             with self._scope:
                 error = await self._host.run(self._runner.run)
         finally:
-            error = error or self._runner.error
+            error = error or self._session.failures.error
             if error is not None:
                 self._error = self._error or self._failure(error)
             self._over.set()
@@ -235,8 +238,8 @@ class Rendering:
     def _failure(self, error: BaseException) -> ReactorError:
         if isinstance(error, StillIdle):
             return error
-        hook = self._runner.failed_hook
-        what = f"{f'@{hook}' if hook else f'step {self._runner.step}'} raised {type(error).__name__}: {error}"
+        hook = self._session.failures.failed_hook
+        what = f"{f'@{hook}' if hook else f'step {self._session.step}'} raised {type(error).__name__}: {error}"
         inputs = [track.name for track in self.declaration.tracks if track.direction == "in"]
         if isinstance(error, BufferClosed) and inputs:
             what = f"the model reads its input track {', '.join(inputs)}, and here is no client that sends it anything"

@@ -1,4 +1,4 @@
-"""`UnpacedSessionRunner`: a session on the model loop without a client. A script's commands take the client's place.
+"""`UnpacedSession`: a session on the model loop without a client. A script's commands take the client's place.
 
 A *pipeline* gets its commands between two steps. A *run loop* gets them before `emit()` returns, and a blocking model before
 a push returns. Therefore each step sees the commands that are due at it, unless the model reads its state elsewhere: before
@@ -20,9 +20,9 @@ from reactor_trio.concurrency import ClockHooks
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import ReactorError
+from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.step_drivers import IDLE_WAIT
 from reactor_trio.execution.session_binding import ConnectedSignal
-from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.context import set_during
 from reactor_trio.media import Chunk
 from reactor_trio.offline.film_clock import EPSILON, FilmClock
@@ -51,17 +51,17 @@ class UnpacedTime(ClockHooks):
 
     def __init__(self, *, threaded: bool) -> None:
         self.threaded = threaded
-        self.runner: UnpacedSessionRunner | None = None
+        self.session: UnpacedSession | None = None
 
     async def spend(self, step: int) -> None:
         """Wait for room in the sink."""
-        if self.runner is not None:
-            await self.runner.wait_for_room()
+        if self.session is not None:
+            await self.session.wait_for_room()
 
     async def author_resumes(self) -> None:
         """Wait until the commands that the next block sees are applied: at the start, and after each push."""
-        if self.runner is not None:
-            await self.runner.commands_applied()
+        if self.session is not None:
+            await self.session.commands_applied()
 
 
 class HeldSignal(ConnectedSignal):
@@ -108,14 +108,14 @@ def _nothing() -> None:
     """Of a session that is over."""
 
 
-class UnpacedSessionRunner(SessionRunner):
+class UnpacedSession(DrivenSession):
     """The model's side of a rendering.
 
     Args:
         script: its commands come when they are due.
         channel: see `DrivenSession`. The commands of the script come with its messages.
         once: end the session when a generator that has made a frame returns.
-        options: those of `SessionRunner`.
+        options: those of `DrivenSession`.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class UnpacedSessionRunner(SessionRunner):
         self._patience = PATIENCE if time.threaded else math.inf
         self._signal = HeldSignal()
         options["binding"].connected = self._signal
-        time.runner = self
+        time.session = self
 
     @property
     def next_step(self) -> int:
@@ -194,7 +194,7 @@ class UnpacedSessionRunner(SessionRunner):
                 await self.wakeup.wait()
 
     async def apply_next(self) -> bool:
-        """See `SessionRunner`. Queues the next command first, if it is due."""
+        """See `DrivenSession`. Queues the next command first, if it is due."""
         self._deliver()
         with set_during(_IN_HANDLER, True):
             applied = await super().apply_next()
@@ -224,6 +224,6 @@ class UnpacedSessionRunner(SessionRunner):
         await super().wait_for_command(deadline if before is None else -math.inf)
 
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
-        """See `SessionRunner`. Returns when the commands that the next step sees are applied."""
+        """See `DrivenSession`. Returns when the commands that the next step sees are applied."""
         await super().emit(chunk, compute_time, drop)
         await self.commands_applied()

@@ -38,22 +38,22 @@ class Mark:
     drops: dict[tuple[str, str], int]
 
 
-def mark(model_session: SessionRunner | None, drops: dict[tuple[str, str], int]) -> Mark:
+def mark(runner: SessionRunner | None, drops: dict[tuple[str, str], int]) -> Mark:
     """Return the counters now."""
-    return Mark(0, 0, drops) if model_session is None else Mark(model_session.step, model_session.empty_steps, drops)
+    return Mark(0, 0, drops) if runner is None else Mark(runner.session.step, runner.session.empty_steps, drops)
 
 
 async def done_since(
     before: Mark,
-    model_session: SessionRunner | None,
+    runner: SessionRunner | None,
     drops: dict[tuple[str, str], int],
     host: ModelHost,
     came: dict[str, int],
 ) -> str:
     """Describe what happened since `before`. `came`: the frames that the client has received, by track."""
-    if model_session is None:
+    if runner is None:
         return "no session of this client runs"
-    now = mark(model_session, drops)
+    now = mark(runner, drops)
     steps, empty = now.steps - before.steps, now.empty - before.empty
     said = [f"the model made frames in {steps} steps" if steps else "the model made no frame"]
     said[0] += f" and gave none {empty} times (Idle, None or a return)" if empty else ""
@@ -61,25 +61,26 @@ async def done_since(
         said.append("frames that came since the session began: " + ", ".join(f"{n} of {name}" for name, n in came.items()))
     lost = {where: frames - before.drops.get(where, 0) for where, frames in drops.items()}
     said += [f"dropped: {frames} ({place}, {reason})" for (place, reason), frames in lost.items() if frames]
-    place = await _place(model_session, host)
+    place = await _place(runner, host)
     return "; ".join([*said, place] if place else said)
 
 
-async def _place(model_session: SessionRunner, host: ModelHost) -> str:
+async def _place(runner: SessionRunner, host: ModelHost) -> str:
     """Describe where the author's code is; empty if that is unknown."""
-    if model_session.kind == "pipeline":
-        if (generator := model_session.generator) is not None:
-            return _said("inference()", _innermost(_places(awaits(generator)), model_session.model))
-        hook = ": @connected has not returned" if model_session.declaration.connected is not None else ""
-        return f"inference() has not begun{hook}" if not model_session.step and not model_session.empty_steps else ""
-    if model_session.kind == "app":
-        return "" if model_session.step or model_session.empty_steps else "no step has ended"
-    if model_session.kind == "blocking":
+    session = runner.session
+    if session.kind == "pipeline":
+        if (generator := runner.generator) is not None:
+            return _said("inference()", _innermost(_places(awaits(generator)), session.model))
+        hook = ": @connected has not returned" if session.declaration.connected is not None else ""
+        return f"inference() has not begun{hook}" if not session.step and not session.empty_steps else ""
+    if session.kind == "app":
+        return "" if session.step or session.empty_steps else "no step has ended"
+    if session.kind == "blocking":
         threads = host.opened_author_threads
         frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None
         callers = [] if frame is None else list(_places(traceback.walk_stack(frame)))
-        return _said("start_session()", _innermost(reversed(callers), model_session.model))
-    return _said("run()", await host.run(_run_place, model_session.model))
+        return _said("start_session()", _innermost(reversed(callers), session.model))
+    return _said("run()", await host.run(_run_place, session.model))
 
 
 def _said(what: str, place: Place | None) -> str:

@@ -443,6 +443,25 @@ async def test_a_client_that_leaves_while_it_is_greeted(autojump_clock, stays):
         assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1
 
 
+async def test_code_outside_of_a_call_learns_on_every_rank_whether_a_client_is_there(autojump_clock):
+    class Parts(Awaiting):
+        @disconnected
+        async def goodbye(self):
+            await trio.sleep(1)
+
+        def inference(self):
+            yield np.zeros((4, 6, 3), np.uint8)
+
+    async with open_server(Parts) as server:
+        over = [[model.cancelled() for model in models(server)]]
+        async with server.connect() as client:
+            await client.take(1)
+            over.append([model.cancelled() for model in models(server)])
+        await trio.sleep(1.5)  # in @disconnected of rank 1, which here begins when that of rank 0 has ended
+        over.append([model.cancelled() for model in models(server)])
+    assert over == [[True, True], [False, False], [True, True]]
+
+
 async def test_one_rank_is_a_model_like_any_other(autojump_clock):
     async with open_server(World, ranks=1) as server:
         assert (server.model.rank, server.model.world_size) == (0, 1)

@@ -120,7 +120,7 @@ class AppDriver(AppSteps, StepDriver):
 
     def __init__(self, session: DrivenSession) -> None:
         StepDriver.__init__(self, session)
-        AppSteps.__init__(self, session.step_was_cancelled, session.turn.observer)
+        AppSteps.__init__(self, session.scopes.step_was_cancelled, session.turn.observer)
         self._inside = False  # a step or a handler
         self._awaited = False  # the end of the session waits for a boundary
         self._outside = RepeatedEvent()

@@ -46,6 +46,10 @@ class AuthorCalls:
         if handler is not None:
             await self.call(handler, arguments)
 
+    async def file_uploaded(self, arguments: dict[str, Any]) -> None:
+        """Call `@file_uploaded`. Raises what the hook raises."""
+        await self.hook("file_uploaded", arguments)
+
     async def carry_out(self, command: Command, state: Any) -> Any:
         """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.
 

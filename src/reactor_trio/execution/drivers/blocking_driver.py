@@ -159,7 +159,7 @@ class BlockingDriver(Driver):
         except BaseException as error:
             if not is_failure(error):
                 raise
-            self._session.unheard(error, "%s.on_frame() raised", type(self._model).__name__)
+            self._session.failures.unheard(error, "%s.on_frame() raised", type(self._model).__name__)
 
 
 class SessionContext:

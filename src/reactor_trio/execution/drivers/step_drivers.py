@@ -237,7 +237,7 @@ class GeneratorDriver(Steps, StepDriver):
 
     def __init__(self, session: DrivenSession) -> None:
         StepDriver.__init__(self, session)
-        Steps.__init__(self, session.step_was_cancelled, session.turn.observer)
+        Steps.__init__(self, session.scopes.step_was_cancelled, session.turn.observer)
 
     def what_is_left(self) -> str:
         """See `Driver`."""

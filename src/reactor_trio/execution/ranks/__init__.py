@@ -3,7 +3,7 @@
     the server's process    rank 0 (leader)                            ranks 1 .. (followers)
 
     `rank_group`: one link  `isolated_worker`       -- calls, answers ->  `rank_worker`
-    for all ranks           `leading_session`, `leader`  <-- results ---  `follower`
+    for all ranks           `leading_performer`, `leader`  <-- results -  `follower`
          |                                                                     |
          '-------------------- load, ping, log, death -------------------------'
 

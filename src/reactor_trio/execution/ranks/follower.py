@@ -19,16 +19,17 @@ from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import Command
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.ranks import rank_messages
 from reactor_trio.execution.ranks.leader import GRACE, call_name, is_fatal, outcome_text
-from reactor_trio.execution.ranks.rank_messages import RankCall, RankCallDone
+from reactor_trio.execution.ranks.rank_messages import LED, RankCall, RankCallDone
 from reactor_trio.execution.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Model
+from reactor_trio.lifecycle import Action
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -50,7 +51,8 @@ class Follower:
         self._next: tuple[RankCall, ReplicatedAnswers] | None = None
         self._wakeup = RepeatedEvent()
         self._scope = trio.CancelScope()
-        self._author: AuthorCalls | None = None
+        #: of the current session
+        self._performer: Performer | None = None
         self._steps = Steps()
 
     def receive(self, message: Any, _session: int) -> None:
@@ -71,13 +73,13 @@ class Follower:
         self._model, self._declaration, self._binding = model, declaration, binding
         while True:
             with trio.CancelScope() as self._scope:
-                kind = "begin"
-                while kind != "end":
+                over = False
+                while not over:
                     while self._next is None:
                         await self._wakeup.wait()
                     (call, answers), self._next = self._next, None
                     await self._carry_out(call, answers)
-                    kind = call.kind
+                    over = self._performer is None
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -112,26 +114,25 @@ class Follower:
             await trio.sleep_forever()
 
     async def _make(self, call: RankCall) -> Any:
-        if call.kind == "begin":
-            self._binding.begin(self._declaration.state() if self._declaration.state is not None else None)
-            self._author = AuthorCalls(self._model, self._declaration, ClientInfo(call.client, call.at, _send_nothing))
-        assert self._author is not None, "a call outside of a session"
+        if call.kind == "perform" and self._performer is None:
+            client = ClientInfo(call.client, call.at, _send_nothing)
+            self._performer = Performer(self._model, self._declaration, client, self._binding)
+            self._performer.driver = self._steps
+        assert self._performer is not None, "a call outside of a session"
         match call.kind:
-            case "hook":
-                if call.name == "disconnected":
-                    self._binding.leave()
-                await self._author.hook(call.name, call.files)
+            case "perform":
+                for action in LED[Action(call.name)]:
+                    await self._performer.perform(action)
+                if action is Action.LET_GO:
+                    self._performer = None
             case "command":
                 arguments = self._declaration.decode(call.name, call.data, call.files.__getitem__)[1]
                 command = Command(call.number, call.client, call.name, arguments, None, call.at)
-                await self._author.carry_out(command, self._binding.state)
+                await self._performer.carry_out(command, self._binding.state)
+            case "file":
+                await self._performer.file_uploaded(call.files)
             case "step":
                 return await self._steps.resume(self._model)
-            case "close":
-                await self._steps.close()
-            case "end":
-                self._binding.end()
-                self._author = None
         return None
 
 

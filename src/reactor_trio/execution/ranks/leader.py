@@ -11,7 +11,7 @@ that no process survives is not compared, because all ranks end with it. A rank 
 to the server and waits: the server ends all ranks.
 
 If a call is cancelled, it is cancelled on the other ranks where they wait, which may be another place than here. Its results
-are not compared. A session ends without cancelling, as long as the running call returns in time (`leading_session`).
+are not compared. A session ends without cancelling, as long as the running call returns in time (`leading_performer`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from reactor_trio.execution.author_failures import ends_process
 from reactor_trio.execution.drivers.step_drivers import DONE
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.ranks import rank_messages
+from reactor_trio.lifecycle import Action
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -42,6 +43,13 @@ T = TypeVar("T")
 GRACE = 2.0
 #: answers in one call at most: endless asking must not fill the memory of ranks that compute
 MOST_ANSWERS = 100_000
+
+#: names of actions that are no hooks
+_ACTIONS = {
+    Action.MAKE_STATE.value: "the begin of a session",
+    Action.CLOSE_DRIVER.value: "closing inference()",
+    Action.LET_GO.value: "the end of a session",
+}
 
 _LEADING: ContextVar[bool] = ContextVar("reactor_leading", default=False)
 
@@ -62,7 +70,7 @@ class Leader:
         self._host = host
         self._report = report
         self._one_at_a_time = trio.Lock()
-        self._call = rank_messages.RankCall(0, "end")
+        self._call = rank_messages.RankCall(0, "perform", name=Action.LET_GO.value)
         #: the newest call's result on this rank; None if it was cancelled
         self._result: rank_messages.RankCallDone | None = None
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
@@ -204,10 +212,11 @@ def is_fatal(error: BaseException) -> bool:
 
 def call_name(call: rank_messages.RankCall) -> str:
     """Name a call, for the log."""
-    names = {
-        "step": f"step {call.step}",
-        "hook": f"@{call.name}",
-        "command": f"the command {call.name} before step {call.step}",
-        "close": "closing inference()",
-    }
-    return names.get(call.kind, f"the {call.kind} of a session")
+    match call.kind:
+        case "step":
+            return f"step {call.step}"
+        case "command":
+            return f"the command {call.name} before step {call.step}"
+        case "file":
+            return "@file_uploaded"
+    return _ACTIONS.get(call.name, f"@{call.name}")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.execution.isolation.ipc_messages import IpcMessage
 from reactor_trio.interface.files import UploadedFile
+from reactor_trio.lifecycle import HOOKS, Action
 
-CallKind = Literal["begin", "hook", "command", "step", "close", "end"]
+CallKind = Literal["perform", "command", "file", "step"]
+
+#: What the other ranks perform when rank 0 performs an action. On rank 0 `connected` changes at once, whatever they do; on
+#: the others it changes with a call.
+LED: Final[Mapping[Action, tuple[Action, ...]]] = {action: (action,) for action in HOOKS} | {
+    Action.MAKE_STATE: (Action.MAKE_STATE, Action.SET_CONNECTED),
+    Action.DISCONNECTED: (Action.CLEAR_CONNECTED, Action.DISCONNECTED),
+    Action.CLOSE_DRIVER: (Action.CLOSE_DRIVER,),
+    Action.LET_GO: (Action.LET_GO,),
+}
 
 
 # ---- from rank 0 ---------------------------------------------------------------------------------------------------------
@@ -22,9 +33,9 @@ class RankCall(IpcMessage, frozen=True, tag=1):
     Attributes:
         number: counts calls.
         step: the number of the session's next step, for the log.
-        name: of the hook or the command; for `begin`, the session's id.
-        client, at: the client of a command, and its arrival; for `begin`, the controlling client, and when it joined.
-        data, files: a command's arguments as the client sent them.
+        name: of the action that rank 0 performs (`LED`), or of the command.
+        client, at: the client of a command, and its arrival; of an action, the controlling client, and when it joined.
+        data, files: a command's arguments as the client sent them; of `file`, the arguments of the hook.
     """
 
     number: int

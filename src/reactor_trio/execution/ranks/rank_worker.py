@@ -32,7 +32,7 @@ from reactor_trio.execution.model_checks import refuse_several_sessions
 from reactor_trio.execution.ranks import torch_group
 from reactor_trio.execution.ranks.follower import Follower
 from reactor_trio.execution.ranks.leader import Leader
-from reactor_trio.execution.ranks.leading_session import LeadingSessionRunner
+from reactor_trio.execution.ranks.leading_performer import LeadingPerformer
 from reactor_trio.execution.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
 from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.interface.declaration import declaration_of
@@ -69,7 +69,7 @@ async def lead(
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
         loaded = await load_model(cls, config, host, settings, telemetry, bind)
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
-        return msgspec.structs.replace(loaded, runner_type=partial(LeadingSessionRunner, leader))
+        return msgspec.structs.replace(loaded, performer_type=partial(LeadingPerformer, leader))
 
     async def until_cancelled() -> None:
         try:

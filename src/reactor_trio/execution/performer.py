@@ -1,0 +1,95 @@
+"""Performs the actions of a session's life (`lifecycle`) on author code and on what belongs to it.
+
+Nothing else calls the hooks of a session's begin and end, makes or drops its state, or closes what its driver has open:
+neither under the server, nor on the ranks that follow, nor where a program steps a model by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from reactor_trio.execution.drivers.author_calls import AuthorCalls
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.messages import ClientInfo
+from reactor_trio.interface.model import Model
+from reactor_trio.lifecycle import HOOKS, Action
+
+
+class LifeBinding(Protocol):
+    """What a session binding does in the life of a session."""
+
+    def set_state(self, state: Any) -> None:
+        """Replace the state."""
+
+    def connect(self) -> None:
+        """Set `connected`."""
+
+    def leave(self) -> None:
+        """Clear `connected`."""
+
+    def close_inputs(self) -> None:
+        """Close the input tracks: readers get BufferClosed."""
+
+    def end(self) -> None:
+        """Forget the session, which is over."""
+
+
+class Closes(Protocol):
+    """Moves author code along, and closes it."""
+
+    async def close(self) -> None:
+        """End what is left of author code."""
+
+
+class Performer(AuthorCalls):
+    """Performs the actions of one session. It ignores those for which only a served session has something.
+
+    Args:
+        binding: through which the model reaches the session.
+
+    Attributes:
+        driver: moves the author code of the session along, and closes it.
+    """
+
+    driver: Closes
+
+    def __init__(self, model: Model, declaration: Declaration, client: ClientInfo, binding: LifeBinding) -> None:
+        super().__init__(model, declaration, client)
+        self._life_binding = binding
+
+    async def perform(self, action: Action) -> None:
+        """Perform an action. Raises what author code raises."""
+        match action:
+            case Action.MAKE_STATE:
+                state = self._declaration.state
+                self._set_state(None if state is None else state())
+            case Action.SET_CONNECTED:
+                self._life_binding.connect()
+            case Action.CLEAR_CONNECTED:
+                self._life_binding.leave()
+            case Action.CLOSE_INPUTS:
+                self._life_binding.close_inputs()
+            case Action.CLOSE_DRIVER:
+                await self.driver.close()
+            case Action.LET_GO:
+                self._set_state(None)
+                self._life_binding.end()
+            case _ if action in HOOKS:
+                await self.hook(action.value, {})
+
+    def _set_state(self, state: Any) -> None:
+        """Give the session this state. That of an app is a plain attribute of its model."""
+        if self._declaration.keeps_state:
+            self.model.state = state  # type: ignore[attr-defined]
+        else:
+            self._life_binding.set_state(state)
+
+
+async def perform_each(actions: Sequence[Action], perform: Callable[[Action], Awaitable[None]]) -> None:
+    """Perform the actions of an end: each, whatever those before it raise. Raises what the last one of these has raised."""
+    if actions:
+        try:
+            await perform(actions[0])
+        finally:
+            await perform_each(actions[1:], perform)

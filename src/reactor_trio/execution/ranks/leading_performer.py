@@ -1,0 +1,110 @@
+"""`LeadingPerformer`: has every rank make each call of author code that a session on rank 0 makes.
+
+A session ends in a fixed order. The hook `@disconnected` waits for the running call. So first the input tracks are closed: a
+step that waits for an input frame ends with BufferClosed, on every rank. An `async` step that waits for something else gets
+`PATIENCE` seconds, and is then cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from reactor_trio.crossing.messages import Command
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
+from reactor_trio.execution.ranks.leader import Leader
+from reactor_trio.execution.ranks.rank_messages import LED, CallKind, RankCall
+from reactor_trio.execution.served_performer import ServedPerformer
+from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.interface.model import Model
+from reactor_trio.lifecycle import HOOKS, Action
+
+#: seconds that the running step has to return when the session is over
+PATIENCE = 2.0
+
+
+class LeadingPerformer(ServedPerformer):
+    """See `ServedPerformer`."""
+
+    def __init__(
+        self,
+        leader: Leader,
+        session: DrivenSession,
+        binding: SessionBinding,
+        client: tuple[int, float],
+        own_model: Callable[[Model], Model] | None = None,
+    ) -> None:
+        super().__init__(session, binding, client, own_model)
+        session.output_pacer.on_first_frame = leader.made_frame
+        self.leader = leader
+
+    async def perform(self, action: Action) -> None:
+        """See `Performer`."""
+        make = partial(super().perform, action)
+        match action:
+            case Action.END_STEP:
+                try:
+                    await make()
+                finally:
+                    await self._end_step()
+            case Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
+                await make()
+                await self._lead_action(action, trio.lowlevel.cancel_shielded_checkpoint)
+            case Action.LET_GO:
+                with trio.CancelScope(shield=True):
+                    await self._lead_action(action, make)
+            case _ if action in LED and not self._lacks(action):
+                await self._lead_action(action, make)
+            case _:
+                await make()
+
+    async def carry_out(self, command: Command, state: Any) -> Any:
+        """See `AuthorCalls`."""
+        return await self.lead(
+            "command", partial(super().carry_out, command, state), name=command.name, client=command.client,
+            at=command.at, data=command.data, files=command.files,
+        )  # fmt: skip
+
+    async def file_uploaded(self, arguments: dict[str, Any]) -> None:
+        """See `AuthorCalls`."""
+        await self.lead("file", partial(super().file_uploaded, arguments), files=arguments)
+
+    async def lead(self, kind: CallKind, make: Callable[[], Awaitable[Any]], **about: Any) -> Any:
+        """Have every rank make a call, this one by `make`."""
+        return await self.leader.call(RankCall(0, kind, self._session.step, **about), make)
+
+    async def _lead_action(self, action: Action, make: Callable[[], Awaitable[Any]]) -> None:
+        await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
+
+    async def _end_step(self) -> None:
+        """The session is over: return when no call is running, at the latest when `PATIENCE` has cancelled it."""
+        self._binding.close_inputs()
+        with trio.move_on_after(PATIENCE, shield=True):
+            await self.leader.idle()
+            return
+        self._session.scopes.stop.cancel()
+
+    def _lacks(self, action: Action) -> bool:
+        """Whether the action is a hook that the model does not have."""
+        return action in HOOKS and getattr(self._declaration, action.value) is None
+
+    def _new_driver(self, session: DrivenSession) -> Driver:
+        return _LeadingDriver(session, self)
+
+
+class _LeadingDriver(GeneratorDriver):
+    def __init__(self, session: DrivenSession, performer: LeadingPerformer) -> None:
+        super().__init__(session)
+        self._performer = performer
+
+    async def resume(self, model: Any) -> Any:
+        return await self._performer.lead("step", partial(super().resume, model))
+
+    async def _until_next_step(self) -> float | None:
+        with self._session.calls.running("a call of another rank has run"):
+            await self._performer.leader.level()  # not in `resume`: the step must see commands that arrive now
+        return await super()._until_next_step()

@@ -1,0 +1,113 @@
+"""What becomes of what author code raises in one session: it ends the session, or the model, or it is only logged."""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
+from reactor_trio.errors import BufferClosed
+from reactor_trio.execution.author_failures import ends_model, without_cancellation
+from reactor_trio.lost_part import LOST, ModelPartLost
+from reactor_trio.protocol import sendable
+
+log = logging.getLogger("reactor_trio.model")
+
+
+class SessionFailures:
+    """The exceptions of author code in one session, on the model loop.
+
+    What catches an exception hands it to a method of this class. A variable of the function that called author code would
+    keep the exception, whose traceback keeps that function's frame.
+
+    Attributes:
+        error: what has ended the session; None if nothing has.
+        failed_hook: name of the hook that raised `error`; empty if no hook did.
+    """
+
+    def __init__(self, session_id: str, host: ModelHost) -> None:
+        self.error: BaseException | None = None
+        self.failed_hook = ""
+        self._raised_unheard = False
+        self._session_id = session_id
+        self._host = host
+
+    def unheard(self, error: BaseException, message: str, *args: object) -> None:
+        """Log an exception that ends no session and reaches no client; the test kit raises it."""
+        self._raised_unheard = True
+        self._host.failures.log(log, error, message, *args)
+        self._host.observer.unheard(self._session_id, error)
+
+    def took_too_long(self, what: str, seconds: float) -> None:
+        """Log that a part of the session's end was cancelled after so many seconds."""
+        text = f"{what} took over {seconds:g} s and was cancelled"
+        log.error("session %s: %s", self._session_id, text)
+        self._host.observer.unheard(self._session_id, trio.TooSlowError(text))
+
+    def of_making(self, raised: BaseException) -> None:
+        """Note what the copying of the model, or the making of the state, has raised."""
+        self.error = with_twin(raised)
+
+    def of_hook(self, kind: str, raised: BaseException, over: bool) -> bool:
+        """Note an exception of a hook; see `DrivenSession.call_hook`. False if it is to be raised on."""
+        error = strip(raised, SessionOver, *_endings(over))
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
+            return False
+        if error is not None and not ends_model(error):
+            error = without_cancellation(with_twin(error))
+            if kind not in ("session_started", "connected"):
+                self.unheard(error, "session %s: @%s raised", self._session_id, kind)
+                return True
+        if self.error is None and error is not None:
+            log.info("session %s: @%s raised, which ends the session", self._session_id, kind)
+            self.error, self.failed_hook = error, kind
+        return True
+
+    def of_handler(self, command: str, raised: BaseException, over: bool) -> str | None:
+        """Log an exception of a handler; returns its text. None if it only says that the session is over."""
+        if strip(raised, *_endings(over)) is None:
+            return None
+        cause, self._raised_unheard = with_twin(raised), True
+        self._host.failures.log(log, cause, "session %s: the handler of %s raised", self._session_id, command)
+        return sendable(f"{type(cause).__name__}: {cause}")
+
+    def of_driving(self, raised: BaseException, over: bool) -> bool:
+        """Note what has ended the driver. True if that is no error, and no cancellation of the session either."""
+        error = strip(raised, SessionOver, trio.Cancelled, *_endings(over))
+        if error is not None and not ends_model(error):
+            error = with_twin(error)
+            if over:  # too late to end the session by it
+                text = "session %s: the model raised after its end"
+                self.unheard(without_cancellation(error), text, self._session_id)
+                error = None
+        self.error = self.error or error
+        return self.error is None and strip(raised, trio.Cancelled) is None and not over
+
+    def of_closing(self, raised: BaseException, over: bool) -> None:
+        """Note what the closing of author code has raised."""
+        error = strip(raised, GeneratorExit, SessionOver, trio.Cancelled, *_endings(over))
+        if error is None:
+            return
+        if self.error is None and not over:
+            self.error = error
+        else:
+            self.unheard(error, "session %s: closing inference() raised", self._session_id)
+
+    def look_for_lost_part(self) -> None:
+        """End the model if author code has raised and a part that it needs is lost: later sessions would raise too."""
+        raised = self._raised_unheard if self.error is None else not ends_model(self.error)
+        if raised and (lost := LOST.what()) is not None:
+            cause, self.error = self.error, ModelPartLost(lost)
+            self.error.__cause__ = cause
+
+    def outcome(self) -> BaseException | None:
+        """What has ended the session. Raises it if it is Ctrl-C in a test."""
+        if self.error is not None and self._host.is_interrupt(self.error):
+            raise self.error
+        return self.error
+
+
+def _endings(over: bool) -> tuple[type[BaseException], ...]:
+    """Exceptions by which author code says that the session is over, if it is."""
+    return (BufferClosed,) if over else ()
