@@ -264,6 +264,33 @@ async def test_a_task_that_waits_for_its_turn_no_longer_takes_it_from_no_other(a
         assert sum(frames) == pytest.approx(100, abs=10)  # each step was shown, also one whose task then waited too long
 
 
+class Farewell(Emitters):
+    """The `run()` of the first copy fails, in its turn. That of the other emits a last picture as it ends."""
+
+    async def run(self):
+        self.copies.append(self)
+        first = len(self.copies) == 1
+        try:
+            while True:
+                await self.connected.wait()
+                await self.emit(picture(1), compute_time=0.1)
+                if first and trio.current_time() > 3:
+                    raise ValueError("the first copy fails")
+        finally:
+            with trio.CancelScope(shield=not first):
+                await self.emit(picture(2), compute_time=0.1)
+                self.log.append("emitted")
+
+
+@INLINE_AND_THREAD
+async def test_turns_are_granted_until_the_last_run_has_ended(autojump_clock, placement):
+    with pytest.raises(ModelFailed, match="the first copy fails"), trio.fail_after(60):
+        async with open_server(Farewell, step_cost=0.1, **placement) as server, AsyncExitStack() as stack:
+            await connect_all(server, stack, 2)
+            await trio.sleep(30)
+    assert server.model.log[-1] == "emitted"
+
+
 # ---- who waits for something stops nobody -------------------------------------------------------------------------------
 
 

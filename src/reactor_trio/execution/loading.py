@@ -69,7 +69,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
             channel=channel, dropped=copy.binding.count_drop, cadence=self._cadence(copy.binding),
             forecast=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
         )  # fmt: skip
-        return SessionRunner(driven, copy.binding, self.performer_type(driven, copy.binding, client, copy.own))
+        performer = self.performer_type(driven, copy.binding, client, copy.own, self.session_copies.batcher)
+        return SessionRunner(driven, copy.binding, performer)
 
     def _cadence(self, binding: SessionBinding) -> Cadence:
         if self.declaration.kind != "blocking":

@@ -14,7 +14,6 @@ import trio
 from reactor_trio.concurrency import SessionOver, with_twin
 from reactor_trio.execution.drivers.call_watch import WatchesPieces
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.drivers.turns import SharedTurn
 from reactor_trio.execution.loading import LoadedModel
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.interface.model import Model, ReactorModel
@@ -61,15 +60,28 @@ class ModelLoop:
 
     async def until_ended(self) -> ModelEnding:
         """Run the model's own `run()`; returns when that, or the model, has ended."""
+        async with trio.open_nursery() as nursery:
+            granting = trio.CancelScope(shield=True)
+            nursery.start_soon(self._grant, granting)
+            try:
+                await self._run_loops()
+            finally:
+                granting.cancel()
+        assert self._ending is not None
+        return self._ending
+
+    async def _grant(self, scope: trio.CancelScope) -> None:
+        """Grant turns until the last `run()` has ended: its cleanup may emit, which takes a turn."""
+        if self._session_copies.scheduler is not None:
+            with scope:
+                await self._go_on(self._session_copies.scheduler.run)
+
+    async def _run_loops(self) -> None:
         with self._life:
             async with trio.open_nursery() as nursery:
-                if self._session_copies.turns is not None:
-                    nursery.start_soon(self._go_on, self._session_copies.turns.run)
                 for session_copy in self._session_copies.run_loops:
                     nursery.start_soon(self._run, session_copy.model, session_copy.binding)
                 await trio.sleep_forever()
-        assert self._ending is not None
-        return self._ending
 
     async def _go_on(self, function: Callable[[], Awaitable[None]]) -> None:
         self.running += 1
@@ -105,4 +117,4 @@ async def _run(model: Model, binding: SessionBinding) -> None:
         raise TypeError(f"run() must be async, it returned {type(running).__name__}")
     pieces = WatchesPieces(lambda: None if binding.runner is None else binding.runner.calls)
     code = TracedAwaitable(running, observer=pieces)
-    await (binding.turn.run(code) if isinstance(binding.turn, SharedTurn) else code)
+    await binding.turn.run(code)

@@ -9,6 +9,7 @@ import trio
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.app_driver import AppDriver
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
+from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
 from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_binding import SessionBinding
@@ -23,6 +24,7 @@ class ServedPerformer(Performer):
     Args:
         client: number and joining time of the controlling client.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
+        batcher: steps this session together with others; None: it is stepped alone.
 
     Attributes:
         restarted: set when the newest restart is over; None before the first.
@@ -36,6 +38,7 @@ class ServedPerformer(Performer):
         binding: SessionBinding,
         client: tuple[int, float],
         own_model: Callable[[Model], Model] | None = None,
+        batcher: DynamicBatcher | None = None,
     ) -> None:
         super().__init__(session.model, session.declaration, ClientInfo(*client, session.send_to), binding)
         self.observer = session.turn.observer if session.declaration.stepped else None
@@ -45,6 +48,7 @@ class ServedPerformer(Performer):
         self._binding = binding
         self._shared_model = session.model
         self._own_model = own_model
+        self._batcher = batcher
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
@@ -91,4 +95,4 @@ class ServedPerformer(Performer):
                 return RunLoopDriver(session)
             case "app":
                 return AppDriver(session)
-        return BatchDriver(session) if session.declaration.batched else GeneratorDriver(session)
+        return GeneratorDriver(session) if self._batcher is None else BatchDriver(session, self._batcher)

@@ -37,7 +37,9 @@ class SessionCopies:
         open_binding: makes a binding, given the turn by which its sessions get the model thread.
 
     Attributes:
-        turns: grants the turns of several sessions; None for one session.
+        turns: of several sessions; None for one session.
+        batcher: steps the sessions of a model with `batch_inference`; None for another.
+        scheduler: grants the turns, as a task that runs for the model's life; None without turns.
         run_loops: the instances whose `run()` goes on for the server's life.
     """
 
@@ -51,14 +53,17 @@ class SessionCopies:
         open_binding: Callable[[Turn], SessionBinding],
     ) -> None:
         self.turns: Turns | None = None
+        self.batcher: DynamicBatcher | None = None
         self._first = SessionCopy(model, binding)
         self._open_binding = open_binding
         self._shared = number > 1
         if declaration.batched:
-            self.turns = DynamicBatcher(host.time, model)
+            self.turns = Turns(host.time)
+            self.batcher = DynamicBatcher(self.turns, model)
             binding.turn = self.turns.open()
         elif number > 1:
             self.turns = Turns(host.time)
+        self.scheduler: Turns | DynamicBatcher | None = self.batcher or self.turns
         self.run_loops: list[SessionCopy] = []
         if declaration.kind == "run_loop":
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]

@@ -123,7 +123,8 @@ class Rendering:
             model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration,
             dropped=partial(host.post_io, self._count_drop), cadence=FilmCadence(fixed, loaded.max_fps),
         )  # fmt: skip
-        performer = ServedPerformer(self._session, session_copy.binding, (1, trio.current_time()))
+        client, batcher = (1, trio.current_time()), loaded.session_copies.batcher
+        performer = ServedPerformer(self._session, session_copy.binding, client, batcher=batcher)
         self._runner = SessionRunner(self._session, session_copy.binding, performer)
 
     def __aiter__(self) -> Rendering:

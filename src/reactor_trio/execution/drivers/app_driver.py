@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.step_drivers import AuthorGenerator, StepDriver
 from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
@@ -122,15 +121,14 @@ class AppDriver(AppSteps, StepDriver):
         StepDriver.__init__(self, session)
         AppSteps.__init__(self, session.scopes.step_was_cancelled, session.turn.observer)
         self._inside = False  # a step or a handler
-        self._awaited = False  # the end of the session waits for a boundary
-        self._outside = RepeatedEvent()
+        self._boundary: trio.Event | None = None  # set at the next boundary, for the end of the session, which waits for it
         self._began = 0.0
 
     async def at_boundary(self) -> None:
         """See `Driver`."""
         while self._inside:
-            self._awaited = True
-            await self._outside.wait()
+            self._boundary = trio.Event()
+            await self._boundary.wait()
 
     async def _apply_next(self) -> bool:
         self._inside = True
@@ -148,8 +146,8 @@ class AppDriver(AppSteps, StepDriver):
 
     def _leave(self) -> None:
         self._inside = False
-        if self._awaited:
-            self._outside.set()
+        if self._boundary is not None:
+            self._boundary.set()
 
     async def _until_computed(self, chunk: Chunk, began: float) -> float:
         """The cost of the step is spent after `generate`."""

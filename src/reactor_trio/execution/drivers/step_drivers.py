@@ -15,7 +15,7 @@ import trio
 
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.dynamic_batcher import BatchTurn
+from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
 from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.interface.author_code import defining_line, plain_step, yielding_line
@@ -99,7 +99,6 @@ class StepDriver(Driver):
             between = 0.0 if self._between_since is None else trio.current_time() - self._between_since - self._turn_waited
             self._between_since = None
             command, waited = session.newest_command, session.command_waited()
-            session.turn.steps()
             call = session.calls.begins(f"step {session.step} has run")
             try:
                 chunk, seconds = await self._step()
@@ -147,6 +146,7 @@ class StepDriver(Driver):
         From the last look at the commands to the step nothing is awaited, so the step sees each acknowledged command.
         """
         session, rested, planned = self._session, False, math.inf
+        session.turn.give_back()  # that of the step before
         self._turn_waited = 0.0
         while True:
             at = session.output_pacer.step_at(now := trio.current_time())
@@ -167,8 +167,7 @@ class StepDriver(Driver):
                 session.turn.give_back()
                 await session.stopped.wait()
                 return None
-            due = not applied and session.output_pacer.step_at(now := trio.current_time()) <= now and not session.commands
-            if due and session.turn.held:  # a handler that waited for something has given the turn back
+            if not applied and session.output_pacer.step_at(now := trio.current_time()) <= now and not session.commands:
                 return max(0.0, now - planned - self._turn_waited)
 
     async def _step(self) -> tuple[Chunk | None, float]:
@@ -257,19 +256,21 @@ class GeneratorDriver(Steps, StepDriver):
 class BatchDriver(StepDriver):
     """Takes a pipeline's share of `batch_inference()`, which steps several sessions together."""
 
+    def __init__(self, session: DrivenSession, batcher: DynamicBatcher) -> None:
+        super().__init__(session)
+        self._batcher = batcher
+        self._batch_began = 0.0
+
     async def resume(self, model: Any) -> Any:
         """See `StepDriver`."""
-        return await self._turn.join(model, lambda: self._session.over)
+        session = self._session
+        output, self._batch_began = await self._batcher.join(session.turn, model, lambda: session.over)
+        return output
 
     async def _until_computed(self, chunk: Chunk, began: float) -> float:
         """The whole batch has one cost, which `DynamicBatcher` has spent."""
         await wait_for_fences(chunk)
-        return trio.current_time() - self._turn.began
-
-    @property
-    def _turn(self) -> BatchTurn:
-        assert isinstance(self._session.turn, BatchTurn)
-        return self._session.turn
+        return trio.current_time() - self._batch_began
 
     def _place(self) -> str:
         return defining_line(self._session.model.batch_inference)  # type: ignore[attr-defined]

@@ -7,21 +7,26 @@ waits for ever stops no other session. What it computes when it goes on still co
 A `run()` may emit in several tasks. Each of them takes a turn of its own, since the thread computes for one task at a time.
 Only the code of `run()` itself is observed, so the turn of another task lasts until that task waits for the first time.
 
-One task grants turns, after everything that is due at the instant has asked. A single session has the plain `Turn`, which is
-always held.
+`TRANSITIONS` is the life of a turn. Who owns what:
+
+    Turns        which sessions ask, which turns are out, and the task that waits to grant the next one
+    SharedTurn   the state of one session's turn, the tasks that wait for it, and the task that has it
+
+One task grants turns, after everything that is due at the instant has asked: one at a time (`Turns.run`), or one to each
+session that asks (`DynamicBatcher`). The only session of a model has the plain `Turn`, which nothing else wants.
 """
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import trio
 
 from reactor_trio.concurrency import ClockHooks
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.pacing import RoundRobin
 
@@ -31,15 +36,45 @@ T = TypeVar("T")
 CHECKPOINTS = 100
 
 
+class TurnState(enum.Enum):
+    """Where the turn of a session is."""
+
+    IDLE = enum.auto()  # no task of the session wants it
+    ASKING = enum.auto()  # tasks of the session wait for it
+    HELD = enum.auto()  # a task of the session has it, until that task waits for something
+    KEPT = enum.auto()  # that task computes what it awaits, so it has the turn until that is done
+
+
+#: What happens to a turn: a task begins to wait for it; the last task that waited is cancelled; it is granted to the task
+#: that has waited for the longest time; the task that has it waits for something, or is done; that task begins to await what
+#: computes, or has it; the session is over.
+TurnEvent = Literal["wanted", "unwanted", "granted", "rests", "computes", "computed", "over"]
+
+#: What follows: calls of `Turns`, and the begin and the end of the time for which the session pays.
+TurnAction = Literal["ask", "withdraw", "begin", "end", "forget"]
+
+_IDLE, _ASKING, _HELD, _KEPT = TurnState
+
+#: state -> event -> the next state, and what is done then. An event that a state does not name cannot happen in it.
+TRANSITIONS: dict[TurnState, dict[TurnEvent, tuple[TurnState, tuple[TurnAction, ...]]]] = {
+    _IDLE: {"wanted": (_ASKING, ("ask",)), "over": (_IDLE, ("forget",))},
+    _ASKING: {
+        "wanted": (_ASKING, ()), "unwanted": (_IDLE, ("withdraw",)),
+        "granted": (_HELD, ("begin",)), "over": (_IDLE, ("withdraw", "forget")),
+    },
+    _HELD: {
+        "wanted": (_HELD, ()), "unwanted": (_HELD, ()),
+        "rests": (_IDLE, ("end",)), "computes": (_KEPT, ()), "over": (_IDLE, ("end", "forget")),
+    },
+    _KEPT: {
+        "wanted": (_KEPT, ()), "unwanted": (_KEPT, ()),
+        "rests": (_KEPT, ()), "computed": (_HELD, ()), "over": (_IDLE, ("end", "forget")),
+    },
+}  # fmt: skip
+
+
 class Turn:
-    """How a session gets the model thread. This one is for the only session of a model: nothing else wants the thread.
-
-    Attributes:
-        held: whether the session may step now.
-        of_this_task: whether the calling task is that of a `run()` that takes turns, or was started by it.
-    """
-
-    held = True
+    """How a session gets the model thread. This one is for the only session of a model: nothing else wants the thread."""
 
     def __init__(self, time: ClockHooks) -> None:
         self._time = time
@@ -51,13 +86,13 @@ class Turn:
 
     @property
     def of_this_task(self) -> bool:
-        """See above."""
+        """Whether the calling task is that of a `run()` that takes turns, or was started by it."""
         return False
 
     async def take(self, rested: bool) -> float:
         """Return when this session may apply its commands and step; the seconds for which it waited for other sessions.
 
-        After a step this takes another turn. Cancelled, it has not taken the turn.
+        A task that has the turn keeps it, and gets the commands that came meanwhile. Cancelled, it has not taken the turn.
 
         Args:
             rested: whether the task has rested since its last checkpoint; see `ClockHooks.settle`.
@@ -65,15 +100,16 @@ class Turn:
         await self._time.settle(rested)
         return 0.0
 
-    def steps(self) -> None:
-        """Use the turn for a step: the next `take` takes another turn."""
-
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """Await `function(*args)`, which counts as computing: no other session steps meanwhile."""
         return await function(*args)
 
+    async def run(self, code: Awaitable[Any]) -> Any:
+        """Await a `run()`, which takes turns in `emit` from now on."""
+        return await code
+
     def give_back(self) -> None:
-        """Give the turn back, if the calling task holds it: the task computes nothing for a while."""
+        """Give the turn back, if the calling task has it: the task computes nothing for a while."""
 
     def leave(self) -> None:
         """Give the turn back for good: the session is over."""
@@ -87,60 +123,107 @@ class Turns:
         self.robin = RoundRobin()
         self._numbers = itertools.count()
         self._asking: dict[int, SharedTurn] = {}
-        self._holder: SharedTurn | None = None
-        self._wakeup = RepeatedEvent()
+        self._out: set[SharedTurn] = set()
+        #: the task that grants turns, while it waits
+        self._granting = trio.lowlevel.ParkingLot()
 
     def open(self) -> SharedTurn:
         """The turn of a new session. Turns are numbered in the order of these calls."""
         return SharedTurn(self, next(self._numbers))
 
     async def run(self) -> None:
-        """Task: grant turns until cancelled."""
+        """Task: grant one turn after the other until cancelled."""
         while True:
-            while self._holder is not None or not self._asking:
-                await self._wakeup.wait()
-            await self.time.settle(True)
-            if self._holder is None and (number := self.robin.next()) is not None:
-                self._holder = self._asking.pop(number)
-                self._holder.granted()
+            await self._until_asked()
+            if (number := self.robin.next()) is not None:
+                self._grant(number)
+            await self._until_back()
+
+    async def grant_all(self) -> list[SharedTurn]:
+        """Wait until a session asks, and grant a turn to each that does; return these when all of them are given back."""
+        await self._until_asked()
+        granted = [self._asking[number] for number in sorted(self._asking)]
+        for turn in granted:
+            self.robin.withdraw(turn.number)
+            self._grant(turn.number)
+        await self._until_back()
+        return granted
+
+    # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
 
     def ask(self, turn: SharedTurn) -> None:
         """Note that the session wants a turn."""
         self.robin.ask(turn.number)
         self._asking[turn.number] = turn
-        self._wakeup.set()
+        if not self._out:
+            self._granting.unpark_all()
 
     def withdraw(self, turn: SharedTurn) -> None:
         """Note that the session wants no turn any more."""
         self.robin.withdraw(turn.number)
-        self._asking.pop(turn.number, None)
+        del self._asking[turn.number]
 
-    def returned(self, turn: SharedTurn) -> None:
-        """Take the turn back."""
-        if self._holder is turn:
-            self._holder = None
-            self._wakeup.set()
+    def returned(self, turn: SharedTurn, seconds: float) -> None:
+        """Take the turn back, which has lasted for so long."""
+        self.robin.used(turn.number, seconds)
+        self._out.remove(turn)
+        if not self._out:
+            self._granting.unpark_all()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _until_asked(self) -> None:
+        """Return when a session wants a turn, and all that is due at this instant have asked."""
+        while not self._asking:
+            await self._granting.park()
+        await self.time.settle(True)
+
+    async def _until_back(self) -> None:
+        while self._out:
+            await self._granting.park()
+
+    def _grant(self, number: int) -> None:
+        turn = self._asking.pop(number)
+        self._out.add(turn)
+        turn.enter("granted")
 
 
 class SharedTurn(Turn):
-    """The turn of one of several sessions. One task at a time holds it, that in which author code runs."""
+    """The turn of one of several sessions. One task at a time has it, that in which author code runs."""
 
     def __init__(self, turns: Turns, number: int) -> None:
         super().__init__(turns.time)
         self.number = number
-        self.held = False
-        #: tasks that have applied a command in this turn and are about to look for the next one
-        self.looking = 0
+        self.state = TurnState.IDLE
         self._turns = turns
         self._waiting: deque[trio.lowlevel.Task] = deque()
+        self._holder: trio.lowlevel.Task | None = None  # while it is HELD or KEPT
         self._owner: trio.lowlevel.Task | None = None  # runs a `run()`
-        self._holder: trio.lowlevel.Task | None = None  # while it is held
-        self._fresh = False
         self._since = 0.0
         self._granted = 0  # turns so far
-        self._keeping: set[trio.lowlevel.Task] = set()  # tasks that compute, whatever they await
         self._resumed: float | None = None  # when author code went on without a turn
         self._checkpoints = 0
+
+    def enter(self, event: TurnEvent) -> None:
+        """Change the state by an event, and do what follows. Raises RuntimeError if it cannot happen in this state."""
+        if event not in (possible := TRANSITIONS[self.state]):
+            raise RuntimeError(f"{event!r} cannot happen to a turn that is {self.state.name}")
+        self.state, actions = possible[event]
+        for action in actions:
+            match action:
+                case "ask":
+                    self._turns.ask(self)
+                case "withdraw":
+                    self._turns.withdraw(self)
+                case "begin":
+                    self._begin()
+                case "end":
+                    self._holder = None
+                    self._turns.returned(self, trio.current_time() - self._since)
+                case "forget":
+                    self._turns.robin.leave(self.number)
+        if self.state is _IDLE and self._waiting:  # they waited for a turn of their own while another task had this one
+            self.enter("wanted")
 
     @property
     def observer(self) -> Observer:
@@ -158,39 +241,32 @@ class SharedTurn(Turn):
     async def take(self, rested: bool) -> float:
         """See `Turn`."""
         task = trio.lowlevel.current_task()
-        if self._held_by(task) and self._fresh:
-            self.looking += 1
-            try:
-                return await super().take(rested)
-            finally:
-                self.looking -= 1
+        if self._holder is task:
+            return await super().take(rested)
         began = trio.current_time()
-        self.give_back()
         self._waiting.append(task)
-        if not self.held and len(self._waiting) == 1:
-            self._turns.ask(self)
+        self.enter("wanted")
         await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
         if self._owner is not None and task is not self._owner:
             trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._granted)
         return trio.current_time() - began
 
-    def steps(self) -> None:
-        """See `Turn`."""
-        self._fresh = False
-
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """See `Turn`."""
         task = trio.lowlevel.current_task()
-        if self._time.charges and not self._held_by(task):
+        if self._time.charges and self._holder is not task:
             await self.take(False)
-        self._keeping.add(task)
+        if self._holder is not task:
+            return await function(*args)
+        self.enter("computes")
         try:
             return await function(*args)
         finally:
-            self._keeping.discard(task)
+            if self._holder is task:  # else the session is over
+                self.enter("computed")
 
     async def run(self, code: Awaitable[Any]) -> Any:
-        """Await a `run()`, which takes turns in `emit` from now on."""
+        """See `Turn`."""
         self._owner = trio.lowlevel.current_task()
         try:
             return await TracedAwaitable(code, observer=self)
@@ -199,39 +275,27 @@ class SharedTurn(Turn):
 
     def give_back(self) -> None:
         """See `Turn`."""
-        if self._held_by(trio.lowlevel.current_task()):
-            self._release()
+        if self._holder is trio.lowlevel.current_task():
+            self.enter("rests")
 
     def leave(self) -> None:
         """See `Turn`."""
-        if self.held:
-            self._release()
-        self._holder = None
-        self._turns.robin.leave(self.number)
-
-    def granted(self) -> None:
-        """Begin the turn, and wake the task that waits for it."""
-        self.held = self._fresh = True
-        self._since = trio.current_time()
-        self._granted += 1
-        self._checkpoints = 0
-        self._holder = self._waiting.popleft()
-        trio.lowlevel.reschedule(self._holder)
+        self.enter("over")
 
     # ---- `Observer`: where author code waits --------------------------------------------------------------------------
 
     def resumes(self) -> None:
         """See `Observer`."""
-        self._resumed = None if self._held_by(trio.lowlevel.current_task()) else trio.current_time()
+        self._resumed = None if self._holder is trio.lowlevel.current_task() else trio.current_time()
 
     def waits(self, *, checkpoint: bool) -> None:
         """See `Observer`."""
         self.ends()
-        if trio.lowlevel.current_task() in self._keeping:
+        if self._holder is not trio.lowlevel.current_task():
             return
         self._checkpoints += 1
         if not checkpoint or self._checkpoints > CHECKPOINTS:
-            self.give_back()
+            self.enter("rests")
 
     def ends(self) -> None:
         """See `Observer`."""
@@ -241,23 +305,20 @@ class SharedTurn(Turn):
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _held_by(self, task: trio.lowlevel.Task) -> bool:
-        return self.held and self._holder is task
-
-    def _release(self) -> None:
-        self.held, self._holder = False, None
-        self._turns.robin.used(self.number, trio.current_time() - self._since)
-        self._turns.returned(self)
-        if self._waiting:
-            self._turns.ask(self)
+    def _begin(self) -> None:
+        self._since = trio.current_time()
+        self._granted += 1
+        self._checkpoints = 0
+        self._holder = self._waiting.popleft()
+        trio.lowlevel.reschedule(self._holder)
 
     def _unseen_waits(self, turn: int) -> None:
         """A task that nothing observes has let others run for the first time in its turn."""
-        if self.held and self._granted == turn and self._holder not in self._keeping:
-            self._release()
+        if self._holder is not None and self._granted == turn:
+            self.enter("rests")
 
     def _abort(self, task: trio.lowlevel.Task) -> trio.lowlevel.Abort:
         self._waiting.remove(task)
         if not self._waiting:
-            self._turns.withdraw(self)
+            self.enter("unwanted")
         return trio.lowlevel.Abort.SUCCEEDED

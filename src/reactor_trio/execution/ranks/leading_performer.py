@@ -15,6 +15,7 @@ import trio
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
 from reactor_trio.execution.ranks.leader import Leader
 from reactor_trio.execution.ranks.rank_messages import LED, CallKind, RankCall
@@ -37,8 +38,9 @@ class LeadingPerformer(ServedPerformer):
         binding: SessionBinding,
         client: tuple[int, float],
         own_model: Callable[[Model], Model] | None = None,
+        batcher: DynamicBatcher | None = None,
     ) -> None:
-        super().__init__(session, binding, client, own_model)
+        super().__init__(session, binding, client, own_model, batcher)
         session.output_pacer.on_first_frame = leader.made_frame
         self.leader = leader
 
