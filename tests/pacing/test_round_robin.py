@@ -45,6 +45,13 @@ def test_shorter_steps_run_more_often_and_evenly_spread():
     assert order(0.01, 0.03) == "ABABABAAABAAABAAABAAABAA"
 
 
+def test_rounds_are_given_only_until_one_may_go():
+    """Of 10 ms but for the third step of each: the first takes eight times as long, and the second twice as long."""
+    steps = [iter([0.01, 0.01, third, *[0.01] * 12]) for third in (0.08, 0.02)]
+    session_copies = served([lambda one=one: next(one) for one in steps], 14)
+    assert "".join("AB"[seat] for seat, _ in session_copies) == "ABABABABBBABAB"
+
+
 def test_without_requests_no_seat_is_chosen():
     robin = RoundRobin()
     assert robin.next() is None
