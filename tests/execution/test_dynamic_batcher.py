@@ -14,6 +14,7 @@ from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns, TurnState
+from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.interface.model import Model
 
 
@@ -33,10 +34,14 @@ class Together:
 
     def __init__(self) -> None:
         self.batches: list[Any] = []
+        #: the session that the code of each batch has seen as it begins
+        self.seen: list[Any] = []
         self.raises: BaseException | None = None
 
     async def batch_inference(self, sessions: list[Any]) -> list[Any]:
         self.batches.append(sessions)
+        self.seen.append(SEEN_SESSION.get())
+        SEEN_SESSION.set(sessions[0])
         try:
             await trio.sleep(2)
         except trio.Cancelled:
@@ -120,6 +125,7 @@ async def test_a_batch_has_all_who_asked_in_the_order_of_their_sessions(autojump
         assert [one.result for one in (first, second, third)] == [("of a", 0), ("of b", 0), ("of c", 0)]
         assert late.result == ("of d", 2)
         assert it.time.spent == [0, 1]
+        assert it.model.seen == [None, None]
 
 
 async def test_a_batch_begins_when_the_last_of_its_members_has_joined(autojump_clock):

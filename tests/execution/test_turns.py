@@ -229,6 +229,7 @@ async def test_the_tasks_of_a_session_get_its_turns_in_the_order_in_which_they_a
         turn = seats.turns.open()
         workers = [seats.worker(turn) for _ in range(3)]
         await seats.grant()
+        await trio.sleep(5)
         for worker in workers:
             await worker.take()
         for number, worker in enumerate(workers):

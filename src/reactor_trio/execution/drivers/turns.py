@@ -45,9 +45,9 @@ class TurnState(enum.Enum):
     KEPT = enum.auto()  # that task computes what it awaits, so it has the turn until that is done
 
 
-#: What happens to a turn: a task begins to wait for it; the last task that waited is cancelled; it is granted to the task
-#: that has waited for the longest time; the task that has it waits for something, or is done; that task begins to await what
-#: computes, or has it; the session is over.
+#: What happens to a turn. wanted: a task begins to wait for it; unwanted: the last task that waited is cancelled; granted:
+#: the task that has waited for the longest time gets it; rests: that task waits for something, or is done; computes,
+#: computed: it begins to await what computes, or has it; over: the session is over.
 TurnEvent = Literal["wanted", "unwanted", "granted", "rests", "computes", "computed", "over"]
 
 #: What follows: calls of `Turns`, and the begin and the end of the time for which the session pays.
