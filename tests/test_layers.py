@@ -30,11 +30,12 @@ LAYERS: dict[str, tuple[str, str]] = {
     "interpreter": ("", ""),
     "descriptors": ("", ""),
     "standard_streams": ("", ""),
+    "memory": ("", "numpy"),
     "protocol": ("errors", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome sniffio trio"),
-    "distributed": ("errors lost_part descriptors standard_streams", "torch"),
+    "distributed": ("errors lost_part descriptors standard_streams memory", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
@@ -46,8 +47,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "configuration": ("errors interface media", "msgspec yaml"),
     "crossing": ("errors descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
-        "errors interpreter lost_part standard_streams protocol telemetry concurrency interface pacing lifecycle media "
-        "configuration crossing",
+        "errors interpreter lost_part standard_streams memory protocol telemetry concurrency interface pacing lifecycle "
+        "media configuration crossing",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
@@ -82,7 +83,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors concurrency interface configuration crossing execution session transport edge server offline client",
+        "errors memory concurrency interface configuration crossing execution session transport edge server offline client",
         "anyio msgspec trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),

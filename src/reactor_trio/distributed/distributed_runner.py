@@ -19,14 +19,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from multiprocessing import connection as connections
-from multiprocessing import reduction, util
+from multiprocessing import util
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
 from reactor_trio.descriptors import keep_from_children
-from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decode, encode
+from reactor_trio.distributed.shared_payloads import CALLS, PayloadMemory, decode, encode
 from reactor_trio.distributed.worker_failures import RankDesync, WorkerCrashed, WorkerTimeout, unpickled
 from reactor_trio.distributed.worker_process import GroupAnswer, GroupCall, Start, run_worker
 from reactor_trio.errors import ReactorError
@@ -87,6 +87,8 @@ class DistributedRunner:
         with self._lock:
             if self._ranks is not None:
                 raise ReactorError("DistributedRunner.start(): the group is started already")
+            if not hasattr(os, "memfd_create"):
+                raise ReactorError("DistributedRunner needs Linux, for memory that its processes share")
             self._ranks, self._failure = _Ranks(self.world_size), None
             try:
                 self._ranks.start(self._worker_class, self._load_kwargs, self._process_group)
@@ -239,12 +241,11 @@ class _Ranks:
         self.connections: list[Connection] = []
         self._lifelines: list[Connection] = []
         self._world_size = world_size
-        self._slot = SharedSlot()
-        self._view = SlotView()
         self._folder = tempfile.mkdtemp(prefix="reactor-ranks-")
         #: kills what is left if the program ends, or forgets the runner, without `shutdown`; runs before multiprocessing
         #: waits for its children
         self._left = util.Finalize(self, _kill, (self.processes, self._folder), exitpriority=100)
+        self._memory = PayloadMemory(None, CALLS)
 
     @property
     def alive(self) -> bool:
@@ -258,7 +259,7 @@ class _Ranks:
         for rank in range(self._world_size):
             ours, theirs = spawn.Pipe()
             lifeline, held = spawn.Pipe()
-            start = Start(rank, self._world_size, worker_class, load_kwargs, store)
+            start = Start(rank, self._world_size, worker_class, load_kwargs, self._memory.descriptor, store)
             process = spawn.Process(target=run_worker, args=(theirs, held, start), name=f"reactor-rank-{rank}")
             process.start()
             theirs.close()
@@ -273,25 +274,20 @@ class _Ranks:
         Raises SharedSlotAllocationFailed, and what pickling raises, before anything is sent.
         """
         stream, buffers = encode(value)
-        sizes, grown = self._slot.write(buffers)
-        for rank, (process, connection) in enumerate(zip(self.processes, self.connections, strict=True)):
+        call = GroupCall(method, stream, tuple(self._memory.write(buffers)))
+        for rank, connection in enumerate(self.connections):
             with contextlib.suppress(OSError), deadline.for_rank(rank, connection):  # dead: the wait for answers tells
-                connection.send(GroupCall(method, stream, tuple(sizes), grown is not None))
-                if grown is not None:
-                    assert process.pid is not None
-                    reduction.send_handle(connection, grown, process.pid)
+                connection.send(call)
 
     def receive(self, rank: int, deadline: _Deadline) -> GroupAnswer:
         """The answer of a rank that has begun to send one. Raises EOFError or OSError if it is dead, and _Late."""
         with deadline.for_rank(rank, self.connections[rank]):
             answer: GroupAnswer = self.connections[rank].recv()
-            if answer.grown:
-                self._view.receive(self.connections[rank])
         return answer
 
     def result(self, answer: GroupAnswer) -> Any:
         """The value in an answer of rank 0."""
-        return decode(answer.stream, self._view.read(list(answer.sizes))) if answer.stream else None
+        return decode(answer.stream, self._memory.read(list(answer.sizes))) if answer.stream else None
 
     def close(self, *, at_once: bool) -> None:
         """End the processes, and everything that they have started."""
@@ -305,7 +301,7 @@ class _Ranks:
         self._left()
         for connection in (*self.connections, *self._lifelines):
             connection.close()
-        self._slot.close()
+        self._memory.close()
 
 
 def _kill(processes: list[SpawnProcess], folder: str) -> None:

@@ -1,101 +1,102 @@
 """Values on their way between processes: arrays in shared memory, everything else pickled.
 
-Pickle's protocol 5 leaves the bytes of arrays out of the stream. They are written into a *slot*, memory without a name
-(`memfd_create`) that both processes map; it is gone with the last of them, so nothing is left behind whichever dies. The
-process that writes owns the slot; it sends a larger one where a value does not fit. The reader copies, so a slot is free
-again when its message is answered. A tensor in the host's memory crosses as the array of its bytes, one on a device is
-copied to the host first.
+Pickle's protocol 5 leaves the bytes of arrays out of the stream. They are written into memory that all processes of the
+group map (`memory.shared_mapping`): those of a call into one half, those of rank 0's result into the other. The reader
+copies, so a half is free again when its message is answered. A tensor in the host's memory crosses as the array of its
+bytes, one on a device is copied to the host first.
 """
 
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle  # nosec B403 - between processes of one group, over pipes that no other process has
 import sys
+import weakref
 from multiprocessing import reduction
-from multiprocessing.connection import Connection
 from typing import Any
 
 from reactor_trio.errors import ReactorError
+from reactor_trio.memory.shared_mapping import PAGE, SharedMapping, new_shared_file
 
-_PAGE = mmap.PAGESIZE
+#: the halves of the memory
+CALLS, RESULTS = 0, 1
 
 
 class SharedSlotAllocationFailed(ReactorError, MemoryError):
     """There is no shared memory for the arrays of a call. The text has its size in bytes."""
 
 
-class SharedSlot:
-    """Memory for the arrays of one message at a time, seen from the process that writes."""
+class Inherited(int):
+    """A descriptor. As an argument of a process that `multiprocessing` starts, it becomes the one which that inherits."""
 
-    def __init__(self) -> None:
-        self._map: mmap.mmap | None = None
-        self._descriptor = -1
+    def __reduce__(self) -> Any:
+        return _detached, (reduction.DupFd(int(self)),)
 
-    def write(self, buffers: list[pickle.PickleBuffer]) -> tuple[list[int], int | None]:
-        """Copy the buffers into the slot. Returns their sizes, and the new descriptor if readers must map a larger slot.
 
-        Raises SharedSlotAllocationFailed; the slot is then as it was.
+def _detached(inherited: Any) -> Inherited:
+    return Inherited(inherited.detach())
+
+
+class PayloadMemory:
+    """The memory of a group, seen from a process that writes into one half and reads the other.
+
+    Args:
+        descriptor: that of the memory; None makes a new one. It is closed by `close`, or with this object.
+        half: where this process writes.
+
+    Raises OSError if there is no descriptor, or no room for the addresses.
+    """
+
+    def __init__(self, descriptor: Inherited | None, half: int) -> None:
+        self.descriptor = Inherited(new_shared_file("reactor-slots")) if descriptor is None else descriptor
+        self._close = weakref.finalize(self, os.close, self.descriptor)
+        self._close.atexit = False
+        os.set_inheritable(self.descriptor, False)
+        self._memory = SharedMapping(self.descriptor)
+        self._mine, self._theirs = self._memory.half(half), self._memory.half(1 - half)
+        self._reserved = 0
+
+    def write(self, buffers: list[pickle.PickleBuffer]) -> list[int]:
+        """Copy the buffers into the memory, in place of the last ones; return their sizes.
+
+        Raises SharedSlotAllocationFailed; the memory is then as it was.
         """
         views = [buffer.raw() for buffer in buffers]
         sizes = [view.nbytes for view in views]
-        needed, grown = sum(sizes), None
-        if needed and (self._map is None or len(self._map) < needed):
-            grown = self._grow(needed)
-        place = 0
+        self._reserve(sum(sizes))
+        place = self._mine.start
         for view in views:
-            assert self._map is not None or not view.nbytes
-            if self._map is not None:
-                self._map[place : place + view.nbytes] = view
+            self._memory.write(place, view)
             place += view.nbytes
-        return sizes, grown
-
-    def close(self) -> None:
-        """Let go of the memory. Readers that have mapped it keep it."""
-        if self._map is not None:
-            self._map.close()
-            os.close(self._descriptor)
-            self._map = None
-
-    def _grow(self, needed: int) -> int:
-        size = -(-needed // _PAGE) * _PAGE
-        descriptor = -1
-        try:
-            descriptor = os.memfd_create("reactor-slot", os.MFD_CLOEXEC)
-            os.posix_fallocate(descriptor, 0, size)  # here, not by a SIGBUS at the first write
-            grown = mmap.mmap(descriptor, size)
-        except OSError as error:
-            if descriptor >= 0:
-                os.close(descriptor)
-            raise SharedSlotAllocationFailed(f"no shared memory for {needed} bytes of arrays: {error.strerror}") from error
-        self.close()
-        self._map, self._descriptor = grown, descriptor
-        return descriptor
-
-
-class SlotView:
-    """A slot seen from a process that reads."""
-
-    def __init__(self) -> None:
-        self._map: mmap.mmap | None = None
-
-    def receive(self, connection: Connection) -> None:
-        """Map the slot whose descriptor comes next on `connection`."""
-        descriptor = reduction.recv_handle(connection)
-        try:
-            self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
-        finally:
-            os.close(descriptor)
+        return sizes
 
     def read(self, sizes: list[int]) -> list[bytearray]:
-        """Copy buffers of these sizes out of the slot."""
-        buffers, place = [], 0
+        """Copy buffers of these sizes out of the other half."""
+        buffers, place = [], self._theirs.start
         for size in sizes:
-            buffers.append(bytearray(self._map[place : place + size]) if self._map is not None else bytearray())
+            buffers.append(self._memory.read(place, size))
             place += size
         return buffers
+
+    def close(self) -> None:
+        """Let go of the memory. A second call does nothing."""
+        if self._close.alive:
+            self._memory.close()
+            self._close()
+
+    def _reserve(self, needed: int) -> None:
+        """Take memory for so many bytes, here, so that the write does not end this process with SIGBUS."""
+        if needed <= self._reserved:
+            return
+        if needed > self._memory.bound:
+            raise SharedSlotAllocationFailed(f"no shared memory for {needed} bytes of arrays: at most {self._memory.bound}")
+        whole = -(-needed // PAGE) * PAGE
+        try:
+            os.posix_fallocate(self.descriptor, self._mine.start + self._reserved, whole - self._reserved)
+        except OSError as error:
+            raise SharedSlotAllocationFailed(f"no shared memory for {needed} bytes of arrays: {error.strerror}") from error
+        self._reserved = whole
 
 
 def encode(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:

@@ -10,11 +10,10 @@ import contextlib
 import os
 import signal
 import threading
-from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any, Literal, NamedTuple
 
-from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decode, encode
+from reactor_trio.distributed.shared_payloads import RESULTS, Inherited, PayloadMemory, decode, encode
 from reactor_trio.distributed.worker_failures import pickled
 from reactor_trio.standard_streams import optional_output
 
@@ -23,6 +22,7 @@ class Start(NamedTuple):
     """What a rank needs to begin.
 
     Attributes:
+        memory: descriptor of the memory for arrays.
         store: path of the file by which torch's process groups find each other; None: no process group.
     """
 
@@ -30,25 +30,24 @@ class Start(NamedTuple):
     world_size: int
     worker_class: type[Any]
     load_kwargs: dict[str, Any]
+    memory: Inherited
     store: str | None
 
 
 class GroupCall(NamedTuple):
-    """A call to all ranks; with `grown`, the descriptor of a larger slot follows."""
+    """A call to all ranks; `sizes` are those of its arrays in the shared memory."""
 
     method: Literal["generate", "reset", "stop"]
     stream: bytes = b""
     sizes: tuple[int, ...] = ()
-    grown: bool = False
 
 
 class GroupAnswer(NamedTuple):
-    """A rank's answer: a result (of rank 0 alone) or an exception; with `grown`, the descriptor of a larger slot follows."""
+    """A rank's answer: a result (of rank 0 alone) or an exception; `sizes` as in `GroupCall`."""
 
     error: bytes | None = None
     stream: bytes = b""
     sizes: tuple[int, ...] = ()
-    grown: bool = False
 
 
 def run_worker(connection: Connection, lifeline: Connection, start: Start) -> None:
@@ -62,17 +61,15 @@ def run_worker(connection: Connection, lifeline: Connection, start: Start) -> No
 
 def _run(connection: Connection, start: Start) -> None:
     try:
+        memory = PayloadMemory(start.memory, RESULTS)
         worker = _load(start)
     except BaseException as error:  # it belongs to the caller of `start`
         connection.send(GroupAnswer(pickled(error)))
         return
     connection.send(GroupAnswer())
-    slot, view = SharedSlot(), SlotView()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while (call := connection.recv()).method != "stop":
-            if call.grown:
-                view.receive(connection)
-            _answer(worker, call, connection, slot, view)
+            _answer(worker, call, connection, memory)
     if start.store is not None:
         import torch.distributed
 
@@ -105,23 +102,21 @@ def _device(rank: int) -> Any:
     return device
 
 
-def _answer(worker: Any, call: GroupCall, connection: Connection, slot: SharedSlot, view: SlotView) -> None:
+def _answer(worker: Any, call: GroupCall, connection: Connection, memory: PayloadMemory) -> None:
     try:
         if call.method == "reset":
             worker.reset()
             connection.send(GroupAnswer())
             return
-        result = worker.generate(decode(call.stream, view.read(list(call.sizes))))
+        result = worker.generate(decode(call.stream, memory.read(list(call.sizes))))
         stream, buffers = encode(result) if worker.rank == 0 else (b"", [])
-        sizes, grown = slot.write(buffers)
+        sizes = memory.write(buffers)
     except (SystemExit, KeyboardInterrupt):  # this rank is to end
         raise
     except BaseException as error:  # it belongs to the caller
         connection.send(GroupAnswer(pickled(error)))
         return
-    connection.send(GroupAnswer(None, stream, tuple(sizes), grown is not None))
-    if grown is not None:
-        reduction.send_handle(connection, grown, os.getppid())
+    connection.send(GroupAnswer(None, stream, tuple(sizes)))
 
 
 def _end_with_parent(lifeline: Connection) -> None:

@@ -14,14 +14,14 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.crossing.socket_link import Handle, IpcLink
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.frame_memory import MODEL, FrameMemory, new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import Given, WorkerModel, work
 from reactor_trio.execution.isolation.model_process import receive_to_end
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
+from reactor_trio.execution.isolation.shared_frames import MODEL, FrameExchange
 from reactor_trio.execution.ranks.rank_group import RankGroup
 from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.execution.ranks.rank_worker import follow, lead
 from reactor_trio.interface.model import Model
+from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
 from reactor_trio.testing.memory_ipc_link import LeaderLink, memory_links
 
 
@@ -42,8 +42,8 @@ class InlineProcess(WorkerModel):
         serve: Callable[..., Awaitable[None]] = work,
     ) -> None:
         ours, theirs = memory_links(ipc_messages.FromProcess, ipc_messages.ToProcess)
-        with new_frame_memory() as (self.memory, descriptor):
-            self._frames = FrameExchange(FrameMemory(descriptor), MODEL, theirs.send)
+        with new_shared_mapping("reactor-frames") as (self.memory, descriptor):
+            self._frames = FrameExchange(SharedMapping(descriptor), MODEL, theirs.send)
         theirs.wire.share(self._frames)
         self._serve = serve
         self.link: IpcLink = ours

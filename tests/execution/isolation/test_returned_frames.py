@@ -8,13 +8,13 @@ import trio
 
 from reactor_trio.crossing.messages import BeginSession, InputArrived
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.frame_memory import MODEL, SERVER, FrameMemory, new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.process_supervision import ProcessPlacement
 from reactor_trio.execution.isolation.remote_session_run import RemoteSessionRun
-from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, FrameExchange
+from reactor_trio.execution.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, FrameExchange
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.media import Bundle, Origin
+from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
 from reactor_trio.telemetry import Telemetry
 from reactor_trio.testing.memory_ipc_link import memory_links
 
@@ -45,8 +45,8 @@ class Process:
 def ends():
     """The link and the memory of the server, and those of the model's process."""
     ours, theirs = memory_links(ipc_messages.FromProcess, ipc_messages.ToProcess)
-    with new_frame_memory() as (memory, descriptor):
-        return (ours, memory), (theirs, FrameMemory(descriptor))
+    with new_shared_mapping("reactor-frames") as (memory, descriptor):
+        return (ours, memory), (theirs, SharedMapping(descriptor))
 
 
 async def returned(link, send):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.isolation.frame_memory import MODEL, SERVER, FrameMemory, FreeRanges, new_frame_memory
-from reactor_trio.execution.isolation.shared_frames import MOST_UNRETURNED, WORTH_SHARING, FrameExchange
+from reactor_trio.execution.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, WORTH_SHARING, FrameExchange
+from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
 
 SIDE = 200
 #: bytes of memory that a picture of that side takes: a multiple of 64 KiB
@@ -22,11 +22,11 @@ TAKES = 128 * 1024
 class Pair:
     """Both ends in one process, each with its own view of the memory; `carry` delivers the messages."""
 
-    def __init__(self, half=None):
-        with new_frame_memory(half) as (memory, descriptor):
+    def __init__(self, bound=None):
+        with new_shared_mapping("reactor-frames", bound) as (memory, descriptor):
             self.file = os.dup(descriptor)
             self.made = FrameExchange(memory, MODEL, lambda message: None)
-            self.seen = FrameExchange(FrameMemory(descriptor), SERVER, lambda message: self.returned.append(message))
+            self.seen = FrameExchange(SharedMapping(descriptor), SERVER, lambda message: self.returned.append(message))
         self.returned = []
 
     def see(self, frame):
@@ -156,7 +156,7 @@ async def test_frames_take_no_descriptors(pair):
 
 
 async def test_without_room_frames_go_inline():
-    pair = Pair(half=4 * TAKES)
+    pair = Pair(bound=4 * TAKES)
     seen = [pair.see(picture(level)[0]) for level in range(10)]
     assert [int(frame[3, 3, 0]) for frame in seen] == list(range(10))
     seen.clear()
@@ -181,19 +181,6 @@ async def test_after_the_end_frames_stay_valid_and_the_memory_goes_with_the_last
     assert pair.made.show(later).inline == later.tobytes()
     del mine, seen
     assert not is_mapped(number)
-
-
-def test_free_ranges_are_joined_again():
-    free = FreeRanges(10, 110)
-    places = [free.take(10) for _ in range(10)]
-    assert places == list(range(10, 110, 10))
-    assert free.take(1) is None
-    for place in (30, 50, 40, 100, 10, 20, 90, 70, 60, 80):
-        free.give(place, 10)
-    assert free.take(100) == 10
-    assert free.take(1) is None
-    free.give(10, 100)
-    assert [free.take(60), free.take(60), free.take(40)] == [10, None, 70]
 
 
 async def test_a_frame_that_is_no_longer_in_use_waits_for_the_next_message(pair):

@@ -6,7 +6,7 @@
     `process_supervision`: start, load, watch                 messages                log records, load, run()
 
 The two sides of a session exchange the same messages in either placement (`crossing`). Here they cross a socket pair;
-`ipc_messages` has those that are about no session. Frames lie in memory that both processes map (`frame_memory`); the one
+`ipc_messages` has those that are about no session. Frames lie in memory that both processes map (`memory`); the one
 copy that a yield costs goes right there. The two I/O loops read one clock (`shared_clock`).
 
 The kernel cleans up. The memory has no name, so it is gone with its last process. The end of a process closes its socket,

@@ -23,9 +23,9 @@ import trio
 from reactor_trio.crossing.socket_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.frame_memory import FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.shared_clock import ahead
+from reactor_trio.memory.shared_mapping import SharedMapping
 
 MAIN = "reactor_trio.execution.isolation.process_main"
 #: seconds that a process has to let go of its model after `StopModelProcess`
@@ -45,7 +45,7 @@ class ModelProcess(Protocol):
     """
 
     link: IpcLink
-    memory: FrameMemory
+    memory: SharedMapping
 
     def pack(self, given: Given) -> bytes:
         """Make config, settings and weights fit for a message."""
@@ -114,7 +114,7 @@ class Subprocess:
 
     def __init__(
         self,
-        memory: FrameMemory,
+        memory: SharedMapping,
         inherited: Sequence[int],
         module: str = MAIN,
         environment: Mapping[str, str] | None = None,

@@ -24,13 +24,13 @@ import trio
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.crossing.socket_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.frame_memory import MODEL, FrameMemory
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.log_lines import LinkHandler
 from reactor_trio.execution.isolation.shared_clock import shared_clock
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
+from reactor_trio.execution.isolation.shared_frames import MODEL, FrameExchange
 from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
+from reactor_trio.memory.shared_mapping import SharedMapping
 from reactor_trio.standard_streams import optional_output
 
 #: `prctl`: the signal that a process gets when its parent ends
@@ -51,7 +51,7 @@ def main(link: int, ahead: float, words: int, memory: int, serve: Serve = serve_
     """Run `serve` with the server at the other end of the descriptor `link`.
 
     The server's clock is `ahead` seconds ahead of the system's. `words` is the descriptor of the file for what the process
-    says as it dies, and `memory` that of the `FrameMemory` of both.
+    says as it dies, and `memory` that of the `SharedMapping` of both.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -62,7 +62,7 @@ def main(link: int, ahead: float, words: int, memory: int, serve: Serve = serve_
     os.register_at_fork(after_in_child=_crash_on_stderr)
     prepare_to_serve()
     try:
-        frames = FrameMemory(memory)
+        frames = SharedMapping(memory)
         os.close(memory)
         with optional_output():
             trio.run(_main, socket.socket(fileno=link), frames, serve, clock=shared_clock(ahead))
@@ -80,7 +80,7 @@ def _crash_on_stderr() -> None:
         faulthandler.enable()
 
 
-async def _main(sock: socket.socket, memory: FrameMemory, serve: Serve) -> None:
+async def _main(sock: socket.socket, memory: SharedMapping, serve: Serve) -> None:
     link = SocketLink(sock, ipc_messages.ToProcess)
     frames = FrameExchange(memory, MODEL, link.send)
     link.wire.share(frames)

@@ -26,10 +26,9 @@ from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.frame_memory import SERVER
 from reactor_trio.execution.isolation.model_process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.execution.isolation.remote_session_run import RemoteSessionRun
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
+from reactor_trio.execution.isolation.shared_frames import SERVER, FrameExchange
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.model_loop import ModelEnding
 from reactor_trio.execution.placement import Check, not_loaded

@@ -20,10 +20,10 @@ from reactor_trio.crossing.messages import LogStack
 from reactor_trio.crossing.socket_link import Handle, IpcLink
 from reactor_trio.errors import ManifestError
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.frame_memory import new_frame_memory
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
 from reactor_trio.execution.ranks.torch_group import environment
+from reactor_trio.memory.shared_mapping import new_shared_mapping
 
 RANK_MAIN = "reactor_trio.execution.ranks.rank_worker"
 #: the messages of the server that every rank gets; others are for rank 0
@@ -154,7 +154,7 @@ async def open_ranks(ranks: int) -> ModelProcess:
             else f"{ranks} ranks need Linux; set runtime.ranks to 1"
         )  # fmt: skip
     with ExitStack() as ours:
-        memory, frames = ours.enter_context(new_frame_memory())
+        memory, frames = ours.enter_context(new_shared_mapping("reactor-frames"))
         if ranks == 1:
             return Subprocess(memory, [frames])
         started: list[Subprocess] = []
