@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import threading
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from typing import Any, Literal, NamedTuple
 
@@ -91,6 +92,9 @@ def _load(start: Start) -> Any:
 
 
 def _device(rank: int) -> Any:
+    with contextlib.suppress(PackageNotFoundError):
+        if version("torch").endswith("+cpu"):  # a build without CUDA: to ask it would take the seconds of its import
+            return "cpu"
     try:
         import torch
     except ImportError:
