@@ -1,6 +1,8 @@
 # Sourced by the scripts beside it: finds a Python, makes the virtual environment, installs into it.
 # PYTHON names the interpreter to use, REACTOR_VENV the folder of the environment (default: .venv).
 
+# Images of containers set this, and then each process that a test starts compiles all modules anew.
+unset PYTHONDONTWRITEBYTECODE
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${REACTOR_VENV:-$root/.venv}
 

@@ -193,15 +193,16 @@ costs = pytest.mark.parametrize("cost", [0.25, 0.0])
 RUNS = {"inline": 40, "thread": 15, "websocket": 15}
 
 
+@pytest.mark.parametrize("part", [pytest.param(1 / 3, id="short"), pytest.param(1, id="long", marks=pytest.mark.soak)])
 @costs
 @pytest.mark.parametrize(
     ("model", "placement"),
     # the kit runs a model with a loop of its own in one loop only
     [(model, name) for model in (Sync, Async, Loop) for name in RUNS if (model, name) != (Loop, "thread")],
 )
-def test_the_trace_is_the_same_in_every_run(model, cost, placement):
+def test_the_trace_is_the_same_in_every_run(model, cost, placement, part):
     first = run_once(model, cost, PLACEMENTS[placement])
-    for number in range(1, RUNS[placement]):
+    for number in range(1, int(RUNS[placement] * part)):
         assert run_once(model, cost, PLACEMENTS[placement]) == first, f"run {number} differs"
 
 

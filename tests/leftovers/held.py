@@ -168,8 +168,10 @@ def why(before: Held, *, most: int = 6) -> str:
 
 
 def resident() -> int:
-    """Bytes of resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Bytes of resident memory of this process, without those of files: the system drops them and reads them as it likes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    values = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    return sum(int(values[name].split()[0]) for name in ("RssAnon", "RssShmem")) * 1024
 
 
 def _more(now: dict[Any, int], before: dict[Any, int]) -> dict[Any, int]:

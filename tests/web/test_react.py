@@ -173,6 +173,7 @@ def test_a_page_pauses_steps_and_restarts_the_model(place: Page) -> None:
       await seen.transport.pause();
       await until(() => seen.transport.paused && !seen.transport.pending);
       await seen.transport.step();  // and what was queued
+      const { frozen } = seen.client.statistics().tracks.main_video;
       await rest();
       const still = newest();
       await rest();
@@ -184,8 +185,8 @@ def test_a_page_pauses_steps_and_restarts_the_model(place: Page) -> None:
       await until(() => !seen.transport.paused && newest().step > still.step + 10);
       seen.transport.step();  // nobody handles its rejection
       await until(() => seen.transport.error);
-      const { frozen } = seen.client.statistics().tracks.main_video;  // a slow machine may freeze a little
-      return { allowed, same, smooth: frozen < 700, error: seen.transport.error.code };
+      const more = seen.client.statistics().tracks.main_video.frozen - frozen;  // a slow machine may freeze a little
+      return { allowed, same, smooth: more < 1400, error: seen.transport.error.code };  // two rests are 1400 ms
     """)  # fmt: skip
     assert told == {"allowed": ["pause", "step", "restart"], "same": True, "smooth": True, "error": "not_paused"}
 

@@ -1,5 +1,5 @@
 /**
- * The package in Node, against the server of tests/web/test_package_in_node.py, whose address is the first argument. Lines go to
+ * The package in Node, against the server of tests/node/test_package_in_node.py, whose address is the first argument. Lines go to
  * its output: "cut" asks for the link to be cut, "resuming" for it to be mended; the last one is "done".
  */
 import assert from "node:assert/strict";

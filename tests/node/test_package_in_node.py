@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tests.support import mixer
 from tests.support.cut_link import cut_link, port_of
 from tests.support.real_server import real_server

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tests.support.language_server import editor
 from tests.support.web_client import WEB, build_package, node_program
 

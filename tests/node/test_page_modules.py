@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.support.web_client import WEB, node
 
 FILES = sorted(path.name for path in (WEB / "test").glob("*.test.ts"))
