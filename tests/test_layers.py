@@ -11,6 +11,7 @@ import ast
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,7 @@ class Import:
         self.target = rest.partition(".")[0] if self.ours else top
 
 
+@cache
 def imports() -> list[Import]:
     found = []
     for file in sorted(SOURCE.rglob("*.py")):
@@ -128,9 +130,6 @@ def imports() -> list[Import]:
             elif isinstance(node, ast.Import):
                 found += [Import(file, node.lineno, name.name) for name in node.names]
     return found
-
-
-IMPORTS = imports()
 
 
 def test_every_part_has_a_layer():
@@ -151,7 +150,7 @@ def test_the_table_has_no_cycle():
 def test_a_part_imports_only_what_its_row_allows(part):
     ours, others = (set(names.split()) for names in LAYERS[part])
     wrong = []
-    for entry in IMPORTS:
+    for entry in imports():
         if entry.part != part or entry.module == "__future__":
             continue
         allowed = entry.target in ours | {part} if entry.ours else entry.target in others | sys.stdlib_module_names
@@ -163,19 +162,19 @@ def test_a_part_imports_only_what_its_row_allows(part):
 @pytest.mark.parametrize("part", LAYERS)
 def test_a_row_allows_nothing_that_is_not_used(part):
     ours, others = (set(names.split()) for names in LAYERS[part])
-    used = {entry.target for entry in IMPORTS if entry.part == part}
+    used = {entry.target for entry in imports() if entry.part == part}
     assert ours | others <= used
 
 
 @pytest.mark.parametrize("file", ROOT)
 def test_the_root_only_re_exports(file):
-    targets = {entry.target for entry in IMPORTS if entry.part == file and entry.ours}
+    targets = {entry.target for entry in imports() if entry.part == file and entry.ours}
     assert targets == set(ROOT[file].split())
 
 
 def test_nothing_imports_the_package_itself():
     """`from reactor_trio import x` would make every part depend on all of them."""
-    assert [entry.where for entry in IMPORTS if entry.module == "reactor_trio"] == []
+    assert [entry.where for entry in imports() if entry.module == "reactor_trio"] == []
 
 
 def module_of(file: Path) -> str:
