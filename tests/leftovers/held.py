@@ -82,8 +82,7 @@ class Held(msgspec.Struct, frozen=True):
     @classmethod
     def now(cls, temporary: Path | None = None) -> Held:
         """Count. `temporary` is a folder whose files count, too."""
-        objects = Counter(name for one in gc.get_objects() if (name := of_ours(one)) is not None)
-        return cls(dict(objects), dict(+BIG.alive), dict(_lent(temporary)), resident())
+        return cls(dict(_objects()), dict(+BIG.alive), dict(_lent(temporary)), resident())
 
     def beyond(self, before: Held, *, big: int = 0) -> list[str]:
         """A line for each kind of which there is more than `before`, or another number of what the system lends.
@@ -140,12 +139,27 @@ def of_ours(one: object) -> str | None:
         words, attribute = _CODE[kind]
         code: types.CodeType = getattr(one, attribute)
         return f"{words} of {code.co_qualname}" if _is_ours_by_path(code.co_filename) else None
-    elif kind is type or kind is property:
-        return None
     else:
-        module = kind.__module__
-        return f"{module}.{kind.__qualname__}" if _is_ours(module) else None
+        return _of_our_class(kind)
     return f"{words} {module}.{getattr(one, '__qualname__', kind.__qualname__)}" if _is_ours(module) else None
+
+
+def _of_our_class(kind: type) -> str | None:
+    """The name of the objects of a class."""
+    if kind is type or kind is property:
+        return None
+    module = kind.__module__
+    return f"{module}.{kind.__qualname__}" if _is_ours(module) else None
+
+
+def _objects() -> Counter[str]:
+    """How many objects of ours there are, by name: `of_ours` of each, which depends on the class alone for most of them."""
+    there = gc.get_objects()
+    found = Counter(name for one in there if type(one) in _EACH and (name := of_ours(one)) is not None)
+    for kind, count in Counter(map(type, there)).items():
+        if kind not in _EACH and (name := _of_our_class(kind)) is not None:
+            found[name] += count
+    return found
 
 
 #: the word for each kind of running code, and where it keeps its code
@@ -153,6 +167,8 @@ _CODE: dict[type, tuple[str, str]] = {
     types.CoroutineType: ("coroutine", "cr_code"), types.GeneratorType: ("generator", "gi_code"),
     types.AsyncGeneratorType: ("async generator", "ag_code"), types.FrameType: ("frame", "f_code"),
 }  # fmt: skip
+#: the classes whose objects `of_ours` looks at
+_EACH = {types.MethodType, partial, types.FunctionType, *_CODE}
 
 
 def why(before: Held, *, most: int = 6) -> str:
