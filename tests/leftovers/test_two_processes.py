@@ -201,8 +201,8 @@ def held(folder: Path, pid: int) -> Held:
     return msgspec.convert(ask(folder, pid, "held"), Held)
 
 
-#: seconds in which what the last session held must be gone
-SOON = 3.0
+#: seconds in which what the last session held must be gone, also on a machine that is slow
+SOON = 30.0
 #: bytes by which fifty sessions may grow a process
 MAY_GROW = 2**20
 
