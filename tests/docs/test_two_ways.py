@@ -1,58 +1,61 @@
-"""`docs/design.md` lists the functions that a frame and a command pass; each of them exists, and runs where the page says.
+"""`docs/design.md` lists the functions that a frame and a command pass. A traced session passes just these, in this order.
 
-One traced session, one client, shows it (`tests/support/traced_ways.py`).
+The rule by which a function is listed is at the head of `tests/support/traced_ways.py`, which also writes the tables of the
+page again after a change: `python -m tests.support.traced_ways --write`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from importlib import import_module
-from pathlib import Path
 
 import pytest
+from tests.support import traced_ways, ways_page
+from tests.support.traced_ways import NUMBERS, RECORDS, Trace
+from tests.support.ways_page import LAST
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| (\d+) \| `([\w.]+):([\w.<>]+)` \| ([^|]+) \|", re.MULTILINE)
-#: section -> how many functions may stand in it, and how many records
-WAYS = {"The way of a frame": (24, 5), "The way of a command": (18, 4)}
-
-
-def section(title: str) -> str:
-    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+PAGE = ways_page.PAGE.read_text(encoding="utf-8")
+HOW = "the page is not what runs; `python -m tests.support.traced_ways --write` makes it so:"
 
 
 @pytest.fixture(scope="module")
-def traced() -> dict[str, list[str]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.traced_ways"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    functions: dict[str, list[str]] = json.loads(done.stdout)
-    return functions
+def traces() -> dict[str, dict[str, Trace]]:
+    return traced_ways.traces()
 
 
-@pytest.mark.parametrize("title", WAYS)
-def test_a_way_is_short_and_each_of_its_functions_runs_where_the_page_says(title: str, traced: dict[str, list[str]]) -> None:
-    rows = ROW.findall(section(title))
-    assert [int(number) for number, *_ in rows] == list(range(1, len(rows) + 1))
-    assert 0 < len(rows) <= WAYS[title][0]
-    missed = [f"{module}:{name}" for _, module, name, place in rows if place not in traced.get(f"{module}:{name}", ())]
-    assert missed == []
+@pytest.mark.parametrize("way", RECORDS)
+def test_the_page_lists_what_runs(way: str, traces: dict[str, dict[str, Trace]]) -> None:
+    """What the page lists runs, where it says and in its order; and what runs is listed."""
+    parts = ways_page.expected(traces[way])
+    said = ways_page.read(way, PAGE)
+    wrong = [variant for variant, part in parts.items() if said[variant] != part]
+    tables = ways_page.written(way, parts, PAGE)
+    assert not wrong, "\n".join([HOW, *(f"\n{way}, {variant}:\n\n{tables[variant]}" for variant in wrong)])
 
 
-@pytest.mark.parametrize("title", WAYS)
-def test_the_records_of_a_way_exist_and_are_few(title: str) -> None:
-    (line,) = re.findall(r"^Records: (.*)$", section(title), re.MULTILINE)
-    records = re.findall(r"`([\w.]+)\.(\w+)`", line)
-    assert 0 < len(records) <= WAYS[title][1]
-    for module, name in records:
-        assert isinstance(getattr(import_module(f"reactor_trio.{module}"), name), type)
+@pytest.mark.parametrize("way", RECORDS)
+def test_a_run_loop_in_a_process_differs_as_both_do(way: str, traces: dict[str, dict[str, Trace]]) -> None:
+    """So the page needs no table of its own for it."""
+    both = traces[way][LAST]
+    assert {*both.rows, *both.looks} == ways_page.of_both(ways_page.expected(traces[way]))
+
+
+@pytest.mark.parametrize("way", RECORDS)
+def test_a_way_grows_no_longer(way: str, traces: dict[str, dict[str, Trace]]) -> None:
+    """Rows, looks, functions that touch a record, functions that run. Helpers within a module count in the last two."""
+    now = {variant: trace.numbers for variant, trace in traces[way].items()}
+    assert not (more := traced_ways.grown({way: traces[way]})), "the way has grown: " + "; ".join(more)
+    held = json.loads(NUMBERS.read_text(encoding="utf-8"))[way]
+    assert held == now, "the way is shorter than `ways.json` says: run python -m tests.support.traced_ways --write"
+
+
+def test_the_page_says_what_each_function_does() -> None:
+    assert ways_page.untold(PAGE) == []
+
+
+@pytest.mark.parametrize("way", RECORDS)
+def test_the_page_names_the_records(way: str) -> None:
+    (line,) = re.findall(r"^Records: (.*)$", ways_page.section(ways_page.TITLES[way], PAGE), re.MULTILINE)
+    assert tuple(re.findall(r"`([\w.]+)`", line)) == RECORDS[way]
+
+
