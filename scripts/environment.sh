@@ -27,8 +27,8 @@ find_python() {
     stop "needs Python 3.11 to 3.13, found none${PYTHON:+ in PYTHON=$PYTHON}; install one or name it: PYTHON=/path/to/python $0"
 }
 
-# install_package demo | test | web ...: the package itself in editable form, for the demo with the codecs between frames, for
-# `test` with all that the tests need, for `web` with Node.
+# install_package demo | test | test-all | web ...: the package itself in editable form, for the demo with the codecs between
+# frames, for `test` with what most tests need, for `test-all` with all that any test or check needs, for `web` with Node.
 install_package() {
     local python name mark marks missing=()
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
@@ -38,8 +38,11 @@ install_package() {
     fi
     mark=$(cksum <"$root/pyproject.toml")
     for name in "$@"; do
-        # What the tests need includes what the demo needs.
-        case $name in demo) marks=("$venv"/installed-{demo,test}) ;; *) marks=("$venv/installed-$name") ;; esac
+        case $name in # which installations include it
+            demo) marks=("$venv"/installed-{demo,test,test-all}) ;;
+            test) marks=("$venv"/installed-{test,test-all}) ;;
+            *) marks=("$venv/installed-$name") ;;
+        esac
         grep -qxsF "$mark" "${marks[@]}" || missing+=("${name/#demo/video}")
     done
     [ ${#missing[@]} -gt 0 ] || return 0

@@ -1,12 +1,58 @@
-"""What holds for all tests: failed assertions of `tests.support` show their values; one worker has all tests with a Ray."""
+"""What holds for all tests.
+
+A failed assertion of `tests.support` shows its values, as one of a test does. And a test that needs a package that is not
+installed is skipped, or fails where all must be there (`tests.support.needs`). One worker has all tests with a Ray.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
+
+from tests.support import needs  # noqa: E402 - its assertions are rewritten
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(package): the test is skipped without this package of the extra test-all")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        needs.require(*mark.args)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.failed and not needs.all_needed() and (package := needs.absent_in(report.longreprtext)):
+        _skip(report, collector.path, package)
+    return _checked(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    absent = None if call.excinfo is None else needs.absent_for(call.excinfo.value)
+    if report.failed and absent is not None and not needs.all_needed():
+        _skip(report, item.path, absent)
+    return _checked(report)
+
+
+def _skip(report: Any, path: object, package: str) -> None:
+    report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {needs.reason(package)}")
+
+
+def _checked(report: Any) -> Any:
+    """A skip by `pytest.importorskip` is a failure, too, where nothing may be missing."""
+    if report.skipped and needs.all_needed() and "could not import " in str(report.longrepr):
+        report.outcome, report.longrepr = "failed", f"nothing may be missing here (REACTOR_TEST_ALL): {report.longrepr[2]}"
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist it is no hook

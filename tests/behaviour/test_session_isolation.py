@@ -298,7 +298,8 @@ def _plain_copy(model):
 
 async def test_a_module_of_torch_keeps_its_parts_in_dicts_that_are_shared(autojump_clock):
     """The leak that looks like rebinding and is none."""
-    torch = pytest.importorskip("torch")
+    import torch
+
 
     class Net(ReactorPipeline, torch.nn.Module):
         output: Picture

@@ -5,12 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
+from tests.support import needs
 from tests.support.fake_page_server import FakeServer, fake_server
 from tests.support.page_scripts import READ_BACK
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Playwright
 
 CHROMIUM = "/usr/bin/chromium"
 #: The last of such flags counts, so Playwright's own are repeated here.
@@ -33,13 +37,16 @@ def chromium() -> str:
     """The path of Chromium."""
     path = CHROMIUM if Path(CHROMIUM).exists() else shutil.which("chromium")
     if path is None:
-        pytest.fail("the tests of the page need Chromium: apt-get install chromium")
+        needs.missing("Chromium: apt-get install chromium")
     return path
 
 
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Playwright, as long as the tests of a folder run. Its asyncio loop would be in the way of tests in other folders."""
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=90_000)  # as for everything else that a page waits for: a machine may be slow
     with sync_playwright() as playwright:
         yield playwright
 

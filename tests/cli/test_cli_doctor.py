@@ -42,6 +42,7 @@ def project(tmp_path):
 # --- the installation -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.needs("torch")
 def test_python_and_packages_are_compared_with_our_own_metadata():
     python, requirements = our_metadata()
     assert check_python(python).verdict == "ok"

@@ -33,6 +33,8 @@ SCHEMAS = {
 }
 
 
+@pytest.mark.needs("mypy")
+@pytest.mark.needs("pyright")
 @pytest.mark.parametrize("errors", [mypy_errors, pyright_errors])
 def test_right_uses_pass_and_each_wrong_one_is_an_error(errors, tmp_path):
     assert USES.count("  # type: ignore\n") >= 25

@@ -84,7 +84,8 @@ def test_calls_go_to_all_ranks_and_the_result_of_rank_0_comes_back() -> None:
 
 
 def test_tensors_cross_and_ranks_find_each_other() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     runner = DistributedRunner(Summing, world_size=2, call_timeout=PATIENCE)
     runner.start()
     try:

@@ -49,7 +49,7 @@ def test_each_command_is_a_script_with_its_options(command: list[str]):
     script, *arguments = command
     assert os.access(ROOT / script, os.X_OK)
     if script == "scripts/run":  # what follows is a program of the environment
-        needed = {re.split(r"\W", name)[0] for name in PROJECT["project"]["optional-dependencies"]["test"]}
+        needed = {re.split(r"\W", name)[0] for name in PROJECT["project"]["optional-dependencies"]["test-all"]}
         assert arguments[0] in needed | {"python"}
         assert [word for word in arguments[1:] if "/" in word and not (ROOT / word).exists()] == []
     else:

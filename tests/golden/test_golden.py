@@ -10,7 +10,6 @@ import pytest
 
 from tests.golden.surface import FILES, surface
 
-
 HELD = sorted(str(path.relative_to(FILES)) for path in FILES.rglob("*.*") if path.name != "ways.json")
 
 

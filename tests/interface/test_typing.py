@@ -51,6 +51,7 @@ MyOutput()
 '''
 
 
+@pytest.mark.needs("mypy")
 @pytest.mark.soak  # the checker parses numpy each time: 10 s and more
 def test_a_type_checker_knows_the_fields_of_the_state(tmp_path: Path) -> None:
     model = tmp_path / "pipeline.py"

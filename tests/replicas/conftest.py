@@ -6,11 +6,13 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+from tests.support import needs
 from tests.support.replica_kit import PATIENCE, Application, running
 
-with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts nothing
+with suppress(ModuleNotFoundError), warnings.catch_warnings():  # Ray's own, about pydantic; an import starts nothing
     warnings.simplefilter("ignore", DeprecationWarning)
     import ray.serve  # noqa: F401
 
@@ -18,6 +20,7 @@ with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts n
 @pytest.fixture(scope="session")
 def shared_application() -> Iterator[Application]:
     """One application for all tests: starting Ray takes longer than most tests."""
+    needs.require("ray")
     with running(replicas=2, max_session=PATIENCE) as application:
         yield application
 

@@ -28,6 +28,8 @@ from tests.support.replica_kit import (
 
 from reactor_trio.client import Client
 
+pytestmark = pytest.mark.needs("ray")
+
 
 async def version_of(client: Client) -> tuple[int, int]:
     who = await client.command("who")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
-
-from playwright.sync_api import Browser, Page
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tests.support.package_page import ask
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 
 class BrowserPage(Protocol):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import mimetypes
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Page, Route
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
 
 #: In the page, before its own scripts: what is opened, and what keeps it running.
 WATCH = """

@@ -11,8 +11,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
+from tests.support import needs
 from tests.support.web_client import WEB, build_package, node_packages, node_program
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +27,7 @@ def environment() -> dict[str, str]:
     """The environment of a process with the Node of the virtual environment, which the extra `web` brings."""
     folder = Path(sys.prefix) / "bin"
     if not (folder / "node").exists() and shutil.which("node") is None:
-        pytest.fail('this test needs Node: pip install -e ".[web]", or run scripts/test --all')
+        needs.missing('Node: pip install -e ".[web]", or run scripts/test --all')
     return os.environ | {
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",

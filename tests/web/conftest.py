@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect
 
 from tests.browser.conftest import FLAGS, WITHOUT, chromium, playwright, troubles
 from tests.browser.conftest import page as browser_page
@@ -26,6 +25,9 @@ from tests.support.real_server import real_server
 from tests.support.web_client import bundle
 from tests.support.web_pages import page_at_8080, web_site
 from tests.support.webdriver import WebKit, run_webkit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Playwright
 
 __all__ = ["browser_page", "playwright", "troubles"]
 
@@ -67,8 +69,6 @@ def facts(config: pytest.Config, name: str) -> list[str]:
 def absent(config: pytest.Config, name: str, remedy: str) -> NoReturn:
     facts(config, name).append(f"absent, so its tests were skipped: {remedy}")
     pytest.skip(f"{name} is not installed: {remedy}")
-
-expect.set_options(timeout=90_000)  # as for everything else that a page waits for: a machine may be slow
 
 
 @pytest.fixture(scope="package")

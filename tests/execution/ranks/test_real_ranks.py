@@ -14,6 +14,8 @@ from tests.support.ranked_models import MODEL
 
 from reactor_trio.client import connect
 
+pytestmark = pytest.mark.needs("torch")
+
 
 @pytest.fixture
 def served(tmp_path):
