@@ -10,8 +10,6 @@ from reactor_trio.client import connect
 from reactor_trio.server.serve import serve
 from reactor_trio.testing import open_server
 
-pytestmark = pytest.mark.needs("torch")
-
 STEPS = 25
 
 

@@ -15,6 +15,8 @@ from typing import NoReturn
 
 import pytest
 
+from reactor_trio.errors import ManifestError
+
 #: the packages of the extra `test-all`, as they are imported
 IN_TEST_ALL = {
     "accelerate", "bandit", "coverage", "crafter", "diffusers", "huggingface_hub", "mypy", "onnxruntime", "PIL", "pip_audit",
@@ -52,8 +54,12 @@ def absent_in(text: str) -> str | None:
 
 def absent_for(error: BaseException) -> str | None:
     """The same by the error of a test, or what that error was raised from."""
-    names = (each.name or "" for each in _each(error) if isinstance(each, ModuleNotFoundError))
-    return next((root for name in names if (root := name.partition(".")[0]) in IN_TEST_ALL), None)
+    for each in _each(error):
+        if isinstance(each, ModuleNotFoundError) and (package := (each.name or "").partition(".")[0]) in IN_TEST_ALL:
+            return package
+        if isinstance(each, ManifestError) and "which need torch: pip install torch" in str(each):  # a model with ranks
+            return "torch"
+    return None
 
 
 def _each(error: BaseException) -> Iterator[BaseException]:

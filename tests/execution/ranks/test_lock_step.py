@@ -32,8 +32,6 @@ from reactor_trio.execution.ranks.leader import GRACE
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
 
-pytestmark = pytest.mark.needs("torch")
-
 
 class Picture(Output):
     main_video: Video
