@@ -32,12 +32,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     "descriptors": ("", ""),
     "standard_streams": ("", ""),
     "memory": ("", "numpy"),
+    "plain_text": ("", ""),
     "protocol": ("errors", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome sniffio trio"),
     "distributed": ("errors lost_part descriptors standard_streams memory", "torch"),
-    "interface": ("errors", "msgspec numpy omegaconf torch trio"),
+    "interface": ("errors plain_text", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("moved", "msgspec"),
@@ -45,7 +46,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "lifecycle": ("", ""),
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
-    "configuration": ("errors interface media", "msgspec yaml"),
+    "configuration": ("errors plain_text interface media", "msgspec yaml"),
     "crossing": ("errors descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
         "errors interpreter lost_part standard_streams memory protocol telemetry concurrency interface pacing lifecycle "
@@ -78,11 +79,11 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec ray trio",
     ),
     "offline": (
-        "errors protocol telemetry concurrency interface pacing lifecycle media recording configuration crossing execution "
-        "server",
+        "errors plain_text protocol telemetry concurrency interface pacing lifecycle media recording configuration crossing "
+        "execution server",
         "msgspec numpy outcome trio yaml",
     ),
-    "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
+    "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
         "errors memory concurrency interface configuration crossing execution session transport edge server offline client",
         "anyio msgspec trio",
@@ -90,8 +91,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors interpreter standard_streams protocol typegen interface media configuration execution edge server replicas "
-        "offline client deployment loadtest",
+        "errors interpreter standard_streams plain_text protocol typegen interface media configuration execution edge "
+        "server replicas offline client deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
@@ -134,7 +135,7 @@ def imports() -> list[Import]:
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    modules = {"errors", "moved", "lost_part", "interpreter", "descriptors", "standard_streams", "telemetry"}
+    modules = {"errors", "moved", "lost_part", "interpreter", "descriptors", "standard_streams", "plain_text", "telemetry"}
     assert parts | modules == set(LAYERS)
 
 

@@ -35,7 +35,7 @@ LATE = [
 OURS = {
     "admission", "cli", "concurrency", "configuration", "connection", "crossing", "decoding", "descriptors", "edge",
     "errors", "execution", "interface", "interpreter", "log", "lifecycle", "lost_part", "media", "moved", "notebook",
-    "pacing", "protocol", "server", "session", "standard_streams", "telemetry", "transport",
+    "pacing", "plain_text", "protocol", "server", "session", "standard_streams", "telemetry", "transport",
 }  # fmt: skip
 OTHERS = {
     "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",

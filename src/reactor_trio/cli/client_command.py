@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import trio
 
 from reactor_trio.cli.signals import handled, in_loop
-from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves, one_line
+from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import parse_value
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
+from reactor_trio.plain_text import one_line
 
 # Reasons of sessions that ended without an error.
 POLITE = ("done", "client_left", "expired", "idle", "draining")

@@ -16,6 +16,7 @@ from typing import TextIO
 import trio
 
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
+from reactor_trio.plain_text import one_line
 from reactor_trio.standard_streams import lost
 
 OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
@@ -187,8 +188,3 @@ def _model_failure(error: BaseException, place: Path | None) -> str:
         line += f": {type(cause).__name__}: {text}"
     where = author_location(cause, project_folder(place)) if place is not None else None
     return f"{line} ({where})" if where else line
-
-
-def one_line(text: str) -> str:
-    """Return `text`, of which a part may be another program's, with white space and control characters as single blanks."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

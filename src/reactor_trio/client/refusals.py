@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from reactor_trio.plain_text import one_line
+
 #: Most characters of a text that another program sent.
 LONGEST = 1000
 
@@ -32,9 +34,9 @@ def refusal_reason(status: int, body: bytes | bytearray) -> tuple[str, bool]:
 
     A server of this project answers with a line of text. An answer without a text, and a page of HTML, are a proxy's.
     """
-    text = _line(body.decode("utf-8", "replace"))
+    text = one_line(body.decode("utf-8", "replace"))
     if text and not text.startswith("<"):
-        return _line(_field(body) or text)[:LONGEST], True
+        return one_line(_field(body) or text)[:LONGEST], True
     named = responses.get(status, "an unknown status")
     return _MEANINGS.get(status, f"{_PROXY}, or another program, answered {named}"), False
 
@@ -47,7 +49,3 @@ def _field(body: bytes | bytearray) -> str | None:
         return None
     found = (answer.get("message") or answer.get("error")) if isinstance(answer, dict) else None
     return found if isinstance(found, str) else None
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -17,6 +17,7 @@ import msgspec
 
 from reactor_trio.configuration.settings import parse_struct
 from reactor_trio.errors import CommandError, ManifestError
+from reactor_trio.plain_text import one_line
 
 if TYPE_CHECKING:
     from reactor_trio.interface.declaration import Declaration
@@ -159,7 +160,7 @@ def _as_json(value: Any, at: str) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:  # YAML has sets, lone surrogates, circles
-        raise ManifestError(f"{at}cannot be written as JSON: {' '.join(str(error).split())}") from None
+        raise ManifestError(f"{at}cannot be written as JSON: {one_line(str(error))}") from None
 
 
 def _address(picture: str | None) -> str | None:

@@ -12,6 +12,7 @@ import yaml
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import MANIFEST_FILES
+from reactor_trio.plain_text import one_line
 
 
 def load_argument(load: Callable[..., object], config: dict[str, Any]) -> Any:
@@ -27,7 +28,7 @@ def load_argument(load: Callable[..., object], config: dict[str, Any]) -> Any:
     try:
         text = yaml.safe_dump(config, sort_keys=False)
     except yaml.YAMLError as error:
-        wrong = " ".join(str(error).split())
+        wrong = one_line(str(error))
         raise ManifestError(f"config: load() takes the path of a file, and YAML cannot hold the values: {wrong}") from None
     _folders.append(folder := tempfile.TemporaryDirectory(prefix="reactor-config-"))
     private = Path(folder.name) / "config.yml"

@@ -29,6 +29,7 @@ from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
 from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings, parse_struct
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
+from reactor_trio.plain_text import one_line
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
@@ -289,7 +290,7 @@ def parse_value(text: str) -> Any:
     try:
         return _parse_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
-        raise ManifestError(f"the value is not valid YAML: {_one_line(error)}") from error
+        raise ManifestError(f"the value is not valid YAML: {one_line(str(error))}") from error
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
@@ -300,7 +301,7 @@ def _read_mapping(path: Path) -> dict[str, Any]:
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise ManifestError(f"{path}{where}: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, OSError) as error:
-        raise ManifestError(f"{path}: cannot be read: {_one_line(error)}") from error
+        raise ManifestError(f"{path}: cannot be read: {one_line(str(error))}") from error
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -327,7 +328,3 @@ def _override(config: dict[str, Any], text: str) -> None:
             raise ManifestError(f"--set {text}: {parent} is {below!r}, not a mapping, so nothing can be set below it")
         place = below
     place[keys[-1]] = value
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

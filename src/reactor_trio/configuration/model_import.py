@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from reactor_trio.errors import ManifestError
+from reactor_trio.plain_text import one_line
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
@@ -138,7 +139,7 @@ def _advice(missing: str) -> str:
 
 def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:
     where = author_location(error, folder)
-    text = error.msg if isinstance(error, SyntaxError) else _one_line(error)
+    text = error.msg if isinstance(error, SyntaxError) else one_line(str(error))
     return f"{at}importing {name} raised {type(error).__name__}: {text}" + (f" ({where})" if where else "")
 
 
@@ -148,7 +149,3 @@ def _module_files(folder: Path, name: str) -> tuple[str, str]:
 
 def _has_module(folder: Path, name: str) -> bool:
     return any(Path(file).is_file() for file in _module_files(folder, name))
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

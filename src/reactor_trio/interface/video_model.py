@@ -17,6 +17,7 @@ from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface.declaration import ModelKind
 from reactor_trio.interface.events import event
 from reactor_trio.interface.model import Model
+from reactor_trio.plain_text import one_line
 
 C = TypeVar("C", bound="type[VideoModel]")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -171,4 +172,4 @@ def _dict_config(config: dict[str, Any]) -> Any:
     try:
         return OmegaConf.create(config, flags={"allow_objects": True})  # a test's configuration may hold any object
     except OmegaConfBaseException as error:
-        raise ManifestError(f"config: OmegaConf cannot hold it: {' '.join(str(error).split())}") from error
+        raise ManifestError(f"config: OmegaConf cannot hold it: {one_line(str(error))}") from error

@@ -21,6 +21,7 @@ import msgspec
 import yaml
 
 from reactor_trio.errors import ReactorError
+from reactor_trio.plain_text import one_line
 
 _KEYS = {"step", "t", "name", "type", "arguments", "data", "id"}
 
@@ -117,7 +118,7 @@ def _entries(path: Path) -> Iterable[tuple[str, Any]]:
         where = f":{mark.line + 1}" if mark else ""
         raise ScriptError(f"{path}{where}: {error.problem or error.context}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise ScriptError(f"{path}: this is no YAML: {' '.join(str(error).split())}") from None
+        raise ScriptError(f"{path}: this is no YAML: {one_line(str(error))}") from None
     if node is None:
         return []
     if not isinstance(node, yaml.SequenceNode):
@@ -129,7 +130,7 @@ def _entries(path: Path) -> Iterable[tuple[str, Any]]:
         try:
             entries.append((where, loader.construct_document(item)))
         except (yaml.YAMLError, ValueError, TypeError) as error:
-            raise ScriptError(f"{where}: {' '.join(str(error).split())}") from None
+            raise ScriptError(f"{where}: {one_line(str(error))}") from None
     return entries
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from reactor_trio.cli.terminal import one_line
+from reactor_trio.plain_text import one_line
 
 
 class Finding(msgspec.Struct, frozen=True):
