@@ -11,38 +11,19 @@ import urllib.request
 
 import pytest
 import trio
-from tests.support.cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import SKY, SOURCE, reactor
 from tests.support.started_program import started_program
 
 from reactor_trio import ReactorError, run
 from reactor_trio.cli import main
 
-MODEL = """\
-import os
-import numpy as np
-from reactor_trio import Output, ReactorPipeline, Video, run
-
-class Picture(Output):
-    main_video: Video
-
-class Sky(ReactorPipeline):
-    fps = 10
-
-    def load(self, config):
-        print("loaded with", config, flush=True)
-        print("model process", os.getpid(), flush=True)
-
-    def inference(self):
-        while True:
-            yield Picture(main_video=np.full((48, 64, 3), 9, np.uint8))
-"""
-FAILS = MODEL.replace("        print(", "        raise ValueError('no weights')\n        print(", 1)
+FAILS = SKY.replace("        print(", "        raise ValueError('no weights')\n        print(", 1)
 READY = r"is ready: (http://127\.0\.0\.1:\d+/)"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "model.py").write_text(SKY)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -115,7 +96,7 @@ def test_a_load_that_raises_names_the_line_of_the_file(folder):
 # --- run(Model) -------------------------------------------------------------------------------------------------------
 
 
-def program(folder, call, model=MODEL):
+def program(folder, call, model=SKY):
     text = f'{model}\nif __name__ == "__main__":\n    {call}\n    print("after run", flush=True)\n'
     (folder / "model.py").write_text(text)
 
@@ -146,8 +127,8 @@ def test_run_places_the_class_of_a_program_in_a_process_of_its_own(folder):
 @pytest.mark.parametrize(
     ("call", "model", "code", "message"),
     [
-        ("run(Sky, prot=1)", MODEL, 2, "runtime.prot: unknown key; did you mean runtime.port?"),
-        ("run(Picture)", MODEL, 2, "expected a model class, a subclass of ReactorPipeline, ReactorModel, ReactorApp or "),
+        ("run(Sky, prot=1)", SKY, 2, "runtime.prot: unknown key; did you mean runtime.port?"),
+        ("run(Picture)", SKY, 2, "expected a model class, a subclass of ReactorPipeline, ReactorModel, ReactorApp or "),
         ("run(Sky, port=0)", FAILS, 1, "Sky: load() raised ValueError: no weights (model.py:12)"),
     ],
     ids=["option", "class", "load"],
@@ -162,7 +143,7 @@ def test_run_fails_in_one_line_with_the_exit_codes_of_the_command(folder, call, 
 
 
 def test_a_file_that_calls_run_unguarded_is_told_so(folder, capsys):
-    (folder / "model.py").write_text(f"{MODEL}\nrun(Sky, port=0)\n")
+    (folder / "model.py").write_text(f"{SKY}\nrun(Sky, port=0)\n")
     assert main(["schema", "model.py"]) == 2
     assert capsys.readouterr().err == (
         f"reactor: {folder}/model.py: importing model raised ReactorError: run() was called while its file is imported; put "

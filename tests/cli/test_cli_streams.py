@@ -13,45 +13,38 @@ import urllib.error
 import urllib.request
 
 import pytest
-from tests.support.cli_doubles import SOURCE
+from tests.support.cli_doubles import SKY, SOURCE
 from tests.support.free_port import free_port
 
 from reactor_trio.server import lock_watcher
 from reactor_trio.standard_streams import lost, optional_output
 
-MODEL = """\
+TALKS = f"""{SKY}
 import sys
-import numpy as np
-from reactor_trio import Output, ReactorPipeline, Video, run
 
-class Picture(Output):
-    main_video: Video
-
-class Sky(ReactorPipeline):
-    fps = 10
-
+class Talking(Sky):
     def load(self, config):
         print("x" * 20_000)
         print("loaded", flush=True)
         print("loaded", file=sys.stderr, flush=True)
 
     def inference(self):
-        for number in range(10**9):
+        for number, picture in enumerate(super().inference()):
             print("step", number, flush=True)
             print("step", number, file=sys.stderr, flush=True)
-            yield Picture(main_video=np.full((48, 64, 3), 9, np.uint8))
+            yield picture
 
 if __name__ == "__main__":
-    run(Sky, port=int(sys.argv[1]))
+    run(Talking, port=int(sys.argv[1]))
 """
 NO_STREAMS = {"closed": "<&- >&- 2>&-", "full": ">/dev/full 2>/dev/full"}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "model.py").write_text(TALKS)
     (tmp_path / "reactor.yaml").write_text(
-        "model: model:Sky\nname: sky\nruntime:\n  isolation: process\n"
+        "model: model:Talking\nname: sky\nruntime:\n  isolation: process\n"
         "  auth: {ticket_keys: [0123456789abcdef0123456789abcdef], token: 0123456789abcdef0123456789abcdef}\n"
     )
     return tmp_path

@@ -27,6 +27,27 @@ ON_A_TERMINAL = {
     name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 } | {"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
 
+#: A model in one file.
+SKY = """\
+import os
+import numpy as np
+from reactor_trio import Output, ReactorPipeline, Video, run
+
+class Picture(Output):
+    main_video: Video
+
+class Sky(ReactorPipeline):
+    fps = 10
+
+    def load(self, config):
+        print("loaded with", config, flush=True)
+        print("model process", os.getpid(), flush=True)
+
+    def inference(self):
+        while True:
+            yield Picture(main_video=np.full((48, 64, 3), 9, np.uint8))
+"""
+
 
 @dataclass
 class Serving:
