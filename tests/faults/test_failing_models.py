@@ -257,7 +257,8 @@ def test_a_model_that_ends_the_process(tmp_path, how, where):
     """Its clients see a closed socket at once; the code tells whoever started it what happened."""
     code, told = ENDINGS[how]
     field = where in ("step", "gone")
-    with reactor_run(tmp_path, MISBEHAVED, drain_grace=0.3) as server, RawClient(server.port) as client:
+    limits = {"silence": 2 * PATIENCE}
+    with reactor_run(tmp_path, MISBEHAVED, drain_grace=0.3, limits=limits) as server, RawClient(server.port) as client:
         client.picture()
         with RawClient(server.port) as waiting:
             waiting.text("reactor.queued")
@@ -267,10 +268,8 @@ def test_a_model_that_ends_the_process(tmp_path, how, where):
                 client.send(frame(CLOSE, b"\x03\xe8"))
             end = client.gone()
             assert end.code == (None if code != 1 else 1011 if where in ("step", "do") else 1000)
-            began = time.monotonic()
+            # The other client neither leaves nor says a word: only `drain_grace` ends the wait for it.
             assert server.process.wait(PATIENCE) == code, server.log
-            print(f"gone {time.monotonic() - began:.2f} s after its client was told")
-            assert time.monotonic() - began < 5  # 1 s on a machine that does nothing else
             waiting.gone()
         if told is not None:
             assert len(re.findall(told, server.log)) == 1, server.log
