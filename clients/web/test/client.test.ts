@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { ClientState, ConnectOptions, Packet } from "../src/index.ts";
 import { CommandError, ConnectionRefused, connect, SessionEnded } from "../src/index.ts";
-import { scriptedServer } from "../src/testing.ts";
+import { type ScriptedConnection, scriptedServer } from "../src/testing.ts";
 
 const URL_HERE = "http://model.test/";
 
@@ -454,6 +454,36 @@ test("loops over packets and frames end with the client, and one that begins aft
   assert.equal((await client.ended)?.message, "The session ended: done.");
   for (const step of [...steps, client.packets().next(), client.frames().next()])
     assert.deepEqual(await step, { value: undefined, done: true });
+});
+
+test("a loop goes on in a later session, and one that has ended with the client stays ended after a reconnect", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { server, client } = begin({ newSession: "after-loss", video: ["jpeg"] });
+  const [packets, messages] = [client.packets(), client.messages()];
+  const both = async (connection: ScriptedConnection): Promise<unknown[]> => {
+    connection.welcome();
+    connection.frame({ payload: new Uint8Array([1]) });
+    connection.say("progress", {});
+    return [(await packets.next()).done, (await messages.next()).done];
+  };
+  const first = await server.connection();
+  assert.deepEqual(await both(first), [false, false]);
+  first.bye("expired");
+  await settled();
+  client.reconnect(); // instead of waiting
+  const second = await server.connection();
+  assert.equal(second.url.searchParams.get("paused"), null);
+  assert.deepEqual(await both(second), [false, false]);
+  second.bye("done");
+  await client.ended;
+  client.reconnect();
+  const third = await server.connection();
+  assert.deepEqual([await both(third), third.url.searchParams.get("paused")], [[true, true], "1"]);
+  const fresh = client.packets();
+  assert.deepEqual((await third.next()).data, { video: ["jpeg"] });
+  third.frame({ seq: 1, payload: new Uint8Array([2]) });
+  assert.equal((await fresh.next()).value.seq, 1);
+  await client.close();
 });
 
 test("a command takes the name of its one argument from the schema, and a server that tells no values is believed", async () => {

@@ -377,7 +377,7 @@ export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable
   /** Asks for other video codecs than `connect` did. */
   requestVideo(codecs: readonly Codec[] | false): void;
   statistics(): Statistics;
-  /** Tries now, instead of waiting or after the end. */
+  /** Tries now, instead of waiting or after the end, with which loops over frames, packets and messages have ended. */
   reconnect(): void;
   /** Leaves the session for good. */
   close(): Promise<void>;
