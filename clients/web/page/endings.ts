@@ -31,6 +31,8 @@ export interface Wishes {
   readonly model?: string | undefined;
   readonly role?: "control" | "viewer" | undefined;
   readonly token?: string | null | undefined;
+  /** The status of the server's refusal, where it is known. */
+  readonly status?: number | null | undefined;
 }
 
 /** The part of `fetch` that this module needs. */
@@ -45,9 +47,6 @@ interface Health {
   readonly phase?: string | null;
   readonly progress?: LoadingProgress | null;
 }
-
-/** What a header can carry, without loss. A token's owner may have typed anything. */
-const VISIBLE_ASCII = /^[!-~]+$/;
 
 const REASONS: { readonly [reason: string]: string } = STRINGS.ends;
 
@@ -71,17 +70,17 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
     return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
-  return diagnose(base, wishes);
+  return diagnose(base, { ...wishes, status: error instanceof ConnectionRefused ? error.status : null });
 }
 
-/** How the server at `base` is asked with this token: the options, and the query for a token that no header can carry. */
-function credentials(token: string | null | undefined): { readonly asking: RequestInit; readonly query: string } {
-  const inHeader = token && VISIBLE_ASCII.test(token);
-  return {
-    asking: { cache: "no-store", headers: inHeader ? { Authorization: `Bearer ${token}` } : {} },
-    query: token && !inHeader ? `?${new URLSearchParams({ token })}` : "",
-  };
-}
+/**
+ * How a server is asked with this token: in a header, which proxies do not log. Its owner may have typed anything; no token of a server
+ * has a character that a header cannot carry.
+ */
+const withToken = (token: string | null | undefined): RequestInit => ({
+  cache: "no-store",
+  headers: token ? { Authorization: `Bearer ${token.replace(/[^!-~]/g, "?")}` } : {},
+});
 
 /** What the model of the server at `base` says of itself; null where none is known, as at a gate or without a valid token. */
 export async function askIntroduction(
@@ -89,14 +88,12 @@ export async function askIntroduction(
   token: string | null,
   fetch: Fetch = globalThis.fetch,
 ): Promise<Pick<ModelSchema, "name" | "about"> | null> {
-  const { asking, query } = credentials(token);
+  const asking = withToken(token);
   try {
     // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
-    const health: Health = await (await fetch(new URL(`health${query}`, base), asking)).json();
+    const health: Health = await (await fetch(new URL("health", base), asking)).json();
     if (health.model === undefined) return null;
-    const address = new URL(`schema${query}`, base);
-    address.searchParams.set("format", "about"); // the server has it while the model still loads, too
-    const answer = await fetch(address, asking);
+    const answer = await fetch(new URL("schema?format=about", base), asking); // it is there while the model still loads, too
     return answer.ok ? await answer.json() : null;
   } catch {
     return null; // the page says elsewhere that the server cannot be reached
@@ -104,17 +101,19 @@ export async function askIntroduction(
 }
 
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
-export async function diagnose(base: string, { model, role, token }: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
-  const { asking, query } = credentials(token);
+export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
+  const { model, role, token, status } = wishes;
+  const asking = withToken(token);
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
   let why = "";
   let health: Health;
   try {
-    answer = await fetch(new URL(`health${query}`, base), asking);
+    answer = await fetch(new URL("health", base), asking);
     health = await answer.json().catch(() => ({}));
-    // Without a valid credential `/health` has no details, but `/schema` says why.
-    if (health.model === undefined) schema = await fetch(new URL(`schema${query}`, base), asking);
+    // Without a valid credential `/health` has no details, but `/schema` says why. A server that has refused for another reason knows the
+    // token, from the WebSocket's query, and a proxy has put its own into the header.
+    if (health.model === undefined && (status ?? 401) === 401) schema = await fetch(new URL("schema", base), asking);
     if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
     return { final: false, kind: "lost", text: STRINGS.unreachable };

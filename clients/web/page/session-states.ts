@@ -98,7 +98,7 @@ export class SessionStates {
   async #followLoading(state: ClientState): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, LOADING_AGAIN));
     if (this.#client.state !== state) return;
-    const { loading, text } = await diagnose(document.baseURI, { ...this.#wishes, token: this.#access.token });
+    const { loading, text } = await diagnose(document.baseURI, { ...this.#wishes, token: this.#access.token, status: 503 });
     if (this.#client.state !== state) return;
     if (loading && state.status === "restarting") this.#showReload(state, loading);
     else if (loading) this.#showLoading(STRINGS.status.loading, text, loading);

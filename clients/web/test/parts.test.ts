@@ -337,18 +337,28 @@ test("without a valid token the page learns why, and that a token is needed", as
   assert.equal((await ask(watching, [200, "{}"], { token: "t", role: "viewer" })).final, false);
 });
 
-test("a token that no header can carry is judged by the server too", async () => {
+test("a token that no header can carry is judged by the server too, and no token is in an address", async () => {
   const asked: [string, string | null][] = [];
   const told = await diagnose("http://host/at/", { token: "clé\u20ac" }, async (url, { headers }) => {
     asked.push([url.href, new Headers(headers).get("Authorization")]); // as `fetch`, it takes no character above U+00FF
     return url.pathname.endsWith("health") ? new Response("{}") : new Response("not one that this server knows\n", { status: 401 });
   });
   assert.deepEqual(told, { final: true, kind: "locked", tokenWanted: true, text: "Not let in: not one that this server knows." });
-  const query = "?token=cl%C3%A9%E2%82%AC";
   assert.deepEqual(asked, [
-    [`http://host/at/health${query}`, null],
-    [`http://host/at/schema${query}`, null],
+    ["http://host/at/health", "Bearer cl??"],
+    ["http://host/at/schema", "Bearer cl??"],
   ]);
+});
+
+test("a server that has let the token in is not asked about it, because a proxy may have taken it from the header", async () => {
+  const ask = (health: object, status: number | null): Promise<Diagnosis> =>
+    diagnose("http://host/", { token: "t", status }, async (url) =>
+      url.pathname.endsWith("health") ? new Response(JSON.stringify(health), { status: 503 }) : new Response("no token", { status: 401 }),
+    );
+  const loading = { final: false, text: "The model is loading", loading: { fraction: null, text: "" } };
+  assert.deepEqual(await ask({ phase: "loading" }, 503), loading);
+  assert.equal((await ask({ phase: "loading" }, 401)).text, "Not let in: no token.");
+  assert.equal((await ask({ phase: "loading" }, null)).text, "Not let in: no token.");
 });
 
 test("a link that breaks while the server says why is a server that cannot be reached", async () => {
