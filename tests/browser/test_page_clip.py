@@ -15,7 +15,7 @@ from tests.support.real_server import real_server
 
 av = pytest.importorskip("av", reason="what the page saved is read with PyAV: reactor-trio[video]")
 
-#: 1 red level for each picture, from the moment on in which it is allowed to begin
+#: 4 red levels for each picture, from the moment on in which it is allowed to begin
 MODEL = """
 import numpy as np
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
@@ -36,7 +36,7 @@ class Fading(ReactorPipeline):
         while True:
             yield Picture(main_video=np.full((96, 128, 3), (level, 0, 128), np.uint8))
             if self.state.fade:
-                level = min(level + 1, 255)
+                level = min(level + 4, 255)
 """
 RED_IS_OVER = """(level) => {
     const copy = new OffscreenCanvas(8, 8).getContext("2d");
@@ -154,12 +154,13 @@ def test_of_a_real_stream(page: Page, tmp_path: Path, codec: str) -> None:
         page.goto(f"{url}?video={codec}")
         expect(page.locator("#clip")).to_be_enabled()  # the first picture is there, however long that took
         page.get_by_label("Fade", exact=True).check()
-        page.wait_for_function(RED_IS_OVER, arg=60)
+        page.wait_for_function(RED_IS_OVER, arg=200)
         clip = save_clip(page, tmp_path)
         red = clip.colours[:, 0]
         print(red.round(), np.round(clip.times, 2))  # shown if one of these fails
-        assert red[0] < 20
-        assert red[-1] > 55
-        assert np.all(np.diff(red) > -10)
+        # A server that takes the link for a slow one gives VP8 few bits. Its keyframe is then wrong by up to 18, until the next pictures.
+        assert red[0] < 30
+        assert red[-1] > 170
+        assert np.all(np.diff(red) > -30)
         assert np.all(np.diff(clip.times) > 0)
         page.goto("about:blank")
