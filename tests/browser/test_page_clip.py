@@ -107,6 +107,20 @@ def test_a_short_session_is_saved_whole_and_an_odd_size_made_even(server: FakeSe
     expect(page.locator("#hero .toast")).to_have_text("The last ten seconds are being saved …")
 
 
+def test_a_slow_link_that_changes_size_and_codec_takes_nothing_away(server: FakeServer, page: Page, tmp_path: Path) -> None:
+    peer = begin(page, server)
+    for seq in range(5):
+        peer.frame(seq, picture(0, 0, 250))
+    peer.say("reactor.track", video(codec="raw", width=32, height=24, pixel_format="rgb24"))
+    for seq in range(5, 10):
+        peer.frame(seq, picture(250, 0, 0, 32, 24), raw=True)
+    page.wait_for_function(RED_IS_OVER, arg=200)
+    clip = save_clip(page, tmp_path)
+    assert (len(clip.times), clip.size) == (10, (64, 48))
+    assert np.all(clip.colours[:4, 2] > 200)
+    assert np.all(clip.colours[6:, 0] > 200)  # all of the picture
+
+
 def test_it_is_there_after_the_session(server: FakeServer, page: Page, tmp_path: Path) -> None:
     peer = begin(page, server)
     play(page, peer, 30)
@@ -157,7 +171,7 @@ def test_of_a_real_stream(page: Page, tmp_path: Path, codec: str) -> None:
         page.wait_for_function(RED_IS_OVER, arg=200)
         clip = save_clip(page, tmp_path)
         red = clip.colours[:, 0]
-        print(red.round(), np.round(clip.times, 2))  # shown if one of these fails
+        print(red.round(), np.round(clip.times, 2), clip.size)  # shown if one of these fails
         # A server that takes the link for a slow one gives VP8 few bits. Its keyframe is then wrong by up to 18, until the next pictures.
         assert red[0] < 30
         assert red[-1] > 170

@@ -77,6 +77,8 @@ class Clip {
   /** Drawn again: the picture may have an odd size, which H.264 does not take. */
   async add(image: VideoFrame | ImageBitmap, pts: number): Promise<void> {
     if (this.#trouble !== null) throw this.#trouble;
+    const [width, height] = sizeOf(image); // a slow link makes it smaller on the way
+    this.#context.setTransform(this.#canvas.width / width, 0, 0, this.#canvas.height / height, 0, 0);
     this.#context.drawImage(image, 0, 0);
     const timestamp = pts - this.#from;
     const frame = new VideoFrame(this.#canvas, { timestamp });

@@ -188,6 +188,22 @@ export class FrameTaker implements Taker {
   }
 }
 
+/** Decodes the first `count` packets of the groups again, each keyframe's group as its track was described then; the rest as `replay`. */
+export async function* replayAll(
+  groups: readonly { readonly track: TrackDescription; readonly packets: readonly WirePacket[] }[],
+  count: number,
+  fromUs: number,
+  open: (track: TrackDescription, listener: DecoderListener<Entry>) => Decoder<Entry>,
+): AsyncGenerator<Frame> {
+  const parts: { track: TrackDescription; packets: WirePacket[] }[] = [];
+  for (const { track, packets } of groups) {
+    if (parts.at(-1)?.track !== track) parts.push({ track, packets: [] });
+    parts.at(-1)?.packets.push(...packets.slice(0, count));
+    count -= packets.length;
+  }
+  for (const { track, packets } of parts) yield* replay(track, packets, fromUs, (listener) => open(track, listener));
+}
+
 /**
  * Decodes kept packets of `track` again, no faster than the loop takes their frames. Frames before `fromUs` are decoded only for those
  * after them. Throws if the decoder fails.

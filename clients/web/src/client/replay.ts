@@ -11,8 +11,9 @@ const MOST_BYTES = 32 << 20;
  */
 const BYTES_WITHOUT_KEYFRAME = MOST_BYTES / 2;
 
-/** A keyframe and the packets that need it. */
+/** A keyframe and the packets that need it, as the track was described then. */
 interface Group {
+  readonly track: TrackDescription;
   readonly packets: Packet[];
   bytes: number;
 }
@@ -33,7 +34,6 @@ export class Replay {
   #software = false;
   #groups: Group[] = [];
   #bytes = 0;
-  #track: TrackDescription | null = null;
   #asked = false;
 
   constructor(seconds: number) {
@@ -47,24 +47,22 @@ export class Replay {
 
   /**
    * The pictures of the last seconds before this call, decoded again, oldest first; none before the first one. What comes later, and
-   * the session's end, change nothing. Each frame is its taker's to close. Throws if they cannot be decoded.
+   * the session's end, change nothing. Their size may change on the way. Each frame is its taker's to close. Throws if they cannot be decoded.
    */
   frames(): AsyncIterableIterator<Frame> {
-    return decoded(this.#track, this.packets, this.#fromUs, this.#software);
+    return decoded([...this.#groups], this.packets.length, this.#fromUs, this.#software);
   }
 
   /** Keeps a copy of `packet`. Called by the view. */
   keep(packet: Packet, track: TrackDescription, host: ReplayHost): void {
     this.#software = host.software;
-    // What was kept belongs to another codec or size, or to the session before.
-    if (track !== this.#track || packet.ptsUs < this.#lastUs) this.#clear();
-    this.#track = track;
+    if (packet.ptsUs < this.#lastUs) this.#clear(); // what was kept belongs to the session before
     if ((packet.flags & 1) === 1) {
-      this.#groups.push({ packets: [], bytes: 0 });
+      this.#groups.push({ track, packets: [], bytes: 0 });
       this.#asked = false;
     }
     const group = this.#groups.at(-1);
-    if (group === undefined) return; // its keyframe is not kept
+    if (group?.track !== track) return; // its keyframe is not kept
     group.packets.push({ ...packet, payload: packet.payload.slice() });
     group.bytes += packet.payload.length;
     this.#bytes += packet.payload.length;
@@ -96,14 +94,9 @@ export class Replay {
   }
 }
 
-/** Most applications replay nothing, so the code that decodes is loaded when it is needed. */
-async function* decoded(
-  track: TrackDescription | null,
-  packets: readonly Packet[],
-  fromUs: number,
-  software: boolean,
-): AsyncGenerator<Frame> {
-  if (track === null) return;
-  const [{ replay }, { openDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
-  yield* replay(track, packets, fromUs, (listener) => openDecoder(track, software, listener));
+/** Most applications replay nothing, so the code that decodes is loaded when it is needed. The last group may grow meanwhile. */
+async function* decoded(groups: readonly Group[], count: number, fromUs: number, software: boolean): AsyncGenerator<Frame> {
+  if (count === 0) return;
+  const [{ replayAll }, { openDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
+  yield* replayAll(groups, count, fromUs, (track, listener) => openDecoder(track, software, listener));
 }
