@@ -56,6 +56,10 @@ install_requirements() {
     local mark done=$venv/installed-example-$(basename "$(dirname "$1")")
     mark=$(cksum <"$1")
     [ "$(cat "$done" 2>/dev/null)" != "$mark" ] || return 0
+    echo "installing what examples/$(basename "$(dirname "$1")") needs: $(paste -sd ' ' "$1")"
+    ! grep -q torch "$1" || "$venv/bin/python" -c 'import torch' 2>/dev/null ||
+        echo "torch brings some gigabytes of CUDA; without a card stop here and run first:" \
+            "$venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$1"
     echo "$mark" >"$done"
 }

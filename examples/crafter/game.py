@@ -23,6 +23,7 @@ from reactor_trio.interface import (
     Video,
     connected,
     event,
+    progress,
 )
 
 ACHIEVEMENTS = 22
@@ -126,6 +127,8 @@ class Crafter(ReactorPipeline):
         self.size = config.get("size", 512)
         self.area = config.get("area", 64)
         self.seeds = random.Random(config.get("seed"))
+        progress(None, "making the first world")
+        self.first: tuple[int, Env, Any] | None = self.make(self.next_seed())
 
     @connected
     async def begin(self):
@@ -173,13 +176,22 @@ class Crafter(ReactorPipeline):
 
     async def new_world(self) -> None:
         state = self.state
-        seed = state.seed or self.seeds.randrange(1, 2**31 - 1)
-        state._env = Env(area=(self.area, self.area), size=(self.size, self.size), seed=seed, length=None)
-        state._opening = state._env.reset()
+        made = None
+        if not state.seed:
+            made, self.first = self.first, None
+        seed, state._env, state._opening = made or self.make(state.seed or self.next_seed())
         state._pressed, state._vitals, state._achieved, state._steps = [], None, set(), 0
         state._over = False
         state._next_tick = trio.current_time() + 1 / state.speed
         await self.send(World(seed=seed))
+
+    def next_seed(self) -> int:
+        return self.seeds.randrange(1, 2**31 - 1)
+
+    def make(self, seed: int) -> tuple[int, Env, Any]:
+        """A world: its seed, the world itself and its first picture."""
+        env = Env(area=(self.area, self.area), size=(self.size, self.size), seed=seed, length=None)
+        return seed, env, env.reset()
 
     async def step(self, action: str):
         """Move the world on by one tick, send messages about the changes, and return the picture."""

@@ -93,7 +93,7 @@ class DiffusersLive(ReactorPipeline):
         pipeline = self.pipeline = load_pipeline(config, self.device, self.dtype)
         self.set_size(config.get("width"), config.get("height"))
         self.stream_batch, self.guidance = config.get("stream_batch", False), config.get("guidance", 1.0)
-        self.caption = None if config.get("model") else caption("random weights, no art: see README.md", self.width)
+        self.caption = None if config.get("model") else caption("random weights: no art (README.md)", self.width)
         self.allowed = self.safety_of(config.get("safety"))
         progress(None, "encoding the first prompt")
         self.prompts = Prompts(self.encode, self.device)

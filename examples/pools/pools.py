@@ -17,8 +17,8 @@ class Picture(Output):
 
 
 class Water(InputState):
-    calm: float = InputField(default=0.01, ge=0.0, le=0.2, description="how soon waves die down")
-    rain: bool = InputField(default=True, description="drops fall by themselves")
+    calm: float = InputField(default=0.01, ge=0.0, le=0.2, description="How soon waves die down")
+    rain: bool = InputField(default=True, description="Drops fall by themselves")
 
 
 class Pools(ReactorPipeline):

@@ -69,6 +69,11 @@ class Reaction(ReactorModel):
                     await self.send(Covered(share=round(float(np.mean(self.b > 0.1)), 3), step=self.steps))
 
     @connected
+    async def begin(self) -> None:
+        """Begin with the defaults, because the page shows those, in the dish that the last client left."""
+        self.pattern, self.speed = "coral", 1
+        await self.tell()
+
     async def tell(self) -> None:
         await self.send(Now(pattern=self.pattern, speed=self.speed))
 
@@ -79,7 +84,7 @@ class Reaction(ReactorModel):
         await self.tell()
 
     @event(description="What grows")
-    async def set_pattern(self, pattern: Pattern) -> None:
+    async def set_pattern(self, pattern: Pattern = InputField(default="coral")) -> None:
         self.pattern = pattern
         await self.tell()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -32,6 +33,18 @@ def player(server):
 async def quiet(client):
     """No tick without a key, so that a test sees what its keys do."""
     await client.command("set_autoplay", autoplay=False)
+
+
+async def test_load_makes_the_first_world_so_that_its_client_need_not_wait(autojump_clock, open_world, crafter, monkeypatch):
+    env, made = vars(sys.modules[crafter.model.__module__])["Env"], []
+    reset = env.reset
+    monkeypatch.setattr(env, "reset", lambda self: (made.append(self), reset(self))[1])
+    async with open_world() as server:
+        assert len(made) == 1
+        for count in (1, 2):
+            async with server.connect() as client:
+                await client.take(1)
+                assert (len(made), server.model.state._env) == (count, made[-1])
 
 
 async def test_the_seventeen_actions_have_keys(autojump_clock, open_world, crafter):

@@ -48,7 +48,7 @@ async def test_a_drop_is_in_the_next_picture_where_it_fell(autojump_clock, open_
         assert (frame.command_id, abs(x - 16) <= 7, abs(y - 48) <= 7) == (1, True, True)
 
 
-async def test_who_connects_is_told_what_holds_and_finds_the_dish_as_it_was(autojump_clock, open_dish):
+async def test_who_connects_begins_with_the_defaults_that_the_page_shows_in_the_dish_as_it_was(autojump_clock, open_dish):
     async with open_dish(step_cost=0.25) as server:
         async with server.connect() as client:
             message = await client.next_message()
@@ -62,7 +62,9 @@ async def test_who_connects_is_told_what_holds_and_finds_the_dish_as_it_was(auto
         await trio.sleep(60)
         assert np.array_equal(server.model.b, dish)
         async with server.connect() as client:
-            assert (await client.next_message()).data == {"pattern": "maze", "speed": 1}
+            commands = {command["name"]: command["schema"]["properties"] for command in client.schema["commands"]}
+            shown = {name: commands[f"set_{name}"][name]["default"] for name in ("pattern", "speed")}
+            assert (await client.next_message()).data == shown == {"pattern": "coral", "speed": 1}
             await client.take(1)
         assert server.model.steps > steps >= 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ PROJECTS = [
     folder for parent in (EXAMPLES, EXAMPLES / "web" / "studio", TEMPLATES) for folder in sorted(parent.iterdir())
     if (folder / "reactor.yaml").is_file()
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [folder.name for folder in PROJECTS if folder.parent == EXAMPLES])
+def test_a_readme_begins_with_the_commands_that_start_the_example(name):
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    ((?:scripts|reactor|pip).*?)(?:  +#.*)?$", text, re.MULTILINE)
+    assert commands[0] == ("scripts/demo" if name == "gradient" else f"scripts/demo {name}")
+    assert "reactor run" in commands[1:3]
 
 
 @pytest.mark.parametrize("folder", PROJECTS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
