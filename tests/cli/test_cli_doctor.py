@@ -272,7 +272,7 @@ def test_a_good_project_is_checked_without_load(project, capsys):
     manifest, found = check_manifest(project)
     assert found.verdict == "ok"
     found = check_model(manifest)
-    assert (found.verdict, found.text) == ("ok", "pipeline:MyModel: main_video (video out); 1 commands")
+    assert (found.verdict, found.text) == ("ok", "pipeline:MyModel: main_video (video out); 1 command")
     assert capsys.readouterr().out == ""
     assert check_weights(manifest) is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -138,3 +139,13 @@ def test_a_name_that_cannot_be_used_is_refused_in_one_line(arguments, message, c
 def test_any_name_becomes_the_models_name_as_text(name):
     assert main(["init", name]) == 0
     assert load_manifest(Path(name)).name == Path(name).name
+
+
+@pytest.mark.parametrize(("path", "program"), [(None, "reactor"), ("", f"{sys.executable} -m reactor_trio")])
+def test_what_to_do_next_can_be_copied_also_if_reactor_is_not_on_the_path(monkeypatch, capsys, path, program):
+    if path is None:
+        Path("reactor").touch(mode=0o755)
+        path = str(Path.cwd())
+    monkeypatch.setenv("PATH", path)
+    assert main(["init", "demo"]) == 0
+    assert capsys.readouterr().out == f"wrote demo; next: cd demo && {program} run\n"

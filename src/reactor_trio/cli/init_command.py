@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import sys
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -42,7 +44,8 @@ def init(options: argparse.Namespace, terminal: Terminal) -> int:
                 named = _as_yaml_text(target.name) if file.suffix == ".yaml" else target.name
                 text = file.read_text(encoding="utf-8").replace(PLACEHOLDER, named)
                 (target / file.name).write_text(text, encoding="utf-8")
-    terminal.say(f"wrote {target}; next: cd {target} && reactor run")
+    program = "reactor" if shutil.which("reactor") else f"{sys.executable} -m reactor_trio"
+    terminal.say(f"wrote {target}; next: cd {target} && {program} run")
     return OK
 
 

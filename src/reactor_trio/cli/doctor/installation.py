@@ -105,7 +105,7 @@ def check_codecs(settings: CodecSettings) -> Iterator[Finding]:
         refusal = nvenc_refusal()
         # FFmpeg's text ends with the options that it was given.
         why = "" if refusal is None else refusal.partition(", {")[0]
-        yield ok("nvenc", "h264_nvenc opens" if refusal is None else f"h264_nvenc does not open: {why}")
+        yield ok("nvenc", "h264_nvenc opens" if refusal is None else f"no card encodes H.264; h264_nvenc: {why}")
 
 
 def check_gpu() -> Iterator[Finding]:

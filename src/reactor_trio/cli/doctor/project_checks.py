@@ -37,7 +37,8 @@ def check_model(manifest: Manifest) -> Finding:
         return problem("model", str(error))
     schema, doubts = checked.schema, checked.doubts
     tracks = ", ".join(f"{track['name']} ({track['kind']} {track['direction']})" for track in schema["tracks"])
-    text = f"{manifest.model_path}: {tracks or 'no tracks'}; {len(schema['commands'])} commands"
+    count = len(schema["commands"])
+    text = f"{manifest.model_path}: {tracks or 'no tracks'}; {count} command{'' if count == 1 else 's'}"
     if doubts:
         return warning("model", "; ".join((text, *(doubt.text for doubt in doubts))), "; ".join(d.remedy for d in doubts))
     return ok("model", text)
