@@ -172,7 +172,7 @@ def test_of_a_real_stream(page: Page, tmp_path: Path, codec: str) -> None:
         clip = save_clip(page, tmp_path)
         red = clip.colours[:, 0]
         print(red.round(), np.round(clip.times, 2), clip.size)  # shown if one of these fails
-        # A server that takes the link for a slow one gives VP8 few bits. Its keyframe is then wrong by up to 18, until the next pictures.
+        # A server that takes the link for a slow one gives VP8 few bits: its keyframes are then wrong by up to 18.
         assert red[0] < 30
         assert red[-1] > 170
         assert np.all(np.diff(red) > -30)

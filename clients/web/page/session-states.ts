@@ -84,7 +84,7 @@ export class SessionStates {
   }
 
   #showReload({ reason }: StateOf<"restarting">, progress: LoadingProgress): void {
-    this.#showLoading(STRINGS.status.reloading, `${STRINGS.reloading}${reason ? ` ${reason}` : ""}`, progress);
+    this.#showLoading(STRINGS.status.reloading, `${STRINGS.reloading}${reason ? `: ${reason}` : "."}`, progress);
   }
 
   #showLoading(status: string, words: string, { fraction, text }: LoadingProgress): void {

@@ -34,7 +34,7 @@ export const STRINGS = {
   connecting: CONNECTING,
   reconnecting: "Reconnecting …",
   reconnectingNote: "Your session is kept. It goes on where it was.",
-  reloading: "The model is being reloaded.",
+  reloading: "The model is being reloaded",
   loading: "The model is loading",
   loadingDone: "{percent} %",
   failed: "The model failed",
