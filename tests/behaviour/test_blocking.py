@@ -459,7 +459,7 @@ async def test_a_session_that_does_not_stop_is_reported_and_the_next_client_lear
         async with server.connect() as first:
             await first.take(1)
         async with raw_peer(server) as early:
-            place = {"type": "reactor.queued", "data": {"position": 1, "total": 1, "wait": None}}
+            place = {"type": "reactor.queued", "data": {"position": 1, "total": 1, "wait": None, "heartbeat": 10}}
             assert await early.hear() == place
             why = "a step of Script still computes for session "
             assert (await early.hear())["data"]["reason"].startswith(why)

@@ -733,7 +733,8 @@ async def test_a_command_of_a_client_that_still_waits_is_not_admitted(autojump_c
     async with open_server(Showing, step_cost=1) as server, server.connect() as first:
         await first.take(1)
         async with raw_peer(server) as second:
-            assert await second.hear() == {"type": "reactor.queued", "data": {"position": 1, "total": 1, "wait": None}}
+            place = {"position": 1, "total": 1, "wait": None, "heartbeat": 10}
+            assert await second.hear() == {"type": "reactor.queued", "data": place}
             await second.command("set_x", 1, x=9)
             waits = "this client waits in the queue; commands are taken after the welcome"
             assert await second.hear() == refusal(1, "not_admitted", waits)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trio
 from tests.support.client_doubles import MemoryStream, WsServer, memory_pipe, packet, welcome
-from wsproto.events import BytesMessage, TextMessage
+from wsproto.events import BytesMessage, Ping, TextMessage
 
 import reactor_trio.client.route as route
 from reactor_trio.client import connect, open_websocket
@@ -77,6 +77,92 @@ async def test_the_command_line_says_after_3_s_that_nothing_comes(autojump_clock
             await headless.watch(url, video=["raw"], report=lambda line: lines.append((trio.current_time(), line)))
     said = [(at, end) for at, _, end in ((at, *line.rpartition(" | ")[1:]) for at, line in lines) if end.startswith("no ")]
     assert said == [(pytest.approx(3 + n), f"no main_video for {n} s") for n in range(3, 21)]
+
+
+def text(kind, **data):
+    return TextMessage(data=json.dumps({"type": kind, "data": data} | ({"n": 1} if kind == "reactor.welcome" else {})))
+
+
+@asynccontextmanager
+async def dialled(monkeypatch, *servers):
+    """Each connection is served by the next of `servers`."""
+    left, streams = list(servers), []
+
+    async def open_one(_url, *, max_message_size, **_options):
+        ours, theirs = memory_pipe()
+        streams.append(theirs)
+        nursery.start_soon(left.pop(0), WsServer(theirs))
+        return await open_websocket("ws://127.0.0.1:1/ws", stream=ours, max_message_size=max_message_size)
+
+    monkeypatch.setattr(route, "open_websocket", open_one)
+    async with trio.open_nursery() as nursery:
+        yield "ws://127.0.0.1:1/ws"
+        assert left == []
+        for stream in streams:
+            await stream.aclose()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("heartbeat", [10, 4])
+async def test_a_dead_link_ends_the_wait_in_a_queue_two_heartbeats_after_the_last_byte(
+    autojump_clock, monkeypatch, heartbeat
+):
+    async def queue(server):
+        for position in 3, 2:
+            told = text("reactor.queued", position=position, total=3, wait=None, heartbeat=heartbeat)
+            await (server.accept(told) if position == 3 else server.send(told))
+            await trio.sleep(3)
+        await trio.sleep_forever()
+
+    places = []
+    async with dialled(monkeypatch, queue) as url:
+        with pytest.raises(SessionEnded, match=rf"^lost: the peer was silent for {2 * heartbeat} s \(code 1006\)$"):
+            async with connect(url, on_queued=lambda *place: places.append((trio.current_time(), *place))):
+                pass
+        assert trio.current_time() == pytest.approx(3 + 2 * heartbeat)
+    assert places == [(0, 3, 3), (3, 2, 3)]
+
+
+async def test_pings_keep_the_wait_in_a_queue_and_a_server_without_heartbeat_may_be_silent(autojump_clock, monkeypatch):
+    def queue(pings, **more):
+        async def serve(server):
+            await server.accept(text("reactor.queued", position=1, total=1, **more))
+            for _ in range(10):
+                await trio.sleep(10)
+                if pings:
+                    await server.send(Ping())
+            await server.send(text("reactor.welcome", **welcome()))
+            await trio.sleep_forever()
+
+        return serve
+
+    for server in queue(pings=True, heartbeat=10), queue(pings=False), queue(pings=False, heartbeat=None):
+        async with dialled(monkeypatch, server) as url:
+            began = trio.current_time()
+            async with connect(url):
+                assert trio.current_time() == pytest.approx(began + 100)
+
+
+async def test_a_replica_is_not_measured_by_the_heartbeat_of_its_gate(autojump_clock, monkeypatch):
+    async def gate(server):
+        await server.accept(text("reactor.queued", position=1, total=1, heartbeat=1))
+        await trio.sleep(1)
+        admitted = {"url": "ws://127.0.0.1:2/ws", "ticket": "t", "session_id": "s1", "claim_within": 60}
+        await server.send(text("reactor.admitted", **admitted))
+        await server.answer_close()
+
+    async def replica(server):
+        await server.accept()
+        await trio.sleep(9)
+        await server.send(text("reactor.welcome", **welcome()))
+        await trio.sleep_forever()
+
+    async with dialled(monkeypatch, gate, replica) as url, connect(url) as client:
+        assert trio.current_time() == pytest.approx(10)
+        with pytest.raises(SessionEnded, match="silent for 20 s"):
+            async for _ in client.frames():
+                pass
+        assert trio.current_time() == pytest.approx(30)
 
 
 class Stuck(ReactorPipeline):

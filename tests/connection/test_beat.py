@@ -13,6 +13,7 @@ from tests.support.gate_kit import open_gate
 
 from reactor_trio.client import running
 from reactor_trio.client.client_transport import TransportClosed
+from reactor_trio.configuration import settings
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
 from reactor_trio.protocol import BEAT
 from reactor_trio.testing import open_server
@@ -117,6 +118,20 @@ async def test_a_client_in_the_queue_and_a_viewer_get_beats(autojump_clock):
                 assert viewer.got == [
                     (0, "reactor.welcome", 1), *((at, "reactor.beat", None) for at in (0, 10, 20)),
                 ]  # fmt: skip
+
+
+async def test_the_queue_names_the_heartbeat(autojump_clock):
+    limits = {"ping_interval": 4}
+    async with open_server(Model, limits=limits) as server, connected(server, "video=none&audio=none"):
+        async with connected(server, "video=none&audio=none&beat=1") as waiting:
+            await trio.sleep(9)
+            assert waiting.texts[0]["data"] == {"position": 1, "total": 1, "wait": None, "heartbeat": 4}
+            assert waiting.beats == [4, 8]
+    async with open_gate(settings=settings.Settings(limits=settings.LimitSettings(**limits))) as gate:
+        gate.replicas.dead.add(0)
+        waiting = await gate.call("/ws?follow=1")
+        assert await waiting.until("reactor.queued") == {"position": 1, "total": 1, "wait": None, "heartbeat": 4}
+        await waiting.transport.aclose()
 
 
 async def test_beats_follow_the_heartbeat_that_the_welcome_names(autojump_clock):

@@ -184,7 +184,7 @@ def test_the_next_client_never_gets_a_frame_of_the_old_session(folder, model, wh
                 step.close()
             with RawClient(server.port) as new:
                 if when == "before the old step ends":
-                    assert new.text("reactor.queued")["data"] == {"position": 1, "total": 1, "wait": None}
+                    assert new.text("reactor.queued")["data"] == {"position": 1, "total": 1, "wait": None, "heartbeat": 10}
                     step.close()
                 texts, packets = [new.text("reactor.welcome")], [new.picture() for _ in range(20)]
             assert texts[0]["n"] == 1

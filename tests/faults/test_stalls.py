@@ -232,7 +232,8 @@ def test_a_killed_client_is_gone_while_it_watches_and_while_it_waits(server):
         with RawClient(server.port, pongs=True) as following:
             assert following.text("reactor.queued")["data"]["position"] == 2
             ended(waiting)
-            assert following.text("reactor.queued")["data"] == {"position": 1, "total": 1, "wait": None}
+            place = {"position": 1, "total": 1, "wait": None, "heartbeat": LIMITS["ping_interval"]}
+            assert following.text("reactor.queued")["data"] == place
             ended(watching)
             began = time.monotonic()
             following.text("reactor.welcome")

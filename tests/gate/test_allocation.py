@@ -68,9 +68,9 @@ async def test_a_client_that_leaves_the_queue_needs_no_lease(autojump_clock):
         await (await gate.call()).until("reactor.admitted")
         leaving, staying = await gate.call(), await gate.call()
         await leaving.until("reactor.queued")
-        assert await staying.hear() == ("reactor.queued", {"position": 2, "total": 2, "wait": None})
+        assert await staying.hear() == ("reactor.queued", {"position": 2, "total": 2, "wait": None, "heartbeat": 10})
         await leaving.transport.aclose()
-        assert await staying.hear() == ("reactor.queued", {"position": 1, "total": 1, "wait": None})
+        assert await staying.hear() == ("reactor.queued", {"position": 1, "total": 1, "wait": None, "heartbeat": 10})
         assert (gate.allocation.waiting, gate.replicas.asked, gate.replicas.cancelled) == (1, 3, 1)
         await staying.until("reactor.admitted")
 
@@ -132,8 +132,8 @@ async def test_the_queue_is_bounded(autojump_clock):
             await callers[2].hear()
         assert closed.value.code == 1013
         assert [await caller.hear() for caller in callers[:2]] == [
-            ("reactor.queued", {"position": 1, "total": 2, "wait": None}),
-            ("reactor.queued", {"position": 2, "total": 2, "wait": None}),
+            ("reactor.queued", {"position": 1, "total": 2, "wait": None, "heartbeat": 10}),
+            ("reactor.queued", {"position": 2, "total": 2, "wait": None, "heartbeat": 10}),
         ]  # fmt: skip
 
 

@@ -553,6 +553,60 @@ test("a link that is silent from the welcome on is lost; a server without beats 
   for (const each of [client, old.client]) void each.close();
 });
 
+for (const [gate, says] of [
+  [false, "The connection was lost before the session began."],
+  [true, "The replica that has a place for this page could not be reached, or refused it."],
+] as const) {
+  const where = gate ? "at the replica after the queue of a gate" : "in the queue of a server";
+  test(`a link of a client that waits ${where} is lost after two heartbeats of silence, and tried again`, async (t) => {
+    let now = 0;
+    t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
+    t.mock.method(performance, "now", () => now);
+    const client = connectClient("http://host/", { WebSocket: Socket, memory: tab() });
+    await settled();
+    const socket = FakeSocket.last;
+    socket.dispatchEvent(new Event("open"));
+    const states: [number, string][] = [];
+    client.on("state", ({ status }) => states.push([now, status]));
+    const run = (ms: number): void => {
+      for (const end = now + ms; now < end; ) {
+        now += 100;
+        t.mock.timers.tick(100);
+      }
+    };
+    socket.say("reactor.queued", { position: 2, total: 2, wait: null }); // an older server says no heartbeat
+    run(100_000);
+    socket.say("reactor.queued", { position: 1, total: 1, wait: null, heartbeat: 10 });
+    for (let i = 0; i < 4; i++) {
+      run(10_000);
+      socket.say("reactor.beat", {});
+    }
+    let last = socket;
+    if (gate) {
+      socket.say("reactor.admitted", { url: "ws://replica/ws", ticket: "t", session_id: "s", claim_within: 10 });
+      last = FakeSocket.last;
+      assert.notEqual(last, socket);
+      last.dispatchEvent(new Event("open"));
+    }
+    assert.deepEqual(states, [
+      [0, "queued"],
+      [100_000, "queued"],
+    ]);
+    run(20_000);
+    assert.deepEqual([client.state.status], ["queued"]); // in a list, which does not narrow the type
+    run(5000);
+    await settled();
+    assert.deepEqual([client.state.status, last.closed], ["waiting", 4000]);
+    assert.equal(client.state.status === "waiting" && client.state.error.message, says);
+    run(1000);
+    await settled();
+    assert.equal(client.state.status, "connecting");
+    FakeSocket.last.say("reactor.welcome", WELCOME, { n: 1 });
+    assert.equal(client.state.status, "live");
+    void client.close();
+  });
+}
+
 test("after a pause of the page what has arrived is heard before the link counts as lost", async (t) => {
   const { client, socket, states, run } = await streaming(t, {});
   t.mock.method(performance, "now", () => 60_000);

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Literal
 
 from reactor_trio.client.client import Client
 from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE
+from reactor_trio.client.observing import observing
 from reactor_trio.client.route import Route
 from reactor_trio.client.running import running
 from reactor_trio.client.urls import session_url, without_token
@@ -66,7 +67,7 @@ async def connect(
     Raises:
         ConnectionRefused: the server refused with an HTTP status; `retry_after` says when to try again, if the server said
             it. Also, as any other error, from a replica, after the client asked the gate three more times without success.
-        SessionEnded: the server ended the session before it began.
+        SessionEnded: the server ended the session before it began, or the link was lost while the client waited.
         OSError: no connection; TimeoutError is a subclass.
         ValueError: `url` is not such a URL, or no codec in `video` or `audio` can be decoded here.
         RuntimeError: another task left the block than entered it, as happens to an async generator that is dropped before
@@ -84,6 +85,8 @@ async def connect(
         await route.connect(), follow=route.follow, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending,
         feedback=feedback, post=route.post, reopen=route.reopen if resume else None, on_lost=on_lost, on_resumed=on_resumed,
     )  # fmt: skip
-    async with running(client):
-        route.expect_heartbeats(client.heartbeat)
-        yield client
+    with ExitStack() as until_begun:
+        until_begun.enter_context(observing(client, route.hear))
+        async with running(client):
+            until_begun.close()
+            yield client

@@ -66,8 +66,9 @@ class Callbacks(NamedTuple):
     on_resumed: Callable[[float], object]
 
 
-#: sees what the client receives and sends (`observing.py`)
-Observer = Callable[[events.TextEvent | events.Received | events.Commanded], None]
+#: what the client receives and sends, and who sees it (`observing.py`)
+Observed = events.TextEvent | events.Received | events.Commanded
+Observer = Callable[[Observed], None]
 
 
 class Receiver:

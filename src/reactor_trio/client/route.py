@@ -20,10 +20,12 @@ import anyio
 
 from reactor_trio.client.client_transport import WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.receiver import Observed
+from reactor_trio.client.session_protocol import Queued
 from reactor_trio.client.uploads import http_post
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
-from reactor_trio.protocol import Admitted, VideoChoice
+from reactor_trio.protocol import Admitted, VideoChoice, Welcome
 
 #: How often the client asks a gate again, and the seconds before the first time. The nth time waits n times as long.
 GATE_RETRIES, RETRY_PAUSE = 3, 0.5
@@ -73,6 +75,7 @@ class Route:
             raise ProtocolError("reactor.admitted: a replica redirects its clients, which only a gate may do")
         try:
             address = replica_url(admitted.url, self.called)
+            self._silence = math.inf  # until the replica says its own heartbeat
             transport = await self._open(address, admitted.ticket, min(self.timeout, admitted.claim_within))
         except ValueError as error:
             raise ProtocolError(f"reactor.admitted: {error}") from None
@@ -96,11 +99,13 @@ class Route:
         """Post to the server that has the session; a `Post`."""
         return await http_post(self.address, target, headers, body, ssl_context=self.ssl_context, timeout=self.timeout)
 
-    def expect_heartbeats(self, seconds: float) -> None:
-        """From now on, treat a server that is silent for two heartbeats of `seconds` as lost."""
-        self._silence = _MISSED_BEATS * seconds
-        if self._newest is not None:
-            self._newest.expect_byte_every(self._silence)
+    def hear(self, event: Observed) -> None:
+        """Learn the server's heartbeat, from its queue or its welcome: two of them without a byte are a lost link."""
+        match event:
+            case Queued(heartbeat=float() as heartbeat) | Welcome(heartbeat=heartbeat):
+                self._silence = _MISSED_BEATS * heartbeat
+                if self._newest is not None:
+                    self._newest.expect_byte_every(self._silence)
 
     async def _open(self, url: str, token: str | None = None, timeout: float | None = None) -> WebSocketTransport:
         transport = await open_websocket(

@@ -47,12 +47,14 @@ class Queued(msgspec.Struct, frozen=True):
     Attributes:
         reason: why the server has no room, if the reason is not other clients.
         wait: seconds after which this client gets its session at the latest; None if the server does not know it.
+        heartbeat: seconds between two pings; None if the server does not say it.
     """
 
     position: int
     total: int
     reason: str = ""
     wait: float | None = None
+    heartbeat: float | None = None
 
 
 class SessionResumed(msgspec.Struct, frozen=True):

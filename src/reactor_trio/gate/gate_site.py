@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -160,8 +159,8 @@ class GateSite(AccessSite):
                     # A client in the queue has used up its ticket. A client that was refused before may come back with it.
                     with self._access.holding(grant):
                         self._access.use(grant)
-                    beat = self.limits.ping_interval if request.query.get("beat") == "1" else math.inf
-                    await WaitingClient(place_request, messages, beat).run()
+                    beats = request.query.get("beat") == "1"
+                    await WaitingClient(place_request, messages, self.limits.ping_interval, beats=beats).run()
             except NotAdmitted as refused:
                 if refused.reason == "draining":
                     await self._send_away(request, messages, busy(_GOING_DOWN), "draining", close_code("draining"))

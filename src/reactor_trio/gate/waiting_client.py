@@ -39,13 +39,15 @@ class WaitingClient:
     """Serves one waiting client at its WebSocket, from the handshake to the close.
 
     Args:
-        beat: seconds without a message after which the client gets `reactor.beat`.
+        heartbeat: seconds between two pings.
+        beats: whether the client gets `reactor.beat` after each heartbeat without another message.
     """
 
-    def __init__(self, request: PlaceRequest, messages: MessageChannel, beat: float = math.inf) -> None:
+    def __init__(self, request: PlaceRequest, messages: MessageChannel, heartbeat: float, *, beats: bool) -> None:
         self._request = request
         self._messages = messages
-        self._beat = beat
+        self._heartbeat = heartbeat
+        self._pause = heartbeat if beats else math.inf
         self._sent_at = trio.current_time()
         self._answers: list[ServerText] = []
         self._received = 0
@@ -84,11 +86,12 @@ class WaitingClient:
             elif sent != (request.position, request.total):
                 sent = request.position, request.total
                 # The gate does not know when the sessions of its servers end.
-                await self._send_text(ServerText("reactor.queued", {"position": sent[0], "total": sent[1], "wait": None}))
-            elif trio.current_time() >= self._sent_at + self._beat:
+                data = {"position": sent[0], "total": sent[1], "wait": None, "heartbeat": self._heartbeat}
+                await self._send_text(ServerText("reactor.queued", data))
+            elif trio.current_time() >= self._sent_at + self._pause:
                 await self._send_raw(BEAT)
             else:
-                await request.changed.wait(self._sent_at + self._beat)
+                await request.changed.wait(self._sent_at + self._pause)
         if request.place is not None:
             request.kept = True
             await self._send_text(ServerText("reactor.admitted", request.place))

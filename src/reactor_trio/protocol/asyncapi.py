@@ -27,6 +27,8 @@ class _Queued(msgspec.Struct, omit_defaults=True):
     total: int
     #: seconds
     wait: float | None = None
+    #: seconds between two pings
+    heartbeat: float | None = None
     reason: str = ""
 
 

@@ -176,7 +176,8 @@ class SessionManager:
         def moved(position: int, total: int) -> None:
             reason = self._context.metrics.stuck or self._context.loading
             wait = None if reason else self._longest_wait(position)
-            queued = {"position": position, "total": total, "wait": wait}
+            heartbeat = self._context.settings.limits.ping_interval
+            queued = {"position": position, "total": total, "wait": wait, "heartbeat": heartbeat}
             sender.say("reactor.queued", queued | ({"reason": reason} if reason else {}))
 
         place = RoomPlace(sid, self._context.room, sender.request, moved, send_away, why)

@@ -202,6 +202,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       };
       session.addEventListener("queued", stranger, { signal });
       session.addEventListener("welcome", stranger, { signal });
+      watchLink(session, signal);
       session.addEventListener(
         "queued",
         ({ detail: { position, total, wait, reason } }) => {
@@ -211,12 +212,11 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       );
       session.addEventListener(
         "welcome",
-        ({ detail: { heartbeat } }) => {
+        () => {
           since = performance.now();
           this.#letIn = true;
           this.#kept = false;
           this.save();
-          watchLink(session, heartbeat, signal);
           this.#set({ status: "live", session: sessionInfo(session) });
         },
         { signal },

@@ -114,6 +114,8 @@ export interface Queued {
   readonly total: number;
   /** Seconds until the session begins at the latest; null or absent: not known. */
   readonly wait?: number | null;
+  /** Seconds between two beats; absent from an older server. */
+  readonly heartbeat?: number;
   readonly reason?: string | null;
 }
 
