@@ -11,8 +11,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from reactor_trio.concurrency import ClockHooks, SessionOver
-from reactor_trio.errors import BufferClosed
-from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
+from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher, call_batch
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns, TurnState
 from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.interface.model import Model
@@ -244,3 +244,21 @@ async def test_the_members_of_a_batch_go_on_when_batches_end(autojump_clock):
         await wait_all_tasks_blocked()
         assert it.model.batches == [["member"], "cancelled"]
         assert member.result == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (["one"], "expected 2 outputs, one for each session in their order, got 1"),
+        ("ab", "expected a list with one output for each session, got str"),
+    ],
+)
+async def test_a_wrong_result_is_named_with_the_line_of_the_method(result, says):
+    class Wrong:
+        def batch_inference(self, sessions: list[Any]) -> Any:
+            return result
+
+    with pytest.raises(OutputError) as caught:
+        await call_batch(cast(Model, Wrong()), cast(list[Model], ["a", "b"]))
+    assert f"Wrong.batch_inference: {says}" in str(caught.value)
+    assert "test_dynamic_batcher.py:" in str(caught.value)
