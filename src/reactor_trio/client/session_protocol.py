@@ -33,10 +33,8 @@ from reactor_trio.protocol import (
 )
 from reactor_trio.protocol.text import non_finite_path
 
-#: most tracks that a server may describe, because each needs memory here
-MOST_TRACKS = 256
-#: most settings whose values a server may send
-MOST_SETTINGS = 1024
+#: most tracks that a server may describe, and most settings whose values it may send, because each needs memory here
+MOST_TRACKS, MOST_SETTINGS = 256, 1024
 #: most commands whose values wait for an answer; above the limit of unanswered commands, because an answer may be lost
 MOST_SETS = 2048
 
@@ -46,8 +44,7 @@ class Queued(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: why the server has no room, if the reason is not other clients.
-        wait: seconds after which this client gets its session at the latest; None if the server does not know it.
-        heartbeat: seconds between two pings; None if the server does not say it.
+        wait, heartbeat: seconds until this client gets its session at the latest, and between two pings; None: not known.
     """
 
     position: int

@@ -17,15 +17,8 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.crossing import messages
 from reactor_trio.crossing.channel import ChannelEnd
-from reactor_trio.crossing.messages import (
-    BundleShown,
-    FlushPlayout,
-    RetimePlayout,
-    SetFpsLimit,
-    SetPaused,
-    ShownUntil,
-)
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutSmoother, StepMargin
@@ -224,7 +217,7 @@ class OutputPacer:
         self._epoch += 1
         self._channel.take()
         self._forecast.flushed(now := trio.current_time())
-        self._channel.send(FlushPlayout(self._epoch))
+        self._channel.send(messages.FlushPlayout(self._epoch))
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
                 self._channel.send(self._bundle(tracks, duration, Origin(step), now, now, False))
@@ -237,12 +230,12 @@ class OutputPacer:
 
     # ---- messages of the I/O side -------------------------------------------------------------------------------------
 
-    def limit(self, message: SetFpsLimit) -> None:
+    def limit(self, message: messages.SetFpsLimit) -> None:
         """Take the message."""
         self._cadence.limit(message.fps)
         self._lead = None
 
-    def pause(self, message: SetPaused) -> None:
+    def pause(self, message: messages.SetPaused) -> None:
         """Take the message."""
         now = trio.current_time()
         if self._paused_at is not None and isinstance(self._cadence, BlockCadence):
@@ -250,7 +243,7 @@ class OutputPacer:
         self._paused_at = now if message.paused else None
         self._wakeup.set()
 
-    def handed(self, message: BundleShown) -> None:
+    def handed(self, message: messages.BundleShown) -> None:
         """Take the message."""
         if message.epoch == self._epoch:
             self._forecast.handed(message.until)
@@ -260,7 +253,7 @@ class OutputPacer:
             self._channel.asleep = False
         self._wakeup.set()
 
-    def shown(self, message: ShownUntil) -> None:
+    def shown(self, message: messages.ShownUntil) -> None:
         """Take the message."""
         self._forecast.shown(message.until)
         self._wakeup.set()
@@ -288,7 +281,7 @@ class OutputPacer:
 
     def _retime(self, interval: float) -> None:
         self._forecast.retimed(interval)
-        self._channel.send(RetimePlayout(interval))
+        self._channel.send(messages.RetimePlayout(interval))
 
     def _follow(self, seconds: float, frames: int) -> None:
         """Set how long the frames of a step that has just ended shall be shown."""

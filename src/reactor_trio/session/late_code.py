@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import trio
 
+from reactor_trio.crossing.messages import LateCall
 from reactor_trio.protocol import Late
 from reactor_trio.telemetry import Telemetry
 
@@ -20,11 +21,11 @@ class LateCode:
         self._session_id, self._telemetry = session_id, telemetry
         self._what, self._since = "", 0.0
 
-    def take(self, say: Say, what: str, since: float) -> None:
-        """Take a report (`what` and `since` of a `LateCall`), and send it to all clients by `say`."""
-        self._telemetry.author_code_late(self._session_id, what, since)
-        before, self._what, self._since = self._what, what, since
-        if what:
+    def take(self, say: Say, call: LateCall) -> None:
+        """Take a report, and send it to all clients by `say`."""
+        self._telemetry.author_code_late(self._session_id, call.what, call.since)
+        before, self._what, self._since = self._what, call.what, call.since
+        if call.what:
             self.repeat(say)
         elif before:
             say("reactor.late", Late(None))

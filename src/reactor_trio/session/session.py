@@ -18,18 +18,9 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency.lost_time import patient
+from reactor_trio.crossing import messages
 from reactor_trio.crossing.message_flow import MessageReports
-from reactor_trio.crossing.messages import (
-    Answer,
-    Command,
-    FlushPlayout,
-    LateCall,
-    ModelMessageSent,
-    RetimePlayout,
-    SetFpsLimit,
-    SetPaused,
-    StateValuesChanged,
-)
+from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Sharing
@@ -105,15 +96,15 @@ class Session:
         self._channel = self._run.channel
         self._reports = MessageReports(self._channel)
         self.playout = Playout(services.telemetry, self._channel)
+        self._late = LateCode(session_id, services.telemetry)
         self._channel.connect({
-            Bundle: self.playout.put, FlushPlayout: self.playout.flush, RetimePlayout: self.playout.retime,
+            Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._told,
-            LateCall: self._took_late,
+            messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
         self._paused = False
         self._failure = ""
         self._preparer = CommandPreparer()
-        self._late = LateCode(session_id, services.telemetry)
 
     async def run(self) -> None:
         """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
@@ -292,9 +283,6 @@ class Session:
                 attachment.say(message.type, data)
         self._reports.took(len(message.data))
 
-    def _took_late(self, call: LateCall) -> None:
-        self._late.take(self._say, call.what, call.since)
-
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _transport_arguments(self, name: str, data: bytes) -> dict[str, Any]:
@@ -355,7 +343,7 @@ class Session:
             self.services.telemetry.dropped("session", "no_viewer", len(bundle.tracks))
         offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
         if self._frame_rate_cap.handed(due, outpaced=True in offered and False not in offered):
-            self._channel.send(SetFpsLimit(self._frame_rate_cap.fps))
+            self._channel.send(messages.SetFpsLimit(self._frame_rate_cap.fps))
 
     def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> bool | None:
         try:
@@ -377,7 +365,7 @@ class Session:
         paused = controller is not None and not self._watched
         if paused != self._paused and self.reason is None:
             self._paused = paused
-            self._channel.send(SetPaused(paused))
+            self._channel.send(messages.SetPaused(paused))
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):
