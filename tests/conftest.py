@@ -1,7 +1,7 @@
 """What holds for all tests.
 
 A failed assertion of `tests.support` shows its values, as one of a test does. And a test that needs a package that is not
-installed is skipped, or fails where all must be there (`tests.support.needs`). One worker has all tests with a Ray.
+installed is skipped, or fails where all must be there (`tests.support.needs`).
 """
 
 from __future__ import annotations
@@ -53,18 +53,3 @@ def _checked(report: Any) -> Any:
     if report.skipped and needs.all_needed() and "could not import " in str(report.longrepr):
         report.outcome, report.longrepr = "failed", f"nothing may be missing here (REACTOR_TEST_ALL): {report.longrepr[2]}"
     return report
-
-
-@pytest.hookimpl(optionalhook=True)  # without xdist it is no hook
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile` a worker gets the tests of a file together, and those of tests/replicas as if of one file."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class OneRay(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            folder = "tests/replicas/"
-            return folder if nodeid.startswith(folder) else super()._split_scope(nodeid)
-
-    return OneRay(config, log)
