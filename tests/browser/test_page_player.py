@@ -22,6 +22,7 @@ from tests.support.web_client import bundle
 # The size, the number and the colours of the test picture that the page shows, each from the middle of its patch.
 READ = """() => {
     const canvas = document.querySelector("canvas[data-track=main_video]");
+    if (canvas === null) return {}; // the page has not made it yet
     const { width, height } = canvas;
     const context = canvas.getContext("2d");
     const { data } = context.getImageData(0, 0, width, height);

@@ -195,7 +195,7 @@ def test_an_invalid_block_is_reported_once_and_the_pictures_go_on(server: FakeSe
     for seq in range(3):
         peer.frame(seq, picture(9, 9, 9))
     expect(page.locator("#figure-format")).to_have_text("jpeg")
-    page.wait_for_function("() => document.querySelector('canvas').width === 64")
+    page.wait_for_function("() => document.querySelector('canvas')?.width === 64")
     expect(page.locator("#log-count")).to_have_text("1")
     page.click("#log summary")
     expect(page.locator("#log-list li")).to_contain_text("main_audio, block 0: 3 bytes of pcm_s16le are not 16-bit samples")
