@@ -278,6 +278,7 @@ def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(se
     full_screen(page, True)
     expect(panel).to_be_hidden()
     full_screen(page, False)
+    expect(panel).to_be_visible()
     assert box(page, "#panel") == before
     page.locator("#panel-toggle").click()
     full_screen(page, True)

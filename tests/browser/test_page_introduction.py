@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_page import state, stop_clock
+from tests.browser.test_page import state
 from tests.support.fake_page_server import FakeServer, Peer, command, picture
 from tests.support.page_scripts import NO_WORKER
 
@@ -230,7 +230,6 @@ def drawing(page: Page, name: str) -> None:
 
 def test_the_models_own_progress_is_shown_while_it_loads(server: FakeServer, page: Page, troubles: list[str]) -> None:
     page.add_init_script(NO_WORKER)
-    page.clock.install()
     server.about = {"title": "Hills"}
     server.refuse_with = 503
     server.health = (503, {"phase": "loading", "model": "fake", "progress": {"fraction": 0.25, "text": "weights 1 of 4"}})
@@ -241,13 +240,10 @@ def test_the_models_own_progress_is_shown_while_it_loads(server: FakeServer, pag
     drawing(page, "loading")
     expect(page.locator("#status")).to_have_text("loading")
     expect(page.locator("#about .title")).to_have_text("Hills")
-    stop_clock(page)
     server.health = (503, {"phase": "loading", "model": "fake", "progress": {"fraction": 0.5, "text": ""}})
-    page.clock.run_for(500)
     expect(note).to_have_text(re.compile(r"^50 %"))
     server.refuse_with = None
     server.health = (200, {"status": "ok", "model": "fake"})
-    page.clock.run_for(500)
     server.accept().welcome(LIGHT)
     state(page, "live")
     assert all("503" in trouble for trouble in troubles), troubles
