@@ -495,8 +495,8 @@ test("a browser that reports to be offline loses the link at once", async (t) =>
   await client.ended;
 });
 
-/** A client whose server sends pictures, and virtual time: `run(ms)` lets it pass, `hear()` has the server send one. */
-async function streaming(t: TestContext, welcome: Partial<Welcome>, beats = true) {
+/** A client with an open socket, in virtual time: `run(ms)` lets it pass, and `watch()` returns a list of the states from then on. */
+async function inVirtualTime(t: TestContext) {
   let now = 0;
   t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
   t.mock.method(performance, "now", () => now);
@@ -504,18 +504,27 @@ async function streaming(t: TestContext, welcome: Partial<Welcome>, beats = true
   await settled();
   const socket = FakeSocket.last;
   socket.dispatchEvent(new Event("open"));
-  socket.say("reactor.welcome", { ...WELCOME, ...welcome }, { n: 1 });
-  if (beats) socket.say("reactor.beat", {});
-  const states: [number, string][] = [];
-  client.on("state", ({ status }) => states.push([now, status]));
-  const hear = (): void => void socket.dispatchEvent(Object.assign(new Event("message"), { data: new ArrayBuffer(8) }));
+  const watch = (): [number, string][] => {
+    const states: [number, string][] = [];
+    client.on("state", ({ status }) => states.push([now, status]));
+    return states;
+  };
   const run = (ms: number): void => {
     for (const end = now + ms; now < end; ) {
       now += 100;
       t.mock.timers.tick(100);
     }
   };
-  return { client, socket, states, hear, run };
+  return { client, socket, watch, run };
+}
+
+/** A client in virtual time whose server sends pictures: `hear()` has it send one. */
+async function streaming(t: TestContext, welcome: Partial<Welcome>, beats = true) {
+  const { client, socket, watch, run } = await inVirtualTime(t);
+  socket.say("reactor.welcome", { ...WELCOME, ...welcome }, { n: 1 });
+  if (beats) socket.say("reactor.beat", {});
+  const hear = (): void => void socket.dispatchEvent(Object.assign(new Event("message"), { data: new ArrayBuffer(8) }));
+  return { client, socket, states: watch(), hear, run };
 }
 
 test("a stream that stops without an end counts as lost after two heartbeats, also without a window to resume in", async (t) => {
@@ -559,21 +568,8 @@ for (const [gate, says] of [
 ] as const) {
   const where = gate ? "at the replica after the queue of a gate" : "in the queue of a server";
   test(`a link of a client that waits ${where} is lost after two heartbeats of silence, and tried again`, async (t) => {
-    let now = 0;
-    t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
-    t.mock.method(performance, "now", () => now);
-    const client = connectClient("http://host/", { WebSocket: Socket, memory: tab() });
-    await settled();
-    const socket = FakeSocket.last;
-    socket.dispatchEvent(new Event("open"));
-    const states: [number, string][] = [];
-    client.on("state", ({ status }) => states.push([now, status]));
-    const run = (ms: number): void => {
-      for (const end = now + ms; now < end; ) {
-        now += 100;
-        t.mock.timers.tick(100);
-      }
-    };
+    const { client, socket, watch, run } = await inVirtualTime(t);
+    const states = watch();
     socket.say("reactor.queued", { position: 2, total: 2, wait: null }); // an older server says no heartbeat
     run(100_000);
     socket.say("reactor.queued", { position: 1, total: 1, wait: null, heartbeat: 10 });

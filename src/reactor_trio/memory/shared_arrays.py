@@ -91,7 +91,7 @@ class SharedArrays:
     # ---- inside, with the lock ----------------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        """Take back slots that are no longer in use, and release the pages of those beyond the limits."""
+        """Take back the slots that nothing uses any more. Beyond the limits, release the pages of the oldest ones."""
         while self._let_go:
             if (slot := self._live.get(self._let_go.popleft())) is not None:
                 slot.uses -= 1
