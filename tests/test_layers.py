@@ -54,8 +54,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec numpy outcome torch trio",
     ),
     "session": (
-        "errors descriptors protocol telemetry concurrency interface pacing admission media configuration crossing "
-        "execution",
+        "errors descriptors protocol telemetry concurrency interface pacing admission lifecycle media configuration "
+        "crossing execution",
         "msgspec trio",
     ),
     "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),

@@ -240,7 +240,7 @@ async def test_the_tasks_of_a_run_that_emit_share_the_turns_of_their_session(aut
         await trio.sleep_until(15.05)
         one, three = (len(steps_of(server.model.log, client)) for client in clients)
         assert one + three == pytest.approx(150, abs=5)  # the thread computes one step at a time
-        assert one == pytest.approx(three, rel=0.15)
+        assert one == pytest.approx(three, rel=0.3)  # not three times as many; Trio chooses who of one instant goes first
         await clients[1].close()
         await trio.sleep_until(25.05)
         assert len(steps_of(server.model.log, clients[0])) - one > 80  # nothing holds the turns of who left

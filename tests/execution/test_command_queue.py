@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.crossing.messages import Answer, Command
 from reactor_trio.execution.command_queue import CommandQueue
@@ -20,7 +19,7 @@ class Way:
     def __init__(self) -> None:
         limits = LimitSettings(commands_per_second=100, pending_commands=100)
         self.ledger = CommandLedger("s", 1, Settings(limits=limits), lambda _record: None)
-        self.queue = CommandQueue(RepeatedEvent())
+        self.queue = CommandQueue()
 
     def submit(self, *names: str) -> Way:
         for name in names:
@@ -35,7 +34,7 @@ class Way:
     def applied(self) -> list[tuple[str, int, list[int]]]:
         """(name, number of the command that is carried out, numbers of all that are answered) of each place, in order."""
         order = []
-        while commands := self.queue.take():
+        while commands := self.queue.take(0):
             order.append((commands[-1].name, commands[-1].number, [command.number for command in commands]))
         return order
 
@@ -69,13 +68,13 @@ async def test_a_dedupe_event_runs_the_newest_at_the_place_of_the_first() -> Non
 async def test_a_command_that_was_taken_shares_its_place_with_no_later_one() -> None:
     for name in ("set_x", "ref"):
         way = Way().submit(name)
-        assert [command.number for command in way.queue.take()] == [1]
+        assert [command.number for command in way.queue.take(0)] == [1]
         way.submit(name, "a", name)  # the ledger has not seen the answer yet
         assert way.applied()[0][1:] == ((2, [2]) if name == "set_x" else (4, [2, 4]))
 
 
 async def test_a_command_shares_no_place_with_an_answered_one() -> None:
     way = Way().submit("ref")
-    way.queue.take()
+    way.queue.take(0)
     way.ledger.take(Answer((1,), 0))
     assert way.submit("ref").applied() == [("ref", 2, [2])]

@@ -54,7 +54,7 @@ async def test_a_slow_program_makes_the_model_wait_and_loses_nothing(model):
         async for bundle in rendering:
             taken.append(bundle)
             await trio.sleep(0.001)
-            made.append(rendering._clock.made - len(taken))
+            made.append(rendering._room.made - len(taken))
     assert seen(taken) == [(n, 0, n) for n in range(60)]
     assert max(made) <= 8
 
@@ -125,7 +125,7 @@ async def test_a_handler_may_emit():
 
 
 async def test_a_handler_that_waits_for_the_next_frame_holds_it_up_for_a_while(monkeypatch):
-    monkeypatch.setattr("reactor_trio.offline.unpaced_session.PATIENCE", 0.05)
+    monkeypatch.setattr("reactor_trio.offline.unpaced_time.PATIENCE", 0.05)
 
     class Asking(Looping):
         def __init__(self):

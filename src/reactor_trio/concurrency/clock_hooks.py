@@ -68,6 +68,9 @@ class ClockHooks:
     async def author_resumes(self) -> None:
         """Called on the model loop before author code on an `AuthorThread` runs or goes on."""
 
+    async def run_loop_resumes(self) -> None:
+        """Called on the model loop before `run()` goes on after `connected.wait()` or `emit()`, if `spends`."""
+
     def author_rests(self) -> None:
         """Called on the model loop when that code has ended, or waits for this loop."""
 

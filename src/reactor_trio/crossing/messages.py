@@ -115,10 +115,10 @@ class MessagesTaken(Message, frozen=True, tag=22):
     size: int
 
 
-class SetPaused(Message, frozen=True, tag=43):
-    """Begin no step and take no frame from now on, since the session has no viewer; or go on."""
+class SetWatched(Message, frozen=True, tag=43):
+    """Whether the session has a viewer from now on. Without one no step begins and no frame is taken."""
 
-    paused: bool
+    watched: bool
 
 
 # ---- from the model ------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class InputTaken(Message, frozen=True, tag=48):
 # ---- which side takes which ----------------------------------------------------------------------------------------------
 
 #: what the model's side of a session takes
-ToModel: TypeAlias = Command | SetFpsLimit | BundleShown | ShownUntil | MessagesTaken | SetPaused
+ToModel: TypeAlias = Command | SetFpsLimit | BundleShown | ShownUntil | MessagesTaken | SetWatched
 #: what the I/O side of a session takes
 FromModel: TypeAlias = (
     Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | LateCall

@@ -7,20 +7,31 @@ from reactor_trio.crossing.messages import Command
 
 
 class CommandQueue:
-    """The pending commands of one session, in the order of their places; `wakeup` is set when a command arrives."""
+    """The pending commands of one session, in the order of their places. A rendering takes them from a script.
 
-    def __init__(self, wakeup: RepeatedEvent) -> None:
-        self._wakeup = wakeup
+    Args of the methods: `step` is the number of the session's next step.
+
+    Attributes:
+        wakeup: set when a command arrives.
+    """
+
+    def __init__(self) -> None:
+        self.wakeup = RepeatedEvent()
         self._places: dict[int, list[Command]] = {}
 
-    def __len__(self) -> int:
-        return len(self._places)
+    def pending(self, step: int) -> bool:
+        """Whether a command can be applied now."""
+        return bool(self._places)
 
     def add(self, command: Command) -> None:
         """Put a command behind the others, or to the commands that have its place."""
         self._places.setdefault(command.place, []).append(command)
-        self._wakeup.set()
+        self.wakeup.set()
 
-    def take(self) -> list[Command]:
+    def take(self, step: int) -> list[Command]:
         """Remove the first place; returns its commands in the order of their arrival, none if nothing is pending."""
         return self._places.pop(next(iter(self._places))) if self._places else []
+
+    def idle(self, step: int, deadline: float) -> float:
+        """The model waits for a command until `deadline`; returns how long it may wait."""
+        return deadline

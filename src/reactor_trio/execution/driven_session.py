@@ -6,7 +6,6 @@ neither drivers nor bindings, so both may import it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +15,6 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.concurrency.model_host import Call
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.crossing.message_flow import MessageFlow
 from reactor_trio.crossing.messages import (
@@ -25,7 +23,7 @@ from reactor_trio.crossing.messages import (
     Command,
     MessagesTaken,
     SetFpsLimit,
-    SetPaused,
+    SetWatched,
     ShownUntil,
     StateValuesChanged,
 )
@@ -47,7 +45,6 @@ from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding
 from reactor_trio.lifecycle import Event, SessionLife, State
 from reactor_trio.media import Chunk, Origin
-from reactor_trio.pacing import Cadence, PlayoutForecast
 from reactor_trio.protocol import TRANSPORT, sendable
 
 
@@ -66,7 +63,8 @@ class DrivenSession:
         model: the instance that serves the session.
         binding: through which the model reaches the session. It has the turn on the model thread.
         channel: the model's end of the session's channel.
-        dropped: called with place, reason and number of frames that were dropped, on any thread.
+        commands: those that are pending. Its `wakeup` wakes the driver, and whoever waits for room in the output.
+        output_pacer: paces the frames.
 
     Attributes:
         author: calls the author's hooks and handlers. The `SessionRunner` brings it.
@@ -76,7 +74,8 @@ class DrivenSession:
     author: AuthorCalls
     restart: Callable[[Event], Awaitable[None]]
 
-    #: whether a generator that has made something and returns ends the session; otherwise a new one follows it
+    #: whether a generator that has made something and returns ends the session; otherwise a new one follows it. A rendering
+    #: sets it.
     once = False
 
     def __init__(
@@ -88,15 +87,14 @@ class DrivenSession:
         declaration: Declaration,
         host: ModelHost,
         channel: ChannelEnd,
-        dropped: Callable[[str, str, int], object],
-        cadence: Cadence,
-        forecast: PlayoutForecast,
+        commands: CommandQueue,
+        output_pacer: OutputPacer,
     ) -> None:
         self.session_id = session_id
         self.host = host
         self.model = model
         self.binding = binding
-        self.turn = turn = binding.turn
+        self.turn = binding.turn
         self.declaration = declaration
         self.kind = declaration.kind
         self.outputs = declaration.outputs
@@ -108,12 +106,9 @@ class DrivenSession:
         self.failures = SessionFailures(session_id, host)
         #: the calls of author code that run now
         self.calls = CallWatch(host)
-        #: wakes the driver, and whoever waits for room in the output
-        self.wakeup = RepeatedEvent()
-        self.commands = CommandQueue(self.wakeup)
-        self.output_pacer = pacer = OutputPacer(
-            channel, declaration, cadence, forecast, self.wakeup, dropped, turn.give_back
-        )
+        self.wakeup = commands.wakeup
+        self.commands = commands
+        self.output_pacer = output_pacer
         #: number of the next step; only steps that make frames count
         self.step = 0
         self.empty_steps = 0  # that made no frame
@@ -126,8 +121,8 @@ class DrivenSession:
         self._channel = channel
         self._messages = MessageFlow(channel)
         channel.connect({
-            Command: self.take_command, SetFpsLimit: pacer.limit, SetPaused: pacer.pause, BundleShown: pacer.handed,
-            ShownUntil: pacer.shown, MessagesTaken: self._messages.taken,
+            Command: self.take_command, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watch,
+            BundleShown: output_pacer.handed, ShownUntil: output_pacer.shown, MessagesTaken: self._messages.taken,
         })  # fmt: skip
         self._watch = StateWatch(declaration.settings)
         self._waited: float | None = None
@@ -156,12 +151,12 @@ class DrivenSession:
     def take_command(self, command: Command) -> None:
         """Queue a command. A pause stops the steps now, also where a frame waits for room that the pause keeps from it."""
         if command.name == "reactor.pause" and command.arguments["paused"]:
-            self.output_pacer.stop()
+            self.output_pacer.pause()
         self.commands.add(command)
 
     async def apply_next(self) -> bool:
         """Apply the oldest pending command and answer all that share its place; False if none is pending."""
-        commands = self.commands.take()
+        commands = self.commands.take(self.step)
         if not commands:
             return False
         command, numbers = commands[-1], tuple(command.number for command in commands)
@@ -193,9 +188,10 @@ class DrivenSession:
 
     async def wait_for_command(self, deadline: float) -> None:
         """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
+        deadline = self.commands.idle(self.step, deadline)
         self._idle = True
         await trio.lowlevel.checkpoint()
-        while self._idle and not self.commands and trio.current_time() < deadline:
+        while self._idle and not self.commands.pending(self.step) and trio.current_time() < deadline:
             await self.wakeup.wait(deadline)
         self._idle = False
 
@@ -236,6 +232,8 @@ class DrivenSession:
         self._turn_waited = 0.0
         if self.turn.of_this_task and not self.over:
             self._turn_waited = await self.turn.take(False)
+        if self.host.time.spends:
+            await self.host.time.run_loop_resumes()
 
     async def until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
         """Wait until devices have computed the chunk.
@@ -293,11 +291,11 @@ class DrivenSession:
         self.binding.input_queue.keep_newest()
         match command.name:
             case "reactor.pause" if command.arguments["paused"]:
-                self.output_pacer.stop()
+                self.output_pacer.pause()
             case "reactor.pause":
-                self.output_pacer.go_on(math.inf, command.at)
+                self.output_pacer.go_on(command.at)
             case "reactor.step":
-                self.output_pacer.go_on(command.arguments["steps"], command.at)
+                self.output_pacer.go_on(command.at, command.arguments["steps"])
             case "reactor.restart":
                 fresh = command.arguments["state"] == "fresh"
                 await self.restart(Event.RESTART_FRESH if fresh else Event.RESTART)

@@ -14,11 +14,13 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.local_session_run import LocalSessionRun
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
+from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_copies import SessionCopies, SessionCopy
@@ -64,10 +66,15 @@ class LoadedModel(msgspec.Struct, frozen=True):
     def _make_runner(
         self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd
     ) -> SessionRunner:
+        commands, binding = CommandQueue(), copy.binding
+        forecast = PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold")
+        pacer = OutputPacer(
+            channel, self.declaration, self._cadence(binding), forecast, commands.wakeup, binding.count_drop,
+            binding.turn.give_back,
+        )  # fmt: skip
         driven = DrivenSession(
-            session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
-            channel=channel, dropped=copy.binding.count_drop, cadence=self._cadence(copy.binding),
-            forecast=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
+            session_id=session_id, host=self.host, model=copy.model, binding=binding, declaration=self.declaration,
+            channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
         performer = self.performer_type(driven, copy.binding, client, copy.own, self.session_copies.batcher)
         return SessionRunner(driven, copy.binding, performer)

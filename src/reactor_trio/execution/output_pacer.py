@@ -1,10 +1,10 @@
 """The model side of a session's frames: it accepts chunks, paces the model, and sends bundles to the playout.
 
-The pacer counts the room in the output here, where the model spends it. A place is free again when its frame is shown,
-which `PlayoutForecast` knows, so the model computes nothing that could not be queued. While the session is paused there is
-no room, and no estimate counts that time. Each bundle carries its duration and the pacer's epoch. A flush begins a new
-epoch; reports about bundles of an older one change only what is on screen. If the I/O loop stands still, it shows nothing of
-what the forecast takes as shown, so the model also waits for a report when `PlayoutForecast.unshown` is over its bound.
+Two parts decide when a step begins: the `StepPermit` whether it may, the `Room` when its frames find room, so the model
+computes nothing that could not be queued. No estimate counts the time of a pause. Each bundle carries its duration and the
+pacer's epoch. A flush begins a new epoch; reports about bundles of an older one change only what is on screen. If the I/O
+loop stands still, it shows nothing of what the room takes as shown, so the model also waits for a report when
+`Room.unshown` is over its bound.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.lifecycle import OutputRule, StepPermit, SteppingEvent
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
-from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutSmoother, StepMargin
+from reactor_trio.pacing import BlockCadence, Cadence, PlayoutSmoother, Room, StepMargin
 from reactor_trio.pacing.playout_forecast import MOST_HELD, MOST_UNSHOWN
 
 
@@ -30,6 +31,7 @@ class OutputPacer:
 
     Args:
         channel: the model's end of the session's channel; what has come is taken before each look at the room.
+        room: says when the next step, and the next frame, finds room.
         wakeup: wakes whoever waits for room.
         dropped: called with place, reason and number of frames that were dropped, on any thread.
         waits: called before a pipeline's frame waits for room.
@@ -40,7 +42,7 @@ class OutputPacer:
         channel: ChannelEnd,
         declaration: Declaration,
         cadence: Cadence,
-        forecast: PlayoutForecast,
+        room: Room,
         wakeup: RepeatedEvent,
         dropped: Callable[[str, str, int], object],
         waits: Callable[[], object] = lambda: None,
@@ -48,12 +50,12 @@ class OutputPacer:
         self._channel = channel
         self._declaration = declaration
         self._cadence = cadence
-        self._forecast = forecast
+        self._room = room
         self._step_margin = StepMargin()
         self._smoother = PlayoutSmoother()
         self._interval: float | None = None  # of a pipeline's newest frames
         self._wakeup = wakeup
-        self._dropped = dropped
+        self.dropped = dropped
         self._waits = waits
         self._epoch = 0
         self._seqs: dict[str, int] = {}
@@ -68,9 +70,8 @@ class OutputPacer:
         #: called once, with the first frame that a step makes
         self.on_first_frame: Callable[[], object] | None = None
         self.closed = False
-        self._paused_at: float | None = None
-        #: how many steps may begin: all of them, or those that the client of a paused session has asked for
-        self._steps: float = math.inf
+        self.permit = StepPermit()  # whether a step may begin
+        self._unwatched_since = 0.0
 
     @property
     def fps(self) -> float:
@@ -80,18 +81,18 @@ class OutputPacer:
     # ---- for the model's side -----------------------------------------------------------------------------------------
 
     def step_at(self, now: float) -> float:
-        """When the next step of a pipeline may start."""
+        """When the next step of a pipeline may start; infinity: not before `wakeup` is set."""
         self._channel.take()
-        if self._paused_at is not None or not self._steps:
+        if not self.permit.may_begin:
             return math.inf
-        if self._forecast.unshown > MOST_UNSHOWN and self._starves():
+        if self._room.unshown > MOST_UNSHOWN and self._starves():
             return math.inf
         if self._lead is None:
             step_margin = self._step_margin.seconds(self._cadence.interval)
             if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # the model never rests
                 step_margin = max(step_margin, self._smoother.ahead)
             self._lead = self._predicted, step_margin
-        return self._forecast.step_at(now, *self._lead)
+        return self._room.step_at(now, *self._lead)
 
     def stepped(self, chunk: Chunk, late: float, seconds: float, between: float) -> None:
         """Learn from a pipeline's step, before its chunk is queued.
@@ -101,27 +102,29 @@ class OutputPacer:
             seconds: how long it took, with the wait for its turn.
             between: what passed since the step before; 0 if the model waited in between.
         """
-        self.count_step()
+        self.permit.ended()
         self._step_margin.observe(late + seconds - self._predicted)
         self.accept(chunk, seconds)
         if chunk.length and not chunk.audios:
             self._follow(seconds + between, chunk.length)
         self._lead = None
 
-    def count_step(self) -> None:
-        """Use up one of the steps that the client has asked for."""
-        self._steps = max(0, self._steps - 1)
-
-    def stop(self) -> None:
+    def pause(self) -> None:
         """Let no step begin from now on, since the client pauses the session. What is made already finds room."""
-        self._steps = 0
+        self.permit.change(SteppingEvent.PAUSE)
         self._wakeup.set()
 
-    def go_on(self, steps: float, at: float) -> None:
-        """Let `steps` more steps begin, or all with infinity. Playout, which was held, goes on since `at`."""
+    def go_on(self, at: float, steps: int | None = None) -> None:
+        """Let the steps begin again, or `steps` of them while the session stays paused.
+
+        Playout, which was held, goes on since `at`.
+        """
         self._channel.take()
-        self._steps += steps
-        self._forecast.stood_still(at)
+        if steps is None:
+            self.permit.change(SteppingEvent.RESUME)
+        else:
+            self.permit.allow(steps)
+        self._room.stood_still(at)
         self._wakeup.set()
 
     def accept(self, chunk: Chunk, seconds: float | None, *, of_model: bool = True) -> None:
@@ -135,7 +138,7 @@ class OutputPacer:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length
         self._lead = None
-        self._forecast.make_room_for(chunk.length * self._blocks)
+        self._room.make_room_for(chunk.length * self._blocks)
         for name, frames in chunk.videos.items():
             height, width = frames.shape[-3:-1]
             self._sizes[name] = (int(height), int(width))
@@ -149,13 +152,13 @@ class OutputPacer:
             by: whose room counts. A step that came early waits; an `emit` waits while the buffer is full.
             drop: discard what finds no room instead of waiting.
         """
-        room_at = self._forecast.queue_at if by == "step" else self._forecast.emit_at
+        room_at = self._room.queue_at if by == "step" else self._room.emit_at
         epoch, made = self._epoch, trio.current_time()
         if self.input_pts_us is not None:
             origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room(room_at, now := trio.current_time())) > now and not self._stale(epoch):
-                if drop and self._paused_at is None:
+            while (at := self._room_at(room_at, now := trio.current_time())) > now and not self._stale(epoch):
+                if drop and self.permit.output is not OutputRule.WAIT:
                     break
                 if by == "step":
                     self._waits()
@@ -168,7 +171,8 @@ class OutputPacer:
                 self._drop(tracks, chunk.length - index, "session_over" if self.closed else "flushed")
                 return
             rest = chunk.length - index
-            held = by == "emit" and not self._steps and self._forecast.emitted + rest * _size(tracks) > MOST_HELD
+            held = by == "emit" and self.permit.output is OutputRule.HOLD
+            held = held and self._room.emitted + rest * _size(tracks) > MOST_HELD
             if held or at > now:  # the rest is dropped too, even if room comes meanwhile: a batch is shown without holes
                 self._drop(tracks, rest, "held" if held else "full")
                 return
@@ -181,7 +185,7 @@ class OutputPacer:
         assert isinstance(self._cadence, BlockCadence)
         self._channel.take()
         interval, now = self._cadence.interval, trio.current_time()
-        self._cadence.pushed(now, chunk.length, self._forecast.waiting(now))
+        self._cadence.pushed(now, chunk.length, self._room.waiting(now))
         if self._cadence.interval != interval and not self.closed:
             self._retime(self._cadence.interval)
         self.accept(chunk, None)
@@ -192,10 +196,6 @@ class OutputPacer:
         chunk = black_chunk(self._declaration.tracks, self._sizes)
         self.accept(chunk, None, of_model=False)
         await self.queue(chunk, origin, "emit")
-
-    def count_drop(self, reason: str, frames: int) -> None:
-        """Count frames that were dropped before they were accepted. Any thread may call it."""
-        self._dropped("model", reason, frames)
 
     def monitor(self, enabled: bool) -> None:
         """Say whether the time that passes is a blocking model's work."""
@@ -216,7 +216,7 @@ class OutputPacer:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if `black`."""
         self._epoch += 1
         self._channel.take()
-        self._forecast.flushed(now := trio.current_time())
+        self._room.flushed(now := trio.current_time())
         self._channel.send(messages.FlushPlayout(self._epoch))
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
@@ -235,27 +235,29 @@ class OutputPacer:
         self._cadence.limit(message.fps)
         self._lead = None
 
-    def pause(self, message: messages.SetPaused) -> None:
+    def watch(self, message: messages.SetWatched) -> None:
         """Take the message."""
         now = trio.current_time()
-        if self._paused_at is not None and isinstance(self._cadence, BlockCadence):
-            self._cadence.stood_still(self._paused_at, now)
-        self._paused_at = now if message.paused else None
+        if not message.watched:
+            self._unwatched_since = now
+        elif isinstance(self._cadence, BlockCadence):
+            self._cadence.stood_still(self._unwatched_since, now)
+        self.permit.change(SteppingEvent.WATCH if message.watched else SteppingEvent.UNWATCH)
         self._wakeup.set()
 
     def handed(self, message: messages.BundleShown) -> None:
         """Take the message."""
         if message.epoch == self._epoch:
-            self._forecast.handed(message.until)
+            self._room.handed(message.until)
         else:
-            self._forecast.shown(message.until)
-        if self._channel.asleep and self._forecast.unshown <= MOST_UNSHOWN:
+            self._room.shown(message.until)
+        if self._channel.asleep and self._room.unshown <= MOST_UNSHOWN:
             self._channel.asleep = False
         self._wakeup.set()
 
     def shown(self, message: messages.ShownUntil) -> None:
         """Take the message."""
-        self._forecast.shown(message.until)
+        self._room.shown(message.until)
         self._wakeup.set()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
@@ -264,23 +266,22 @@ class OutputPacer:
     def _predicted(self) -> float:
         return self._cadence.seconds_per_frame * self._frames_per_step
 
-    def _room(self, at: Callable[[float], float], now: float) -> float:
+    def _room_at(self, at: Callable[[float], float], now: float) -> float:
+        """When the next frame may be sent; infinity: not before `wakeup` is set."""
         self._channel.take()
-        if self._paused_at is not None:
-            return math.inf
-        if not self._steps:  # nothing is shown that would make room, and the session's commands wait for this to return
-            return -math.inf
-        return math.inf if self._forecast.unshown > MOST_UNSHOWN and self._starves() else at(now)
+        if (rule := self.permit.output) is not OutputRule.ROOM:
+            return now if rule is OutputRule.HOLD else math.inf
+        return math.inf if self._room.unshown > MOST_UNSHOWN and self._starves() else at(now)
 
     def _starves(self) -> bool:
         """Whether the model has to wait for a report of the playout; that then wakes this loop."""
-        if self._forecast.starves and not self._channel.asleep:
+        if self._room.starves and not self._channel.asleep:
             self._channel.asleep = True
             self._channel.take()  # a report may have come before the flag
-        return self._forecast.starves
+        return self._room.starves
 
     def _retime(self, interval: float) -> None:
-        self._forecast.retimed(interval)
+        self._room.retimed(interval)
         self._channel.send(messages.RetimePlayout(interval))
 
     def _follow(self, seconds: float, frames: int) -> None:
@@ -289,7 +290,7 @@ class OutputPacer:
         self._channel.take()
         before, anew = self._interval, self._smoother.anew
         now = trio.current_time()
-        wait = self._smoother.delay if anew else self._forecast.runs_dry(now) - now
+        wait = self._smoother.delay if anew else self._room.runs_dry(now) - now
         self._interval = self._cadence.clamped(self._smoother.duration(wait))
         if anew and before is not None and self._interval < before:
             self._retime(self._interval)
@@ -309,7 +310,7 @@ class OutputPacer:
             epoch=self._epoch, ready=now,
         )  # fmt: skip
         size = _size(tracks)
-        self._forecast.put(bundle.ready, bundle.duration, bundle.paced, size, size if emitted else 0)
+        self._room.put(bundle.ready, bundle.duration, bundle.paced, size, size if emitted else 0)
         return bundle
 
     def _next_seq(self, track: str) -> int:
@@ -320,7 +321,7 @@ class OutputPacer:
     def _drop(self, tracks: dict[str, FrameHandle], bundles: int, reason: str) -> None:
         for name in tracks:  # numbers are used up, so that a viewer sees the gap
             self._seqs[name] = self._seqs.get(name, 0) + bundles
-        self._dropped("buffer", reason, bundles)
+        self.dropped("buffer", reason, bundles)
 
 
 def _size(tracks: dict[str, FrameHandle]) -> int:

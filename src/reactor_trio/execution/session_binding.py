@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver
+from reactor_trio.concurrency import ClockHooks, ModelHost, SessionOver
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
@@ -34,7 +34,8 @@ SEEN_SESSION: contextvars.ContextVar[DrivenSession | None] = contextvars.Context
 class ConnectedSignal:
     """`model.connected`. Code of `run()` serves the session that it sees here."""
 
-    def __init__(self) -> None:
+    def __init__(self, time: ClockHooks) -> None:
+        self._time = time
         self._runner: DrivenSession | None = None
         self._wakeup = RepeatedEvent()
 
@@ -53,6 +54,8 @@ class ConnectedSignal:
         await trio.lowlevel.checkpoint()
         while not self.is_set():
             await self._wakeup.wait()
+        if self._time.spends:
+            await self._time.run_loop_resumes()
 
 
 class SessionBinding:
@@ -75,7 +78,7 @@ class SessionBinding:
         turn: Turn | None = None,
         input_bytes: int = INPUT_BYTES,
     ) -> None:
-        self.connected = ConnectedSignal()
+        self.connected = ConnectedSignal(host.time)
         self.runner: DrivenSession | None = None
         #: how its sessions get the model thread
         self.turn = turn or Turn(host.time)

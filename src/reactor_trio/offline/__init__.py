@@ -1,7 +1,8 @@
 """Runs a model without clients, sockets or pacing: into a film, for a program, or as a recorded session went.
 
     render -> Rendering                  on the I/O loop: hands out bundles, and waits until they are taken
-                '- UnpacedSession        on the model loop: a session with a script; FilmClock counts its time
+                |- DrivenSession         on the model loop; its commands come from a ScriptQueue
+                '- FilmRoom              the time of the film, and its room for bundles
     read_script, read_recording -> the commands that the session gives to the model, and when
     write -> FilmWriter, PictureFolder
     replay -> Verification               compares the frames of a rendering with the digests of a recording

@@ -23,11 +23,11 @@ from reactor_trio.execution.placement import load_on
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
-from reactor_trio.offline.film_clock import FilmClock
+from reactor_trio.offline.film_room import FilmRoom
 from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
-from reactor_trio.offline.unpaced_session import UnpacedTime
+from reactor_trio.offline.unpaced_time import UnpacedTime
 from reactor_trio.protocol import transport_arguments
 from reactor_trio.telemetry import Telemetry
 
@@ -92,8 +92,8 @@ async def render(
                 if endless and once:
                     raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
-                clock = FilmClock(frames, seconds)
-                rendering = Rendering(host, time, clock, loaded, name, commands, on_message, once=once)
+                room = FilmRoom(frames, seconds)
+                rendering = Rendering(host, time, room, loaded, name, commands, on_message, once=once)
                 async with trio.open_nursery() as nursery:
                     if endless:
                         nursery.start_soon(rendering.watch)

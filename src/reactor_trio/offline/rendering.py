@@ -32,15 +32,18 @@ from reactor_trio.crossing.messages import (
     StateValuesChanged,
 )
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
+from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.loading import LoadedModel
 from reactor_trio.execution.model_loop import ModelLoop
+from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
-from reactor_trio.offline.film_clock import ROOM, FilmCadence, FilmClock
+from reactor_trio.offline.film_room import ROOM, FilmCadence, FilmRoom
 from reactor_trio.offline.script import ScriptCommand, ScriptError
-from reactor_trio.offline.unpaced_session import StillIdle, UnpacedSession, UnpacedTime
+from reactor_trio.offline.script_queue import ScriptQueue, StillIdle
+from reactor_trio.offline.unpaced_time import UnpacedTime
 
 log = logging.getLogger("reactor_trio.headless")
 
@@ -80,7 +83,7 @@ class Rendering:
         self,
         host: ModelHost,
         time: UnpacedTime,
-        clock: FilmClock,
+        room: FilmRoom,
         loaded: LoadedModel,
         name: str,
         commands: list[ScriptCommand],
@@ -107,8 +110,9 @@ class Rendering:
         self._enough = self._stopped = False
         self._over = trio.Event()
         self._error: BaseException | None = None
-        self._clock = clock
-        clock.reached = partial(host.post_io, self._reached)
+        self._room = room
+        self._time = time
+        room.reached = partial(host.post_io, self._reached)
         session_copy = loaded.session_copies.take()
         fixed = fixed_rate(type(loaded.model)) or session_copy.binding.declared_fps
         self._channel, model_end = open_local_channel(host.post_io, host.post)
@@ -118,14 +122,22 @@ class Rendering:
             # The bundles stay in the film when the model flushes its output, and a new rate holds for the next bundles.
             FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
         })  # fmt: skip
-        self._session = UnpacedSession(
-            commands, clock, time, host=host, once=once, session_id="rendering", channel=model_end,
-            model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration,
-            dropped=partial(host.post_io, self._count_drop), cadence=FilmCadence(fixed, loaded.max_fps),
+        binding, declaration = session_copy.binding, loaded.declaration
+        queue = ScriptQueue(commands, room, computed=1 if declaration.kind == "blocking" else 0)
+        pacer = OutputPacer(
+            model_end, declaration, FilmCadence(fixed, loaded.max_fps), room, queue.wakeup,
+            partial(host.post_io, self._count_drop), binding.turn.give_back,
         )  # fmt: skip
+        self._session = DrivenSession(
+            session_id="rendering", host=host, model=session_copy.model, binding=binding, declaration=declaration,
+            channel=model_end, commands=queue, output_pacer=pacer,
+        )  # fmt: skip
+        self._session.once = once
+        time.begin(self._session, queue, room)
         client, batcher = (1, trio.current_time()), loaded.session_copies.batcher
-        performer = ServedPerformer(self._session, session_copy.binding, client, batcher=batcher)
-        self._runner = SessionRunner(self._session, session_copy.binding, performer)
+        self._runner = SessionRunner(
+            self._session, binding, ServedPerformer(self._session, binding, client, batcher=batcher)
+        )
 
     def __aiter__(self) -> Rendering:
         return self
@@ -146,7 +158,7 @@ class Rendering:
             await self._wakeup.wait()
         taken: list[tuple[Bundle, float]] = []
         for item in list(self._queue)[:most]:
-            if isinstance(item, ReactorError) or self._stopped or self._clock.is_enough(self._taken + len(taken), item[1]):
+            if isinstance(item, ReactorError) or self._stopped or self._room.is_enough(self._taken + len(taken), item[1]):
                 break
             taken.append(item)
         if not taken:
@@ -159,8 +171,8 @@ class Rendering:
         for bundle, t in taken:
             self._queue.popleft()
             self._taken += 1
-            self._enough |= self._clock.is_enough(self._taken, t + bundle.duration)
-            self._host.post(self._session.taken)
+            self._enough |= self._room.is_enough(self._taken, t + bundle.duration)
+            self._host.post(self._time.taken)
         return rendered
 
     @property
@@ -178,7 +190,7 @@ class Rendering:
 
     def _put(self, bundle: Bundle) -> None:
         """Queue a bundle."""
-        self._queue.append((bundle, self._clock.begins.popleft()))
+        self._queue.append((bundle, self._room.begins.popleft()))
         self._wakeup.set()
 
     def _count_drop(self, place: str, reason: str, frames: int) -> None:
@@ -220,7 +232,7 @@ class Rendering:
             raise error
 
     def _end(self) -> None:
-        self._host.post(self._session.release)
+        self._host.post(self._time.release)
         self._scope.cancel()
 
     async def run(self) -> None:

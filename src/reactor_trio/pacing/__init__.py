@@ -17,6 +17,7 @@ from reactor_trio.pacing.frame_rate_cap import FrameRateCap as FrameRateCap
 from reactor_trio.pacing.playout_forecast import PlayoutForecast as PlayoutForecast
 from reactor_trio.pacing.playout_smoother import PlayoutSmoother as PlayoutSmoother
 from reactor_trio.pacing.presentation_timeline import PresentationTimeline as PresentationTimeline
+from reactor_trio.pacing.room import Room as Room
 from reactor_trio.pacing.round_robin import RoundRobin as RoundRobin
 from reactor_trio.pacing.step_margin import StepMargin as StepMargin
 

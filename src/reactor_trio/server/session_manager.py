@@ -265,7 +265,7 @@ class SessionManager:
             resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=(self._context.schema or {}).get("schema_hash", ""),
             transport=self._context.services.placement.declaration.transport if request.role == "control" else (),
-            paused=session.paused,
+            paused=session.stepping.paused,
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.json_values import argument
+from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import FrameRateCap
 from reactor_trio.protocol import TRANSPORT, EndReason, sendable, transport_arguments
@@ -74,8 +75,7 @@ class Session:
         self.error: BaseException | None = None
         #: records what happens, if the session is recorded
         self.journal: Journal | None = None
-        #: whether the controlling client has paused it
-        self.paused = False
+        self.stepping = Stepping.FREE
         #: the client's files; None if the model takes none
         self.uploads = UploadStore(services.settings.uploads, services.disk) if declaration.takes_files else None
         self.services = services
@@ -102,7 +102,6 @@ class Session:
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._told,
             messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
-        self._paused = False
         self._failure = ""
         self._preparer = CommandPreparer()
 
@@ -291,7 +290,7 @@ class Session:
         if name.removeprefix("reactor.") not in allowed:
             raise CommandError("not_allowed", f"{name}: this model allows {', '.join(allowed) or 'no transport'}")
         arguments = transport_arguments(name, data)
-        if name == "reactor.step" and not self.paused:
+        if name == "reactor.step" and not self.stepping.paused:
             raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
         return arguments
 
@@ -299,15 +298,13 @@ class Session:
         """Hold the picture, or let it go on, now: the model learns it only when its step has ended."""
         if command.name == "reactor.restart":
             return
-        paused = command.arguments.get("paused", True)
-        if command.name == "reactor.pause" and paused:
+        if pauses := command.arguments.get("paused"):  # None: a step
             self.playout.hold()
         else:
             self.playout.go_on(command.at)
             self._shown_at = None  # the time between two frames is not the model's
-        if paused != self.paused:
-            self.paused = paused
-            self._say("reactor.transport", {"paused": paused})
+        if pauses is not None and self._change(SteppingEvent.PAUSE if pauses else SteppingEvent.RESUME):
+            self._say("reactor.transport", {"paused": pauses})
 
     def _applied(self, command: Command, answer: Answer) -> None:
         if self.journal is not None:
@@ -360,12 +357,15 @@ class Session:
         return any(attachment.watches for attachment in self._attachments.values())
 
     def _see_who_watches(self) -> None:
-        """Pause the model while the controlling client is away and no viewer watches."""
-        controller = self._attachments.get(self.controller)
-        paused = controller is not None and not self._watched
-        if paused != self._paused and self.reason is None:
-            self._paused = paused
-            self._channel.send(messages.SetPaused(paused))
+        """Let the model rest while the controlling client is away and no viewer watches."""
+        watched = self.controller not in self._attachments or self._watched
+        if self.reason is None and self._change(SteppingEvent.WATCH if watched else SteppingEvent.UNWATCH):
+            self._channel.send(messages.SetWatched(watched))
+
+    def _change(self, event: SteppingEvent) -> bool:
+        """Follow the event; whether that has changed anything."""
+        before, self.stepping = self.stepping, self.stepping.after(event)
+        return self.stepping is not before
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):

@@ -166,7 +166,7 @@ class AppDriver(AppSteps, StepDriver):
 
     def _after_no_frame(self) -> Literal["rest", "step", "end"]:
         if self.refusal is None:  # a step without media is one, too
-            self._session.output_pacer.count_step()
+            self._session.output_pacer.permit.ended()
         return "rest"
 
     def _place(self) -> str:

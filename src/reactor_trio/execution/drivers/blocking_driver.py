@@ -260,7 +260,7 @@ class SessionContext:
     def drop_open_buckets(self, keep: int) -> None:
         """Drop the oldest buckets whose other tracks have no data yet, and keep so many. Any thread may call it."""
         while len(self._buckets) > keep:
-            self._session.output_pacer.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+            self._session.output_pacer.dropped("model", "incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
 
     def _checked(self, frames: object) -> Chunk:
         """The chunk that `emit_block` got. Raises OutputError."""

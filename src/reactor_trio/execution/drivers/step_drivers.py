@@ -150,7 +150,7 @@ class StepDriver(Driver):
         self._turn_waited = 0.0
         while True:
             at = session.output_pacer.step_at(now := trio.current_time())
-            if at > now and not session.commands and not session.over:
+            if at > now and not session.commands.pending(session.step) and not session.over:
                 planned = at
                 self._between_since, self._turn_waited = None, 0.0
                 session.turn.give_back()
@@ -167,7 +167,8 @@ class StepDriver(Driver):
                 session.turn.give_back()
                 await session.stopped.wait()
                 return None
-            if not applied and session.output_pacer.step_at(now := trio.current_time()) <= now and not session.commands:
+            may_begin = not applied and session.output_pacer.step_at(now := trio.current_time()) <= now
+            if may_begin and not session.commands.pending(session.step):
                 return max(0.0, now - planned - self._turn_waited)
 
     async def _step(self) -> tuple[Chunk | None, float]:

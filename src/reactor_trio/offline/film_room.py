@@ -1,4 +1,4 @@
-"""`FilmClock`: the time of the film and the room for its bundles. It replaces the pacing of a live session.
+"""`FilmRoom`: the time of the film and the room for its bundles. It replaces the pacing of a live session.
 
 A step begins at once, unless `ROOM` bundles wait to be taken. The declared rate, or its sound, gives a bundle its duration;
 the time of the step does not. Therefore the same model makes the same film on every machine.
@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from reactor_trio.pacing import BlockCadence, PlayoutForecast
+from reactor_trio.pacing import BlockCadence
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 
 #: Sums of the same durations in another order differ by less than this many seconds.
@@ -19,8 +19,11 @@ EPSILON = 1e-6
 ROOM = 8
 
 
-class FilmClock(PlayoutForecast):
-    """Counts the bundles that were made and taken. Only the model loop uses it, except `begins`.
+class FilmRoom:
+    """Counts the bundles that were made and taken. Only the model loop uses it, except `begins`. See `Room`.
+
+    Nothing is shown, so no frame waits to be shown, and no report comes. A step and an `emit` have waited until the film is
+    not `full` (`UnpacedTime.spend`), so what they have made finds room.
 
     Args:
         frames, seconds: how many bundles, or how many seconds of film, were requested; None: any number.
@@ -30,9 +33,10 @@ class FilmClock(PlayoutForecast):
     """
 
     reached: Callable[[], object]
+    unshown = emitted = 0
+    starves = False
 
     def __init__(self, frames: float | None, seconds: float | None) -> None:
-        super().__init__(ROOM, assume=False)
         #: number of bundles made
         self.made = 0
         #: how often the model was idle since the newest bundle
@@ -41,13 +45,13 @@ class FilmClock(PlayoutForecast):
         self.seconds = 0.0
         #: start times of bundles that the I/O loop has not received yet; the loops share only the deque's atomic operations
         self.begins: deque[float] = deque()
-        self._waiting = 0
+        self._untaken = 0
         self._frames, self._most = math.inf if frames is None else frames, math.inf if seconds is None else seconds
 
     @property
     def full(self) -> bool:
         """Whether the sink must take a bundle first."""
-        return self._waiting >= ROOM
+        return self._untaken >= ROOM
 
     @property
     def enough(self) -> bool:
@@ -70,9 +74,9 @@ class FilmClock(PlayoutForecast):
 
     def taken(self) -> None:
         """Record that the sink took a bundle."""
-        self._waiting -= 1
+        self._untaken -= 1
 
-    # ---- as a PlayoutForecast: it knows no queued frame, since a step or an emit has waited for room before ------------
+    # ---- as a `Room` --------------------------------------------------------------------------------------------------
 
     def put(self, ready: float, duration: float, paced: bool = True, size: int = 0, emitted: int = 0) -> None:
         """Record a bundle. Its duration moves the film's time on."""
@@ -80,12 +84,46 @@ class FilmClock(PlayoutForecast):
         self.seconds += duration
         self.made += 1
         self.idled = 0
-        self._waiting += 1
+        self._untaken += 1
 
-    def step_at(self, now: float, step_seconds: float, step_margin: float) -> float:
+    def step_at(self, now: float, step_seconds: float, margin: float) -> float:
         """At once; if there is no room, when a bundle is taken."""
         self.tell_enough()
-        return math.inf if self.full or self.enough else -math.inf
+        return math.inf if self.full or self.enough else now
+
+    def queue_at(self, now: float) -> float:
+        """At once."""
+        return now
+
+    def emit_at(self, now: float) -> float:
+        """At once."""
+        return now
+
+    def waiting(self, now: float) -> int:
+        """No frame waits."""
+        return 0
+
+    def runs_dry(self, now: float) -> float:
+        """At once."""
+        return now
+
+    def make_room_for(self, batch: int) -> None:
+        """There is room for a batch of any size."""
+
+    def handed(self, until: float) -> None:
+        """Nothing is shown."""
+
+    def shown(self, until: float) -> None:
+        """Nothing is shown."""
+
+    def stood_still(self, until: float) -> None:
+        """Nothing is shown."""
+
+    def retimed(self, interval: float) -> None:
+        """A bundle keeps its duration."""
+
+    def flushed(self, now: float) -> None:
+        """A bundle stays in the film."""
 
 
 class FilmCadence(BlockCadence):

@@ -1,0 +1,83 @@
+"""`StepPermit`: each state with each event, and what may happen in each state."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from reactor_trio.lifecycle import OutputRule, StepPermit, Stepping, SteppingEvent
+
+#: state -> (after PAUSE, RESUME, UNWATCH, WATCH)
+EXPECTED = {
+    "FREE": ("PAUSED", "FREE", "UNWATCHED", "FREE"),
+    "PAUSED": ("PAUSED", "FREE", "PAUSED_UNWATCHED", "PAUSED"),
+    "UNWATCHED": ("PAUSED_UNWATCHED", "UNWATCHED", "UNWATCHED", "FREE"),
+    "PAUSED_UNWATCHED": ("PAUSED_UNWATCHED", "UNWATCHED", "PAUSED_UNWATCHED", "PAUSED"),
+}
+
+
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(Stepping, SteppingEvent)), ids=lambda value: value.name)
+def test_every_event_in_every_state(state: Stepping, event: SteppingEvent) -> None:
+    assert state.after(event).name == EXPECTED[state.name][list(SteppingEvent).index(event)]
+    assert state.paused == state.name.startswith("PAUSED")
+
+
+def permit_after(*events: SteppingEvent, steps: int = 0) -> StepPermit:
+    permit = StepPermit()
+    for event in events:
+        permit.change(event)
+    permit.allow(steps)
+    return permit
+
+
+@pytest.mark.parametrize(
+    ("events", "steps", "may_begin", "output"),
+    [
+        ((), 0, True, OutputRule.ROOM),
+        ((SteppingEvent.PAUSE,), 0, False, OutputRule.HOLD),
+        ((SteppingEvent.PAUSE,), 2, True, OutputRule.ROOM),
+        ((SteppingEvent.UNWATCH,), 0, False, OutputRule.WAIT),
+        ((SteppingEvent.PAUSE, SteppingEvent.UNWATCH), 0, False, OutputRule.WAIT),
+        ((SteppingEvent.PAUSE, SteppingEvent.UNWATCH), 2, False, OutputRule.WAIT),
+        ((SteppingEvent.PAUSE, SteppingEvent.RESUME), 0, True, OutputRule.ROOM),
+        ((SteppingEvent.UNWATCH, SteppingEvent.WATCH), 0, True, OutputRule.ROOM),
+    ],
+    ids=["free", "paused", "stepping", "unwatched", "both", "both_with_steps", "resumed", "watched"],
+)
+def test_what_may_happen(events: tuple[SteppingEvent, ...], steps: int, may_begin: bool, output: OutputRule) -> None:
+    permit = permit_after(*events, steps=steps)
+    assert (permit.may_begin, permit.output) == (may_begin, output)
+
+
+def test_each_step_that_ends_uses_up_one_that_was_asked_for() -> None:
+    permit = permit_after(SteppingEvent.PAUSE, steps=2)
+    permit.allow(1)
+    begun = 0
+    while permit.may_begin:
+        begun += 1
+        permit.ended()
+    assert begun == 3
+    permit.ended()  # the step that ran when the client paused the session
+    assert (permit.steps, permit.may_begin) == (0, False)
+
+
+def test_a_session_that_is_not_paused_is_asked_for_no_single_step() -> None:
+    permit = permit_after(steps=3)
+    permit.change(SteppingEvent.PAUSE)
+    assert (permit.steps, permit.may_begin) == (0, False)
+
+
+@pytest.mark.parametrize("event", [SteppingEvent.PAUSE, SteppingEvent.RESUME], ids=lambda value: value.name)
+def test_a_pause_and_its_end_take_back_the_steps_that_were_asked_for(event: SteppingEvent) -> None:
+    permit = permit_after(SteppingEvent.PAUSE, steps=3)
+    permit.change(event)
+    permit.change(SteppingEvent.PAUSE)
+    assert (permit.steps, permit.may_begin) == (0, False)
+
+
+def test_steps_that_were_asked_for_wait_until_the_session_is_watched_again() -> None:
+    permit = permit_after(SteppingEvent.PAUSE, steps=2)
+    permit.change(SteppingEvent.UNWATCH)
+    permit.change(SteppingEvent.WATCH)
+    assert (permit.stepping, permit.steps, permit.may_begin) == (Stepping.PAUSED, 2, True)
