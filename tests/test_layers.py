@@ -63,19 +63,20 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",
     ),
+    "leases": ("protocol concurrency configuration", "msgspec trio"),
     "edge": ("errors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors moved descriptors protocol telemetry concurrency interface admission media recording configuration "
-        "execution session transport connection edge",
+        "execution session transport connection leases edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
     "notebook": ("errors configuration interface server", "IPython"),
     "gate": (
-        "errors protocol concurrency admission configuration transport edge server",
+        "errors protocol concurrency admission configuration transport leases edge",
         "msgspec prometheus_client trio",
     ),
     "replicas": (
-        "errors interface admission configuration execution edge server gate",
+        "errors interface admission configuration execution leases edge server gate",
         "msgspec ray trio",
     ),
     "offline": (

@@ -13,7 +13,8 @@ from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Set
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.lessor import Granted, LeaseLost
+from reactor_trio.leases.holder import LeaseLost
+from reactor_trio.leases.messages import Granted
 from reactor_trio.protocol.text import MAX_LINE
 
 

@@ -144,7 +144,7 @@ def _loggers() -> list[str]:
 
 def _wire() -> dict[str, Any]:
     """Message types and close codes, and the tags by which a gate and its replicas know each other's words."""
-    from reactor_trio.gate.lessor import LeaseMessage
+    from reactor_trio.leases.messages import LeaseMessage
     from reactor_trio.protocol import reasons
 
     examples = [msgspec.inspect.type_info(word) for word in LeaseMessage.__args__]

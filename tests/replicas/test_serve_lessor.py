@@ -11,11 +11,10 @@ import pytest
 import trio
 from tests.support.replica_kit import PATIENCE
 
-from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage
+from reactor_trio.leases.holder import LeaseLost
+from reactor_trio.leases.messages import Beat, Claimed, Ended, Granted, LeaseMessage, Unavailable
 from reactor_trio.replicas import serve_lessor
-from reactor_trio.replicas.replica import Unavailable
 from reactor_trio.replicas.serve_lessor import ServeLessor
-from reactor_trio.server.leases import Beat, Claimed, Ended
 
 GRANTED = Granted("s1", "ws://127.0.0.1:20001/ws", "k" * 64, 10.0, "17@node")
 

@@ -21,8 +21,9 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import GateSite
-from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage
-from reactor_trio.server.leases import Ended, leased
+from reactor_trio.leases.book import leased
+from reactor_trio.leases.holder import LeaseLost
+from reactor_trio.leases.messages import Ended, Granted, LeaseMessage
 from reactor_trio.testing import TestServer, open_server
 from reactor_trio.testing.memory_connection import Stall, StallableStream
 from reactor_trio.transport import serve_http

@@ -51,6 +51,11 @@ def json_response(status: int, body: Any, headers: Mapping[str, str] | None = No
     return Response(status, "application/json", msgspec.json.encode(body), headers or {})
 
 
+def not_ready(status: str, reason: str) -> Response:
+    """Return a 503 that asks the client to come back soon."""
+    return json_response(503, {"status": status, "reason": reason}, {"retry-after": "1"})
+
+
 def is_page_file(request: Request) -> bool:
     """Whether a file of the page is requested, such as `client.js` for a page of another origin; not the page itself."""
     return request.method in ("GET", "HEAD") and _PAGE_PATH.fullmatch(request.path) is not None

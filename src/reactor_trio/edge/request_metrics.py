@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from reactor_trio.edge.denial import DenialReason
+from reactor_trio.edge.metric_families import labelled
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -84,13 +85,3 @@ class RequestMetrics:
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry)
-
-
-def labelled(name: str, text: str, label: str, counts: Any) -> Iterator[Metric]:
-    """Yield a counter with one sample for each value of `label`; or of several labels, whose names have spaces between."""
-    from prometheus_client.core import CounterMetricFamily
-
-    family = CounterMetricFamily(name, text, labels=label.split())
-    for value, count in counts.items():
-        family.add_metric([value] if isinstance(value, str) else value, count)
-    yield family

@@ -28,9 +28,9 @@ from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage, Lessor
+from reactor_trio.leases.holder import LeaseLost, Lessor
+from reactor_trio.leases.messages import BEAT, Ended, Granted, LeaseMessage
 from reactor_trio.protocol import Admitted, EndReason
-from reactor_trio.server.leases import BEAT, Ended
 
 log = logging.getLogger("reactor_trio.gate")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from reactor_trio.edge.request_metrics import RequestMetrics, labelled
+from reactor_trio.edge.metric_families import Buckets, labelled
+from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
-from reactor_trio.server.server_metrics import Buckets
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

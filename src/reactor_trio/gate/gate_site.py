@@ -13,7 +13,7 @@ from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant
-from reactor_trio.edge.common_responses import busy, json_response
+from reactor_trio.edge.common_responses import busy, json_response, not_ready
 from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.request_metrics import LimitKind
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
@@ -22,7 +22,6 @@ from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted, close_code
-from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, MessageChannel, Refused, Request, Response
 
 QUEUE_PATH = "/v1/queue"

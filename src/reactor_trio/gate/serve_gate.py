@@ -16,7 +16,7 @@ from reactor_trio.edge.certificates import Certificates
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import GateSite
-from reactor_trio.gate.lessor import Lessor
+from reactor_trio.leases.holder import Lessor
 
 
 class Gate(msgspec.Struct, frozen=True):

@@ -27,13 +27,13 @@ from msgspec.structs import replace
 from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.errors import ReactorError
-from reactor_trio.gate.lessor import Granted, LeaseMessage
+from reactor_trio.leases.book import leased
+from reactor_trio.leases.messages import Ended, Granted, LeaseMessage, Unavailable
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
 from reactor_trio.replicas.node_address import listen, log_to_stderr, own_address, own_name
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
-from reactor_trio.server.leases import Ended, leased
 from reactor_trio.server.lock_watch import LOAD, POSSIBLE, LockWatch, limits, running
 from reactor_trio.server.runtime_host import ServerThread
 from reactor_trio.server.serve import Serving, serve
@@ -45,12 +45,6 @@ WATCHDOG = 5.0
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Unavailable(msgspec.Struct, frozen=True, tag="Unavailable"):
-    """The only message of a lease that the server could not grant."""
-
-    reason: str
 
 
 class HostedServer(Generic[T]):
@@ -99,7 +93,7 @@ class Replica(HostedServer[Serving]):
         await self._begin()
 
     async def lease(self, session_id: str) -> AsyncIterator[bytes]:
-        """Reserve a slot and yield its lease's messages (`gate.lessor.LeaseMessage`) as JSON, until the slot is free."""
+        """Reserve a slot and yield its lease's messages (`leases.messages`) as JSON, until the slot is free."""
         messages: ThreadsafeQueue[LeaseMessage | Unavailable] = ThreadsafeQueue()
         self._host.post(self._open, session_id, messages.put)
         try:

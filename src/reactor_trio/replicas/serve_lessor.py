@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage
+from reactor_trio.leases.holder import LeaseLost
+from reactor_trio.leases.messages import Beat, Claimed, Ended, Granted, LeaseMessage, Unavailable
 from reactor_trio.replicas.asyncio_bridge import run_stream
 from reactor_trio.replicas.node_helper import end_if_stopped
-from reactor_trio.replicas.replica import Unavailable
-from reactor_trio.server.leases import Beat, Claimed, Ended
 
 _messages = msgspec.json.Decoder(Granted | Claimed | Beat | Ended | Unavailable)
 

@@ -6,12 +6,9 @@ and not ready.
 
 from __future__ import annotations
 
-from reactor_trio.edge.common_responses import json_response
+from reactor_trio.edge.common_responses import json_response, not_ready
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.transport import Response
-
-#: Seconds after which a client should ask again.
-RETRY_AFTER = "1"
 
 
 def readiness(runtime: Runtime, known: bool = True) -> Response:
@@ -33,8 +30,3 @@ def _readiness(runtime: Runtime) -> tuple[str, str]:
     if phase != "ready" or room in ("draining", "not_ready"):
         return "draining", "the server is going down"
     return ("ready", "") if room is None else (room, "each session and each place in the queue is taken")
-
-
-def not_ready(status: str, reason: str) -> Response:
-    """Return a 503 that asks the client to come back soon."""
-    return json_response(503, {"status": status, "reason": reason}, {"retry-after": RETRY_AFTER})

@@ -30,9 +30,9 @@ from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.execution.placement import Place, Placement
 from reactor_trio.execution.restarts import Restarts
 from reactor_trio.interface.model import Model
+from reactor_trio.leases.book import Leases
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
 from reactor_trio.protocol import EndReason
-from reactor_trio.server.leases import Leases
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager

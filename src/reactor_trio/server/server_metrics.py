@@ -8,16 +8,15 @@ Prometheus library is imported late, because it brings an HTTP server along and 
 from __future__ import annotations
 
 import platform
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, get_args
 
 import trio
 
 from reactor_trio.admission import Phase
 from reactor_trio.connection.outgoing_frames import CodedFrame
-from reactor_trio.edge.request_metrics import RequestMetrics, labelled
+from reactor_trio.edge.metric_families import Buckets, labelled
+from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 from reactor_trio.server.run_facts import installed_version
 from reactor_trio.server.tracing import Tracing
@@ -66,25 +65,6 @@ _STEP = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
 _ENCODING = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)
 _DURATION = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0)
 _LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-
-
-class Buckets:
-    """A histogram with the given upper bounds, as plain numbers."""
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self.sum = 0.0
-
-    def add(self, value: float) -> None:
-        """Count a value."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self.sum += value
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Return each upper bound with the number of values that are not above it."""
-        bounds = (*map(str, self._bounds), "+Inf")
-        return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
 class Metrics(RequestMetrics, Telemetry):

@@ -14,10 +14,9 @@ import trio
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import bound_addresses
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.edge.common_responses import busy, json_response, page_response
+from reactor_trio.edge.common_responses import busy, json_response, not_ready, page_response
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.errors import ManifestError
-from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, PatientListener, Request, Response, secured, serve_http
 
 log = logging.getLogger("reactor_trio.server")

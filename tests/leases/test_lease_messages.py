@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from reactor_trio.gate.lessor import Granted
-from reactor_trio.server.leases import Beat, Claimed, Ended
+from reactor_trio.leases.messages import Beat, Claimed, Ended, Granted
 
 ON_THE_WIRE = {
     b'{"type":"Granted","session_id":"s","url":"ws://a/ws","key":"k","claim_within":10.0,"replica":"1@n"}':

@@ -14,36 +14,34 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from typing import Protocol
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import AuthSettings, Settings
+from reactor_trio.leases.messages import BEAT, Beat, Claimed, Ended
 from reactor_trio.protocol import EndReason
-from reactor_trio.server.waiting_room import WaitingRoom
-
-#: Seconds between two beats of a lease.
-BEAT = 1.0
-
-
-class Claimed(msgspec.Struct, frozen=True, tag="Claimed"):
-    """The client is connected and its session has begun."""
-
-
-class Beat(msgspec.Struct, frozen=True, tag="Beat"):
-    """The lease is still open."""
-
-
-class Ended(msgspec.Struct, frozen=True, tag="Ended"):
-    """The slot is free again. No event follows."""
-
-    reason: EndReason
-
 
 #: receives the events of one lease, on the I/O loop
 Told = Callable[[Claimed | Beat | Ended], object]
+
+
+class Slots(Protocol):
+    """Counts a server's slots: its `WaitingRoom`.
+
+    Attributes:
+        given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
+    """
+
+    given_back: Callable[[str, EndReason | None], object]
+
+    def reserve(self, sid: str) -> None:
+        """Reserve a slot for a session whose client will come. Raises NotAdmitted if none is free now."""
+
+    def release(self, sid: str) -> bool:
+        """Free a slot that was reserved ahead. Returns False if its client has come already."""
 
 
 class Leases:
@@ -53,7 +51,7 @@ class Leases:
         room: counts the slots.
     """
 
-    def __init__(self, room: WaitingRoom) -> None:
+    def __init__(self, room: Slots) -> None:
         self._room = room
         self._open: dict[str, Told] = {}
         self._wakeup = RepeatedEvent()

@@ -13,7 +13,8 @@ from reactor_trio import ConnectionRefused, Output, ReactorPipeline, SessionEnde
 from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.settings import Settings, address_of
 from reactor_trio.edge.tickets import issue_ticket
-from reactor_trio.server.leases import Beat, Claimed, Ended, leased
+from reactor_trio.leases.book import leased
+from reactor_trio.leases.messages import Beat, Claimed, Ended
 from reactor_trio.testing import TestServer, open_server
 
 

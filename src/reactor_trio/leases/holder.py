@@ -1,38 +1,11 @@
-"""`Lessor`: the gate's interface to the engine that starts and watches the servers, and the messages of a lease."""
+"""`Lessor`: the gate's interface to the engine that starts and watches the servers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
-from reactor_trio.server.leases import Beat, Claimed, Ended
-
-
-class Granted(msgspec.Struct, frozen=True, tag="Granted"):
-    """The first message of a lease: a server has reserved a slot.
-
-    Attributes:
-        session_id: the id of the reserved session.
-        url: the address to which the client connects.
-        key: the secret that signs tickets for that server.
-        claim_within: seconds within which the client must come.
-        replica: the server's name, for logs and for `Lessor.silent`.
-    """
-
-    session_id: str
-    url: str
-    key: str
-    claim_within: float
-    replica: str
-
-    def __repr__(self) -> str:
-        return f"Granted({self.session_id} at {self.replica})"
-
-
-#: A message of a lease.
-LeaseMessage = Granted | Claimed | Beat | Ended
+from reactor_trio.leases.messages import Granted, LeaseMessage
 
 
 class LeaseLost(Exception):
