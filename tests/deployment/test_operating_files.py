@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.known_facts import facts_of
 
 from reactor_trio.server.server_metrics import Metrics
 
@@ -21,9 +22,8 @@ RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 
 EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]] + [rule["expr"] for rule in RULES]
 
-SAMPLES = [
-    sample for family in text_string_to_metric_families(Metrics("demo").exposition().decode()) for sample in family.samples
-]
+EXPOSITION = Metrics(facts_of("demo")).exposition().decode()
+SAMPLES = [sample for family in text_string_to_metric_families(EXPOSITION) for sample in family.samples]
 VALUES: dict[tuple[str, str], set[str]] = {}
 for sample in SAMPLES:
     for label, value in sample.labels.items():

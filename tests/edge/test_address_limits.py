@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import trio
 from tests.support.black import Black
+from tests.support.known_facts import facts_of
 
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
@@ -25,7 +26,7 @@ ONE, OTHER = "192.0.2.1:4711", "192.0.2.2:4711"
 
 
 def addresses(*proxies, **limits):
-    metrics = Metrics("model", lambda: "ready")
+    metrics = Metrics(facts_of("model"))
     found = Addresses(LimitSettings(**limits), proxies, metrics.limited)
     return found, metrics
 

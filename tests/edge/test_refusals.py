@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import trio
+from tests.support.known_facts import facts_of
 
 from reactor_trio.edge.refusal_log import QUIET, Refusals
 from reactor_trio.server.server_metrics import Metrics
@@ -12,7 +13,7 @@ from reactor_trio.server.server_metrics import Metrics
 
 async def test_a_flood_of_refusals_is_a_few_lines(autojump_clock, caplog):
     caplog.set_level(logging.INFO)
-    metrics = Metrics()
+    metrics = Metrics(facts_of("model"))
     refusals = Refusals(metrics)
     for _ in range(1000):
         refusals.note("1.2.3.4:5", 503)

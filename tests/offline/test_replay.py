@@ -39,7 +39,7 @@ async def record(model, folder, *, config=None, at=0.1):
                     await trio.testing.wait_all_tasks_blocked()
             await client.take(2)
             await trio.sleep(at)
-            if "jump" in server.runtime.services.placement.declaration.commands:
+            if "jump" in server.runtime.placement.declaration.commands:
                 async with trio.open_nursery() as nursery:
                     for by in (50, 3):
                         nursery.start_soon(lambda by=by: client.command("jump", by=by))

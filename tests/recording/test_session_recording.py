@@ -87,7 +87,7 @@ async def test_the_timeline_has_each_command_with_its_step_and_the_film_each_fra
         await server.wait_left(client)
         session, *rest = timeline(tmp_path)
         assert session["session_id"] == client.session_id
-        assert session["schema"] == server.runtime.schema
+        assert session["schema"] == server.runtime.session_manager.loaded.schema
         assert [track["name"] for track in session["tracks"]] == ["main_video"]
         assert [(line["type"], line.get("name")) for line in rest if line["type"] not in ("track", "frames")] == [
             ("file", None), ("command", "set_level"), ("message", "hello"), ("command", "greet"), ("command", "greet"),
@@ -267,7 +267,9 @@ async def test_a_folder_that_disappeared_ends_only_the_recording(tmp_path, autoj
 
 async def test_a_disk_that_hangs_delays_the_next_client_by_at_most_the_bound(tmp_path, autojump_clock, caplog):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
-        disk, recorders = server.runtime.services.disk, []
+        sessions, recorders = server.runtime.session_manager, []
+        services = sessions.loaded.services
+        disk = services.disk
 
         async def hanging(function, *arguments, abandon_on_cancel=False):
             if getattr(function, "__name__", "") == "write":
@@ -275,7 +277,8 @@ async def test_a_disk_that_hangs_delays_the_next_client_by_at_most_the_bound(tmp
                 await trio.sleep_forever()
             return await disk(function, *arguments)
 
-        server.runtime.services = msgspec.structs.replace(server.runtime.services, disk=hanging)
+        services = msgspec.structs.replace(services, disk=hanging)
+        sessions.model = msgspec.structs.replace(sessions.loaded, services=services)
         async with server.connect() as client:
             await client.take(2)
         left = trio.current_time()

@@ -34,7 +34,7 @@ LATE = [
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
     "admission", "cli", "concurrency", "configuration", "connection", "crossing", "decoding", "descriptors", "edge",
-    "errors", "execution", "interface", "interpreter", "log", "lifecycle", "lost_part", "media", "moved", "notebook",
+    "errors", "execution", "interface", "interpreter", "leases", "log", "lifecycle", "lost_part", "media", "moved", "notebook",
     "pacing", "plain_text", "protocol", "server", "session", "standard_streams", "telemetry", "transport",
 }  # fmt: skip
 OTHERS = {

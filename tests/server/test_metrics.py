@@ -13,6 +13,7 @@ import pytest
 import trio
 import trio.testing
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.known_facts import facts_of
 
 import reactor_trio.server
 from reactor_trio.edge.request_metrics import REFUSALS
@@ -223,7 +224,7 @@ async def test_no_client_can_make_a_series_of_its_own(autojump_clock: object) ->
 
 
 def test_what_is_not_known_has_a_place(autojump_clock: object) -> None:
-    metrics = Metrics()
+    metrics = Metrics(facts_of("model"))
     before = metrics.exposition().count(b"\n")
     metrics.refused(418)
     metrics.encoded("h265", 0.1)

@@ -97,14 +97,14 @@ async def test_loading_and_failed(autojump_clock, monkeypatch, fails):
         made(self, *arguments, **named)
 
     monkeypatch.setattr(Runtime, "__init__", init)
-    config = {"ask": lambda: readiness(runtimes[0]), "seen": seen, "fails": fails}
+    config = {"ask": lambda: readiness(runtimes[0].facts), "seen": seen, "fails": fails}
     try:
         async with open_server(Slow, config=config):
             assert not fails
     except Exception:
         assert fails
     assert seen == [(503, "loading")]
-    after = json.loads(readiness(runtimes[0]).body)
+    after = json.loads(readiness(runtimes[0].facts).body)
     if fails:
         assert (after["status"], after["reason"]) == ("failed", "load() raised OSError: no weights here")
 

@@ -220,8 +220,7 @@ async def open_gate(
         metrics, draining = GateMetrics(), trio.Event()
         lessor = Replicas(servers, claim_within)
         allocation = Allocation(lessor, most, metrics, (settings or Settings()).limits.waiting_per_address)
-        schema = servers[0][0].runtime.schema
-        assert schema is not None
+        schema = servers[0][0].runtime.session_manager.loaded.schema
         site = GateSite(allocation, settings or Settings(), schema, metrics, draining, pictures=pictures)
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(_running, allocation)

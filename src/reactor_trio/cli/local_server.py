@@ -53,7 +53,7 @@ class LocalServer:
         with handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
             async with trio.open_nursery() as nursery:
                 if self._watchdog is not None:
-                    self._watchdog.running = lambda: running(None if self._serving is None else self._serving.runtime)
+                    self._watchdog.running = lambda: running(None if self._serving is None else self._serving.runtime.facts)
                     nursery.start_soon(self._watchdog.run)
                 self._serving = await self._load(nursery)
                 stop.armed = True

@@ -1,14 +1,19 @@
-"""Metric families of plain numbers, for a registry of Prometheus."""
+"""Metric families from plain numbers, and `Buckets`, the histogram that counts into them.
+
+The I/O loop counts each frame, so a counter is a plain number, and a histogram a list of numbers. They become families when
+`/metrics` is requested. The Prometheus library is imported then: it brings an HTTP server along, and readiness must not wait
+for it.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 
 class Buckets:
@@ -30,11 +35,43 @@ class Buckets:
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
-def labelled(name: str, text: str, label: str, counts: Any) -> Iterator[Metric]:
-    """Yield a counter with one sample for each value of `label`; or of several labels, whose names have spaces between."""
+def counter(name: str, text: str, counts: Any, labels: str = "") -> CounterMetricFamily:
+    """Return a counter: of one number, or with `labels` of a number by label.
+
+    Args:
+        labels: the names of the labels, with spaces between.
+        counts: a number, or a mapping from a label's value, or a tuple of the values of several labels, to a number.
+    """
     from prometheus_client.core import CounterMetricFamily
 
-    family = CounterMetricFamily(name, text, labels=label.split())
-    for value, count in counts.items():
-        family.add_metric([value] if isinstance(value, str) else value, count)
-    yield family
+    family = CounterMetricFamily(name, text, labels=labels.split())
+    for values, count in _by_labels(counts, labels):
+        family.add_metric(values, count)
+    return family
+
+
+def gauge(name: str, text: str, numbers: Any, labels: str = "") -> GaugeMetricFamily:
+    """Return a gauge. The arguments are those of `counter`."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, text, labels=labels.split())
+    for values, number in _by_labels(numbers, labels):
+        family.add_metric(values, number)
+    return family
+
+
+def histogram(name: str, text: str, buckets: Any, labels: str = "") -> HistogramMetricFamily:
+    """Return a histogram. The arguments are those of `counter`, with `Buckets` as numbers."""
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(name, text, labels=labels.split())
+    for values, each in _by_labels(buckets, labels):
+        family.add_metric(values, each.cumulative(), each.sum)
+    return family
+
+
+def _by_labels(numbers: Any, labels: str) -> list[tuple[list[str], Any]]:
+    if not labels:
+        return [([], numbers)]
+    by_label: Mapping[str | tuple[str, ...], Any] = numbers
+    return [([values] if isinstance(values, str) else list(values), number) for values, number in by_label.items()]

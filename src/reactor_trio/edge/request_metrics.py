@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from reactor_trio.edge.denial import DenialReason
-from reactor_trio.edge.metric_families import labelled
+from reactor_trio.edge.metric_families import counter, gauge
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -56,15 +56,10 @@ class RequestMetrics:
 
     def families(self) -> Iterator[Metric]:
         """Yield the counters as metric families."""
-        from prometheus_client.core import GaugeMetricFamily
-
-        yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
-        for name, text, label, counts in (
-            ("reactor_connections_refused", "Connections and requests refused by a limit", "limit", self._limited),
-            ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
-            ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
-        ):
-            yield from labelled(name, text, label, counts)
+        yield gauge("reactor_connections", "Open TCP connections", self.connections)
+        yield counter("reactor_connections_refused", "Connections and requests refused by a limit", self._limited, "limit")
+        yield counter("reactor_requests_refused", "Requests and clients refused, by HTTP status", self._refusals, "status")
+        yield counter("reactor_access_denied", "Requests by who may not make them", self._denials, "reason")
 
     @cached_property
     def registry(self) -> CollectorRegistry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from reactor_trio.edge.metric_families import Buckets, labelled
+from reactor_trio.edge.metric_families import Buckets, counter, gauge, histogram
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 
@@ -34,14 +34,10 @@ class GateMetrics(RequestMetrics):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families, for the registry."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-
         waiting, places = self.clients()
         yield from self.families()
-        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", waiting)
-        yield GaugeMetricFamily("reactor_places", "Clients that have a place at a replica", places)
-        yield CounterMetricFamily("reactor_leases_lost", "Leases lost with their replica, or not to be had", self.lost)
-        yield from labelled("reactor_leases_ended", "Places that are free again", "reason", self.ended)
-        allocation = HistogramMetricFamily("reactor_allocation_seconds", "From asking for a place to having one")
-        allocation.add_metric([], self.allocation.cumulative(), self.allocation.sum)
-        yield allocation
+        yield gauge("reactor_clients_waiting", "Clients in the queue", waiting)
+        yield gauge("reactor_places", "Clients that have a place at a replica", places)
+        yield counter("reactor_leases_lost", "Leases lost with their replica, or not to be had", self.lost)
+        yield counter("reactor_leases_ended", "Places that are free again", self.ended, "reason")
+        yield histogram("reactor_allocation_seconds", "From asking for a place to having one", self.allocation)

@@ -111,7 +111,7 @@ class Replica(HostedServer[Serving]):
 
     def _running(self) -> int:
         try:
-            return running(self._host.serving.runtime)
+            return running(self._host.serving.runtime.facts)
         except ReactorError:  # it has not been started yet
             return LOAD
 

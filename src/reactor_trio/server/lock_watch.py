@@ -23,7 +23,7 @@ from contextlib import suppress
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.server import lock_watcher
-from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.server_facts import ServerFacts
 
 #: whether this system has what the watching needs: signals of no other meaning, and states of processes
 POSSIBLE = sys.platform == "linux"
@@ -44,11 +44,11 @@ def limits(settings: Settings) -> list[float]:
     return [0.0, *(seconds and seconds + settings.watchdog for seconds in steps)]
 
 
-def running(runtime: Runtime | None) -> int:
+def running(facts: ServerFacts | None) -> int:
     """Return what may run now. Any thread may call this."""
-    if runtime is None or runtime.journal.phase in ("loading", "failed"):
+    if facts is None or facts.phase in ("loading", "failed"):
         return LOAD
-    return STEP if runtime.metrics.has_stepped else FIRST_STEP
+    return STEP if facts.health.has_stepped else FIRST_STEP
 
 
 #: what a forked child must not have: its signals are not those of the server

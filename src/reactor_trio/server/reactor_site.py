@@ -28,13 +28,15 @@ class ReactorSite(AccessSite):
 
     def __init__(self, runtime: Runtime, *bound: str) -> None:
         super().__init__(runtime.settings, runtime.metrics, runtime.access, *bound)
+        self._facts = runtime.facts
+        self._sessions = runtime.session_manager
         self._pictures = runtime.introduction.pictures
         self._runtime = runtime
 
     def _take_post(self, request: Request) -> BodyTaker:
         if request.path != UPLOAD_PATH:
             raise Refused.because(405, f"{request.method} is for {UPLOAD_PATH} only", {"allow": "GET, HEAD"})
-        return take_upload(self._runtime, request)
+        return take_upload(self._sessions, self._runtime.metrics, request)
 
     def _answer(self, request: Request) -> Response:
         match request.path:
@@ -43,12 +45,12 @@ class ReactorSite(AccessSite):
             case "/health":
                 return self._health(request)
             case "/ready":
-                return readiness(self._runtime, known=self._known(request) is not None)
+                return readiness(self._facts, known=self._known(request) is not None)
             case "/schema":
                 self._look(request, share_links=True)
-                runtime = self._runtime
-                introduction = {"name": runtime.name, "about": runtime.introduction.about()}
-                return self._described(request, runtime.schema, self._why_not(), introduction)
+                introduction = {"name": self._facts.name, "about": self._facts.introduction.about()}
+                schema = None if self._sessions.model is None else self._sessions.model.schema
+                return self._described(request, schema, self._why_not(), introduction)
             case "/metrics":
                 return self._counts(request)
         known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
@@ -61,7 +63,7 @@ class ReactorSite(AccessSite):
         """Refuse a client before the upgrade where possible. A client that comes before `prepare` has ended waits here."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
-        if self._runtime.journal.phase in ("loading", "failed"):
+        if self._facts.phase in ("loading", "failed"):
             return busy(self._why_not(known=self._known(request) is not None))
         await self._runtime.prepared.wait()
         try:
@@ -81,7 +83,7 @@ class ReactorSite(AccessSite):
         For a client that resumes its session the resume token suffices, and its permissions stay.
         """
         address = self.addresses.of_request(request)
-        resumable = self._runtime.session_manager.resumable(request.query.get("resume"))
+        resumable = self._sessions.resumable(request.query.get("resume"))
         if resumable is not None and request.query.get("role", "control") == "control":
             connect_request = self._parse(request)
             return replace(connect_request, claims=resumable.claims, address=address), Grant(resumable.claims)
@@ -97,9 +99,9 @@ class ReactorSite(AccessSite):
         return replace(connect_request, token=token, claims=grant.claims, resume=None, address=address), grant
 
     def _parse(self, request: Request) -> ConnectRequest:
-        tracks = self._runtime.placement.declaration.tracks
+        tracks = self._sessions.loaded.services.placement.declaration.tracks
         video = [track.name for track in tracks if track.kind == "video" and track.direction == "out"]
-        return parse_connect_request(request.query, self._runtime.name, video)
+        return parse_connect_request(request.query, self._facts.name, video)
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """Return the client's permissions. Raises Denied."""
@@ -108,7 +110,7 @@ class ReactorSite(AccessSite):
         return super()._look(request)
 
     def _is_share_link(self, shown: str | None) -> bool:
-        return shown is not None and self._runtime.session_manager.shared_by(shown) is not None
+        return shown is not None and self._sessions.shared_by(shown) is not None
 
     def _no_session(self, request: Request, connect_request: ConnectRequest) -> Response | None:
         """Return the refusal if this client can get neither a session nor a place in the queue now. Raises Denied."""
@@ -131,13 +133,13 @@ class ReactorSite(AccessSite):
                 return busy(self._why_not())
 
     def _no_view(self, connect_request: ConnectRequest) -> Response | None:
-        viewers = self._runtime.settings.viewers
+        viewers = self._facts.settings.viewers
         if viewers == "none":
             raise Denied("not_allowed", "this server takes no viewers (runtime.viewers: none)")
         if viewers == "token" and connect_request.token is None:
             reason: DenialReason = "not_allowed" if self._access.required else "missing"
             raise Denied(reason, "a viewer needs the token of a share link, which the controlling client has")
-        if self._runtime.session_manager.session_to_view(connect_request) is not None:
+        if self._sessions.session_to_view(connect_request) is not None:
             return None
         if connect_request.token is not None:
             raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
@@ -146,42 +148,41 @@ class ReactorSite(AccessSite):
     async def _converse(self, request: Request, connect_request: ConnectRequest, messages: MessageChannel) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is None:
-                await serve_client(self._runtime.session_manager, connect_request, messages)
+                await serve_client(self._sessions, connect_request, messages)
             else:
                 await self._send_away(request, messages, self.addresses.too_many(why_not), why_not)
 
     def _health(self, request: Request) -> Response:
         """200 or 503 for everyone. Only authenticated requests get details."""
-        runtime = self._runtime
-        phase = runtime.journal.phase
-        status = "stuck" if runtime.metrics.hangs else "ok" if phase == "ready" else phase
+        facts = self._facts
+        status = "stuck" if facts.health.hangs else "ok" if facts.phase == "ready" else facts.phase
         code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
         if (grant := self._known(request)) is None:
-            return json_response(code, {"status": status, "phase": phase}, headers)
+            return json_response(code, {"status": status, "phase": facts.phase}, headers)
         body: dict[str, Any] = {
             "status": status,
-            "model": runtime.name,
-            "phase": phase,
-            "sessions": runtime.room.admission.live,
-            "away": len(runtime.session_manager.away),
-            "waiting": runtime.room.admission.waiting,
-            "clients": len(runtime.session_manager.clients),
-            "encoders": runtime.encoders,
+            "model": facts.name,
+            "phase": facts.phase,
+            "sessions": facts.admission.live,
+            "away": len(self._sessions.away),
+            "waiting": facts.admission.waiting,
+            "clients": len(self._sessions.clients),
+            "encoders": self._runtime.encoders,
         }
         if self._access.required:
             body["role"] = grant.claims.role
-        if phase == "loading":
-            body["progress"] = runtime.progress.as_json()
-        if reason := runtime.metrics.stuck or runtime.journal.reason or self._grace_left() or runtime.metrics.late:
+        if facts.phase == "loading":
+            body["progress"] = facts.progress.as_json()
+        if reason := facts.health.stuck or facts.journal.reason or self._grace_left() or facts.health.late:
             body["reason"] = reason
         return json_response(code, body, headers)
 
     def _grace_left(self) -> str | None:
         left = self._runtime.drains_at - trio.current_time()
-        return f"sessions may go on for {left:.0f} s" if left > 0 and self._runtime.journal.phase == "draining" else None
+        return f"sessions may go on for {left:.0f} s" if left > 0 and self._facts.phase == "draining" else None
 
     def _why_not(self, *, known: bool = True) -> str:
         """Say why the server takes no client; how far the load is only to clients that are `known`."""
-        if (loading := self._runtime.loading) is None:
-            return f"the server is {self._runtime.journal.phase}"
+        if (loading := self._facts.loading) is None:
+            return f"the server is {self._facts.phase}"
         return loading if known else "the model is still loading"

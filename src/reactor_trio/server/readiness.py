@@ -7,26 +7,26 @@ and not ready.
 from __future__ import annotations
 
 from reactor_trio.edge.common_responses import json_response, not_ready
-from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.server_facts import ServerFacts
 from reactor_trio.transport import Response
 
 
-def readiness(runtime: Runtime, known: bool = True) -> Response:
+def readiness(facts: ServerFacts, known: bool = True) -> Response:
     """200, or 503 with the reason. Unauthenticated requests (not `known`) get no reason, because it may name the model."""
-    status, reason = _readiness(runtime)
+    status, reason = _readiness(facts)
     if status == "ready":
         return json_response(200, {"status": status})
     return not_ready(status, reason if known else "shown to who may come in")
 
 
-def _readiness(runtime: Runtime) -> tuple[str, str]:
-    phase, room = runtime.journal.phase, runtime.room.admission.room()
-    if runtime.metrics.stuck is not None:
-        return "stuck", runtime.metrics.stuck
-    if (loading := runtime.loading) is not None:
+def _readiness(facts: ServerFacts) -> tuple[str, str]:
+    phase, room = facts.phase, facts.admission.room()
+    if facts.health.stuck is not None:
+        return "stuck", facts.health.stuck
+    if (loading := facts.loading) is not None:
         return phase, loading
     if phase == "failed":
-        return phase, runtime.journal.reason
+        return phase, facts.journal.reason
     if phase != "ready" or room in ("draining", "not_ready"):
         return "draining", "the server is going down"
     return ("ready", "") if room is None else (room, "each session and each place in the queue is taken")

@@ -24,7 +24,6 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.execution.model_loop import ModelEnding
 from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.execution.placement import Place, Placement
@@ -34,6 +33,8 @@ from reactor_trio.leases.book import Leases
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.load_progress import LoadProgress
+from reactor_trio.server.model_health import ModelHealth
+from reactor_trio.server.server_facts import LoadedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.tracing import Tracing
@@ -103,14 +104,16 @@ class Runtime:
         per_address = settings.limits.waiting_per_address
         admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
         self.room = WaitingRoom(admission, settings.takeover)
-        #: the answer to `GET /schema`, None until the model is loaded
-        self.schema: dict[str, Any] | None = None
         self._load_began = trio.current_time()
         self.journal = PhaseJournal(self._load_began)
         #: how far the model's load is
         self.progress = LoadProgress(self.on_progress, self.room.tell_again)
-        tell_again, report, first = self.room.tell_again, self.progress.report, settings.first_step_timeout
-        self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, tell_again, report, first)
+        health = ModelHealth(self.name, settings.first_step_timeout, self.room.tell_again)
+        #: what all parts of the server read about it
+        self.facts = ServerFacts(
+            self.name, settings, self.introduction, self.lag, self.journal, self.progress, health, admission
+        )
+        self.metrics = Metrics(self.facts, self.tracing)
         #: why the model has ended for good; None while it has not
         self.failure: ModelFailed | None = None
         self._failures = FailureLog()
@@ -125,14 +128,13 @@ class Runtime:
         #: set when the server begins to drain
         self.draining = trio.Event()
         self._drained = trio.Event()
-        #: the argument of the model's `load`
-        self.config: dict[str, Any] = {}
-        #: what new sessions get; there is none until the model is loaded
-        self.services: SessionServices
-        #: serves the connections
-        self.session_manager = SessionManager(self, self.worker, self.free_memory)
+        self._config: dict[str, Any] = {}
         #: the slots promised to a gate
         self.leases = Leases(self.room)
+        #: serves the connections
+        self.session_manager = SessionManager(
+            self.facts, self.metrics, self.room, self.leases, self.worker, self.free_memory, self.on_session
+        )
 
     # ---- life ---------------------------------------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ class Runtime:
         recordings cannot be made; ModelFailed with the author's exception as cause.
         """
         self.on_phase("loading")
-        self.config = config
+        self._config = config
         try:
             if self.settings.record is not None:
                 from reactor_trio.server.session_recording import recording_folder
@@ -240,7 +242,7 @@ class Runtime:
         if self.journal.phase == "draining":
             await self._drained.wait()
         if self.journal.phase == "loading":  # the first load, or one after a restart
-            self.room.drain()
+            self.room.drain(self.goodbye)
         if self.journal.phase != "ready":
             return
         try:
@@ -253,7 +255,7 @@ class Runtime:
         self.drains_at = trio.current_time() + notice
         self.on_phase("draining")
         self.draining.set()
-        self.room.drain()
+        self.room.drain(self.goodbye)
         for resumable in self.session_manager.away:  # no client is connected that could get a notice
             resumable.session.end(self.goodbye)
         if notice:
@@ -286,7 +288,7 @@ class Runtime:
     @property
     def placement(self) -> Placement:
         """The newest load's model, at its place; not there before the first load."""
-        return self.services.placement
+        return self.session_manager.loaded.services.placement
 
     @property
     def model(self) -> Model:
@@ -299,35 +301,16 @@ class Runtime:
         """The sessions that run now."""
         return self.session_manager.sessions
 
-    def session_begins(self, session: Session) -> None:
-        """A session begins."""
-        self.leases.begun(session.id)
-        self.on_session(session)
-
-    def session_over(self, session: Session) -> None:
-        """A session has ended."""
-        assert session.reason is not None
-        self.leases.over(session.id, session.reason)
-        self.metrics.session_over(session)
-        if session.error is not None and ends_model(session.error):
-            self.placement.killed(session.error)
-
-    @property
-    def loading(self) -> str | None:
-        """That the model is loading, and how far that is, in words; None in any other phase."""
-        if self.journal.phase != "loading":
-            return None
-        return f"the model is still loading ({words})" if (words := str(self.progress)) else "the model is still loading"
-
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
         self.progress.reset()
-        placement = await self.place(self.config, self.settings, self.metrics)
+        placement = await self.place(self._config, self.settings, self.metrics)
         self.room.admission.slots = placement.max_sessions
-        self.services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
-        self.schema = model_schema(self.name, placement.declaration, self.introduction)
+        services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
+        schema = model_schema(self.name, placement.declaration, self.introduction)
+        self.session_manager.model = LoadedModel(services, schema, self._config)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. New clients wait meanwhile."""
@@ -361,7 +344,7 @@ class Runtime:
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)
         self.on_phase("failed")
-        self.room.drain()
+        self.room.drain(self.goodbye)
 
 
 def prepare(settings: CodecSettings) -> dict[str, str]:

@@ -1,24 +1,24 @@
-"""The telemetry of one server: its counters, the traces of its commands, and what `/health` says of author code.
+"""The telemetry of one server: its counters, and the traces of its commands.
 
-Every name of a metric starts with `reactor_`; every label is bounded.
-The I/O loop counts each frame, so counting only adds to plain numbers; they become metrics at a request for `/metrics`. The
-Prometheus library is imported late, because it brings an HTTP server along and readiness must not wait for it.
+Every name of a metric starts with `reactor_`; every label is bounded. Counting only adds to plain numbers
+(`edge.metric_families`).
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Literal, get_args
 
 import trio
 
-from reactor_trio.admission import Phase
+from reactor_trio.connection import ResumableSession
 from reactor_trio.connection.outgoing_frames import CodedFrame
-from reactor_trio.edge.metric_families import Buckets, labelled
+from reactor_trio.edge.metric_families import Buckets, counter, gauge, histogram
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 from reactor_trio.server.run_facts import installed_version
+from reactor_trio.server.server_facts import ServerFacts
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.session import SESSION_OVER, Session
 from reactor_trio.telemetry import CommandRecord, Telemetry
@@ -68,47 +68,23 @@ _LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 class Metrics(RequestMetrics, Telemetry):
-    """Counts what sessions and connections report, traces their commands and watches for author code that does not return.
+    """Counts what sessions and connections report, and traces their commands.
 
     Args:
-        name: the model's.
-        phase: returns the server's phase now.
         tracing: makes spans of commands; None: the server traces nothing.
-        stuck_changed: called after `stuck` has changed.
-        loading: called with what the model's author reports of its load.
-        first_step_timeout: seconds for which a step may outlive its session before the model's first frame; 0: any time.
 
     Attributes:
-        sessions: returns how many sessions run, how many clients wait in the queue, and in how many sessions the client is
-            disconnected and may come back.
+        resumables: the sessions that run; the client of some is disconnected and may come back.
         load_seconds: duration of import and `load`; 0 until they have ended.
-        stuck: why the model is not free although no session runs, in words; None: it is free.
-        has_stepped: whether the model has made a frame since its load. Before, its code may compile.
     """
 
-    def __init__(
-        self,
-        name: str = "",
-        phase: Callable[[], Phase] = lambda: "loading",
-        tracing: Tracing | None = None,
-        stuck_changed: Callable[[], object] = lambda: None,
-        loading: Callable[[float | None, str], object] = lambda _fraction, _text: None,
-        first_step_timeout: float = 1800.0,
-    ) -> None:
+    def __init__(self, facts: ServerFacts, tracing: Tracing | None = None) -> None:
         super().__init__()
-        self.sessions: Callable[[], tuple[int, int, int]] = lambda: (0, 0, 0)
+        self.resumables: Collection[ResumableSession] = ()
         self.load_seconds = 0.0
-        self.stuck: str | None = None
         self.tracing = tracing
-        self._stuck_changed = stuck_changed
-        self._loading = loading
-        self._first_step_timeout = first_step_timeout
-        self.has_stepped = False
-        self._stuck_sessions: dict[str, float] = {}
-        self._late_calls: dict[str, tuple[str, float]] = {}
+        self._facts = facts
         self._restarts = 0
-        self._name = name
-        self._phase = phase
         self._resumed = self._missed = 0
         self._handed = self._sent = self._bytes = self._underruns = 0
         self._dropped = dict.fromkeys(DROPS, 0)
@@ -126,7 +102,7 @@ class Metrics(RequestMetrics, Telemetry):
 
     def loading(self, fraction: float | None, text: str) -> None:
         """See `Telemetry`."""
-        self._loading(fraction, text)
+        self._facts.progress.report(fraction, text)
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
         """See `Telemetry`."""
@@ -181,38 +157,15 @@ class Metrics(RequestMetrics, Telemetry):
 
     def author_code_late(self, session_id: str, what: str, since: float) -> None:
         """See `Telemetry`."""
-        self._late_calls.pop(session_id, None)
-        if what:
-            self._late_calls[session_id] = what, since
-
-    @property
-    def late(self) -> str | None:
-        """The author code that runs for long although its client is there, in words. The server serves on meanwhile."""
-        for sid, (what, since) in self._late_calls.items():
-            return f"{what} for {trio.current_time() - since:.0f} s in session {sid} of {self._name}; the log has its stack"
-        return None
+        self._facts.health.code_late(session_id, what, since)
 
     def stepped(self) -> None:
         """See `Telemetry`."""
-        self.has_stepped = True
-
-    @property
-    def hangs(self) -> bool:
-        """Whether `stuck` is a reason to end this process. The first step since the load may compile, and has its time."""
-        if self.has_stepped or not self._stuck_sessions:
-            return bool(self._stuck_sessions)
-        return 0 < self._first_step_timeout <= trio.current_time() - min(self._stuck_sessions.values())
+        self._facts.health.has_stepped = True
 
     def step_stuck(self, session_id: str, stuck: bool) -> None:
         """See `Telemetry`."""
-        self._stuck_sessions.pop(session_id, None)
-        if stuck:
-            self._stuck_sessions[session_id] = trio.current_time()
-        ended = sorted(self._stuck_sessions)
-        of = f"session {ended[0]}, which has ended" if len(ended) == 1 else f"sessions {', '.join(ended)}, which have ended"
-        first = "" if self.has_stepped else "; it may compile, since the model has made no frame since its load"
-        self.stuck = f"a step of {self._name} still computes for {of}{first}" if ended else None
-        self._stuck_changed()
+        self._facts.health.step_stuck(session_id, stuck)
 
     def session_over(self, session: Session) -> None:
         """A session has ended."""
@@ -225,7 +178,7 @@ class Metrics(RequestMetrics, Telemetry):
     def model_restarted(self) -> None:
         """The model has ended, and the server loads it again."""
         self._restarts += 1
-        self.has_stepped = False
+        self._facts.health.has_stepped = False
 
     def uploaded(self, outcome: UploadOutcome, size: int) -> None:
         """An upload is over; `size` bytes arrived."""
@@ -240,71 +193,44 @@ class Metrics(RequestMetrics, Telemetry):
         yield from self._histograms()
 
     def _counters(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily
-
-        yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
-        yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
-        yield CounterMetricFamily("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
-        yield CounterMetricFamily("reactor_sessions_resumed", "Times that a lost client came back", self._resumed)
-        yield CounterMetricFamily(
-            "reactor_messages_missed", "Messages that a client that came back did not get any more", self._missed
-        )
-        yield CounterMetricFamily("reactor_underruns", "Times that sound waited for the model", self._underruns)
-        yield CounterMetricFamily("reactor_model_restarts", "Times that the model was gone", self._restarts)
-        yield from labelled("reactor_frames_dropped", "Frames dropped", "place reason", self._dropped)
-        yield CounterMetricFamily("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
-        for name, text, label, counts in (
-            ("reactor_sessions_ended", "Sessions that ended", "reason", self._ended),
-            ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
-            ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
-        ):
-            yield from labelled(name, text, label, counts)
+        yield counter("reactor_frames_handed", "Frames shown, one for each track", self._handed)
+        yield counter("reactor_frames_sent", "Frames written to clients", self._sent)
+        yield counter("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
+        yield counter("reactor_sessions_resumed", "Times that a lost client came back", self._resumed)
+        yield counter("reactor_messages_missed", "Messages that a client that came back did not get any more", self._missed)
+        yield counter("reactor_underruns", "Times that sound waited for the model", self._underruns)
+        yield counter("reactor_model_restarts", "Times that the model was gone", self._restarts)
+        yield counter("reactor_frames_dropped", "Frames dropped", self._dropped, "place reason")
+        yield counter("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
+        yield counter("reactor_sessions_ended", "Sessions that ended", self._ended, "reason")
+        yield counter("reactor_commands", "Commands, by what became of them", self._commands, "outcome")
+        yield counter("reactor_uploads", "Uploads, by what became of them", self._uploads, "outcome")
 
     def _gauges(self) -> Iterator[Metric]:
-        from prometheus_client.core import GaugeMetricFamily
-
-        live, waiting, away = self.sessions()
-        yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", live)
-        yield GaugeMetricFamily("reactor_sessions_away", "Sessions whose client was lost and may come back", away)
-        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", waiting)
-        phase, names = self._phase(), get_args(ModelState)
-        yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(phase == "ready"))
-        now = "stuck" if self.hangs else phase if phase in names else "draining"
-        state = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"])
-        for name in names:
-            state.add_metric([name], int(name == now))
-        yield state
-        yield GaugeMetricFamily("reactor_model_load_seconds", "How long import and load() took", self.load_seconds)
-        build = GaugeMetricFamily(
-            "reactor_build_info", "1; the labels say what runs", labels=["version", "python", "model"]
-        )
-        build.add_metric([installed_version("reactor-trio") or "unknown", platform.python_version(), self._name], 1)
-        yield build
+        admission, phase, names = self._facts.admission, self._facts.phase, get_args(ModelState)
+        away = sum(resumable.away for resumable in self.resumables)
+        yield gauge("reactor_sessions_live", "Sessions that run now", admission.live)
+        yield gauge("reactor_sessions_away", "Sessions whose client was lost and may come back", away)
+        yield gauge("reactor_clients_waiting", "Clients in the queue", admission.waiting)
+        yield gauge("reactor_model_ready", "1 if a model is loaded and alive", int(phase == "ready"))
+        now = "stuck" if self._facts.health.hangs else phase if phase in names else "draining"
+        yield gauge("reactor_model_state", "1 at what the model is now", {name: int(name == now) for name in names}, "state")
+        yield gauge("reactor_model_load_seconds", "How long import and load() took", self.load_seconds)
+        build = installed_version("reactor-trio") or "unknown", platform.python_version(), self._facts.name
+        yield gauge("reactor_build_info", "1; the labels say what runs", {build: 1}, "version python model")
 
     def _histograms(self) -> Iterator[Metric]:
-        from prometheus_client.core import HistogramMetricFamily
-
-        for name, text, label, parts in (
-            (
-                "reactor_emission_lateness_seconds", "How long after its due time a frame was shown", "",
-                {"": self._lateness},
-            ),
-            ("reactor_frame_interval_seconds", "From one frame shown to the next", "", {"": self._intervals}),
-            ("reactor_step_seconds", "How long a step of the model took, as far as it says so", "", {"": self._steps}),
-            ("reactor_command_wait_seconds", "From a command's arrival to its answer", "", {"": self._command_waits}),
-            ("reactor_session_seconds", "How long sessions lasted", "", {"": self._durations}),
-            (
-                "reactor_encode_seconds", "Encoding one frame, the wait for a worker thread included", "codec",
-                self._encodings,
-            ),
-            (
-                "reactor_command_to_picture_seconds",
-                "From a command's arrival to its first picture decoded at the controlling client, in parts; "
-                "network is both ways, and known of clients that send feedback",
-                "part", self._latencies,
-            ),
-        ):  # fmt: skip
-            family = HistogramMetricFamily(name, text, labels=[label] if label else [])
-            for value, buckets in parts.items():
-                family.add_metric([value] if label else [], buckets.cumulative(), buckets.sum)
-            yield family
+        lateness = "How long after its due time a frame was shown"
+        yield histogram("reactor_emission_lateness_seconds", lateness, self._lateness)
+        yield histogram("reactor_frame_interval_seconds", "From one frame shown to the next", self._intervals)
+        yield histogram("reactor_step_seconds", "How long a step of the model took, as far as it says so", self._steps)
+        yield histogram("reactor_command_wait_seconds", "From a command's arrival to its answer", self._command_waits)
+        yield histogram("reactor_session_seconds", "How long sessions lasted", self._durations)
+        encoding = "Encoding one frame, the wait for a worker thread included"
+        yield histogram("reactor_encode_seconds", encoding, self._encodings, "codec")
+        yield histogram(
+            "reactor_command_to_picture_seconds",
+            "From a command's arrival to its first picture decoded at the controlling client, in parts; "
+            "network is both ways, and known of clients that send feedback",
+            self._latencies, "part",
+        )  # fmt: skip

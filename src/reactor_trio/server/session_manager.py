@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 import trio
@@ -23,17 +23,19 @@ from msgspec.structs import replace
 from reactor_trio.concurrency.free_memory import FreeMemory
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.configuration.settings import Settings
 from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
 from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.connection.resumable_session import Place
+from reactor_trio.execution.author_failures import ends_model
+from reactor_trio.leases.book import Leases
 from reactor_trio.media import Worker, input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.run_facts import run_facts
+from reactor_trio.server.server_facts import LoadedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.waiting_room import RoomPlace, WaitingRoom
-from reactor_trio.session import Session, SessionServices
+from reactor_trio.session import Session
 
 if TYPE_CHECKING:
     from reactor_trio.server.session_recording import SessionRecording
@@ -45,69 +47,44 @@ T = TypeVar("T")
 Begin = Callable[[Callable[[], Awaitable[None]]], None]
 
 
-class ServerContext(Protocol):
-    """The `Runtime`, as its session manager sees it.
-
-    Attributes:
-        services: what new sessions get, once the model is loaded.
-        schema: the answer to `GET /schema`, None until the model is loaded.
-        goodbye: the end reason that clients get when the server goes down.
-        config: the argument of the model's `load`.
-    """
-
-    name: str
-    settings: Settings
-    services: SessionServices
-    metrics: Metrics
-    room: WaitingRoom
-    schema: dict[str, Any] | None
-    goodbye: EndReason
-    config: dict[str, Any]
-
-    def lag(self) -> float:
-        """See `SenderContext`."""
-
-    @property
-    def loading(self) -> str | None:
-        """That the model is loading, in words; None if it is not."""
-
-    def session_begins(self, session: Session) -> None:
-        """A session begins."""
-
-    def session_over(self, session: Session) -> None:
-        """A session has ended; the session manager has removed it."""
-
-
 class SessionManager:
     """Owns the clients and sessions of one server.
 
     Args:
+        room: admits clients.
+        leases: the slots promised to a gate.
         worker: runs encoders and decoders away from the loop.
         free_memory: returns memory after the model has released a session, before the next one begins; None: nothing does.
+        on_session: called with each session that begins.
 
     Attributes:
+        model: the newest load's; None until the model is loaded.
         left: set when a client has left or a session is over.
         recordings: the folder for recordings, None if nothing is recorded.
         codec_pool: the encoders and decoders at work.
     """
 
-    def __init__(self, context: ServerContext, worker: Worker, free_memory: FreeMemory | None) -> None:
-        self.farewell_timeout = max(context.settings.drain_grace / 2, 0.1)
+    def __init__(
+        self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, worker: Worker,
+        free_memory: FreeMemory | None, on_session: Callable[[Session], object],
+    ) -> None:  # fmt: skip
+        self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()
         self.recordings: Path | None = None
-        self._context = context
-        self.codec_pool = CodecPool(worker, context.settings.codec.timeout)
+        self.model: LoadedModel | None = None
+        self._facts, self._metrics, self._room, self._leases = facts, metrics, room, leases
+        self._on_session = on_session
+        self.codec_pool = CodecPool(worker, facts.settings.codec.timeout)
         self._free_memory = free_memory
         self._clients: set[ClientSender] = set()
         self._numbers = itertools.count(1)
-        self._window = context.settings.resume_window
+        self._window = facts.settings.resume_window
         self._nursery: trio.Nursery | None = None
         self._resumables: dict[str, ResumableSession] = {}  # by session
         self._share_tokens: dict[Session, str] = {}  # of the sessions that run, in the order in which they began
         self._renditions: WeakKeyDictionary[Session, RenditionSet] = WeakKeyDictionary()  # the test kit reads past ones
         self._recordings: dict[Session, SessionRecording] = {}  # until they run
-        admission = context.room.admission
-        context.metrics.sessions = lambda: (admission.live, admission.waiting, len(self.away))
+        metrics.resumables = self._resumables.values()
 
     @property
     def clients(self) -> list[ClientSender]:
@@ -123,6 +100,12 @@ class SessionManager:
     def away(self) -> list[ResumableSession]:
         """The sessions whose client is disconnected and may come back."""
         return [resumable for resumable in self._resumables.values() if resumable.away]
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """The loaded model. There must be one."""
+        assert self.model is not None, "the model is not loaded"
+        return self.model
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Task: run the sessions that outlive their connections, until cancelled."""
@@ -152,7 +135,7 @@ class SessionManager:
             away = resumable.detached
             sender = ClientSender(away.number, away.joined_at, request, self._sender_context, away.message_log)
         else:
-            limits = self._context.settings.limits
+            limits = self._facts.settings.limits
             keeps = request.role == "control" and self._window > 0
             log = MessageLog(limits.resume_messages, limits.resume_bytes) if keeps else MessageLog()
             sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, log)
@@ -167,21 +150,21 @@ class SessionManager:
             if (session := self.find(sid)) is not None:
                 session.end(reason)
             else:
-                sender.end(self._context.goodbye if reason == "draining" else reason)
+                sender.end(reason)
 
         def why() -> EndReason | None:
             resumable = self._resumables.get(sid)
             return sender.end_reason if resumable is None else resumable.end_reason
 
         def moved(position: int, total: int) -> None:
-            reason = self._context.metrics.stuck or self._context.loading
+            reason = self._facts.health.stuck or self._facts.loading
             wait = None if reason else self._longest_wait(position)
-            heartbeat = self._context.settings.limits.ping_interval
+            heartbeat = self._facts.settings.limits.ping_interval
             queued = {"position": position, "total": total, "wait": wait, "heartbeat": heartbeat}
             sender.say("reactor.queued", queued | ({"reason": reason} if reason else {}))
 
-        place = RoomPlace(sid, self._context.room, sender.request, moved, send_away, why)
-        self._context.room.enter(place)
+        place = RoomPlace(sid, self._room, sender.request, moved, send_away, why)
+        self._room.enter(place)
         return place
 
     def leave(self, sender: ClientSender) -> None:
@@ -204,12 +187,13 @@ class SessionManager:
     def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
         """Make a session for an admitted client. The caller runs it in the scope of `home`."""
         length = sender.request.claims.session_length or math.inf
-        session = Session(place.sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
+        session = Session(place.sid, self.loaded.services, (sender.number, sender.joined_at), self._session_over, length)
         self._share_tokens[session] = secrets.token_urlsafe(16)
         self._renditions[session] = RenditionSet(self._sender_context)
         if self.recordings is not None:
             self._recordings[session] = self._record(session, self.recordings)
-        self._context.session_begins(session)
+        self._leases.begun(session.id)
+        self._on_session(session)
         log.info("session %s begins", session.id)
         resumable = ResumableSession(session, place, sender, self._window, self.run_session, self._resumable_changed)
         self._resumables[session.id] = resumable
@@ -249,13 +233,13 @@ class SessionManager:
         resumed = resumable is not None and request.resume is not None
         missed = resumable.detached.message_log.missed_after(request.after) if resumable is not None and resumed else 0
         if resumed:
-            self._context.metrics.resumed(missed)
+            self._metrics.resumed(missed)
         return Welcome(
-            session_id=session.id, protocol=PROTOCOL, name=self._context.name, role=request.role,
-            heartbeat=self._context.settings.limits.ping_interval,
+            session_id=session.id, protocol=PROTOCOL, name=self._facts.name, role=request.role,
+            heartbeat=self._facts.settings.limits.ping_interval,
             resume_token=None if resumable is None else resumable.token,
             upload_token=session.uploads.token if session.uploads is not None and request.role == "control" else None,
-            schema=self._context.schema or {},
+            schema=self.loaded.schema,
             tracks=[
                 replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
                 for track in sender.track_infos
@@ -263,8 +247,8 @@ class SessionManager:
             share_token=self._share_tokens.get(session) if request.role == "control" else None,
             resume_window=self._window if may_return and math.isfinite(self._window) else None,
             resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
-            state=session.values.welcome(sender.number), schema_hash=(self._context.schema or {}).get("schema_hash", ""),
-            transport=self._context.services.placement.declaration.transport if request.role == "control" else (),
+            state=session.values.welcome(sender.number), schema_hash=self.loaded.schema["schema_hash"],
+            transport=self.loaded.services.placement.declaration.transport if request.role == "control" else (),
             paused=session.stepping.paused,
         )  # fmt: skip
 
@@ -272,18 +256,18 @@ class SessionManager:
 
     @cached_property
     def _sender_context(self) -> SenderContext:
-        settings = self._context.settings
+        settings = self._facts.settings
         return SenderContext(
-            tracks=self._context.services.placement.declaration.tracks, codec=settings.codec, codec_pool=self.codec_pool,
+            tracks=self.loaded.services.placement.declaration.tracks, codec=settings.codec, codec_pool=self.codec_pool,
             # a client for which the model waits gets each frame
             max_age=math.inf if settings.slow_client == "hold" else settings.max_age,
-            message_limit=settings.limits.unanswered_commands, telemetry=self._context.metrics,
-            heartbeat=settings.limits.ping_interval, lag=self._context.lag,
+            message_limit=settings.limits.unanswered_commands, telemetry=self._metrics,
+            heartbeat=settings.limits.ping_interval, lag=self._facts.lag,
         )  # fmt: skip
 
     def _longest_wait(self, position: int) -> float | None:
         ends = [session.lifetime.ends_at for session in self._share_tokens]
-        return self._context.room.longest_wait(position, ends, self._context.settings.limits.session_length or math.inf)
+        return self._room.longest_wait(position, ends, self._facts.settings.limits.session_length or math.inf)
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
         from reactor_trio.server.session_recording import SessionRecording, recorder_request
@@ -292,20 +276,24 @@ class SessionManager:
         sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, watches=False)
         sender.join(self.renditions(session))
         welcome = self.welcome(session, sender)
-        run = run_facts(self._context.services.placement.declaration.model, self._context.config, session.id)
+        run = run_facts(self.loaded.services.placement.declaration.model, self.loaded.config, session.id)
         return SessionRecording(folder, session, sender, welcome, run)
 
     def _session_over(self, session: Session) -> None:
         del self._share_tokens[session]
-        self._context.session_over(session)
+        assert session.reason is not None
+        self._leases.over(session.id, session.reason)
+        self._metrics.session_over(session)
+        if session.error is not None and ends_model(session.error):
+            self.loaded.services.placement.killed(session.error)
         log.info("session %s ended: %s", session.id, session.reason)
         self.left.set()
 
     def _resumable_changed(self, resumable: ResumableSession) -> None:
         if resumable.over:
             self._resumables.pop(resumable.session.id, None)
-        if resumable.away and self._context.room.admission.open == "draining":  # no client could get a notice
-            resumable.session.end(self._context.goodbye)
+        if resumable.away and self._room.goodbye is not None:  # no client could get a notice
+            resumable.session.end(self._room.goodbye)
         self.left.set()
 
 

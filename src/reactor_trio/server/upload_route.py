@@ -21,8 +21,8 @@ from reactor_trio.edge.access import shown_token
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.denial import Denied
 from reactor_trio.errors import UploadRefused
-from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.server_metrics import UploadOutcome
+from reactor_trio.server.server_metrics import Metrics, UploadOutcome
+from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.session import Session
 from reactor_trio.transport import BodyTaker, Refused, Request, Response
 
@@ -33,25 +33,25 @@ _LONGEST_NAME = 255
 _OUTCOMES: dict[int, UploadOutcome] = {400: "incomplete", 410: "session_over", 500: "failed", 507: "failed"}
 
 
-def take_upload(runtime: Runtime, request: Request) -> BodyTaker:
+def take_upload(sessions: SessionManager, metrics: Metrics, request: Request) -> BodyTaker:
     """Return the function that takes the body of a `POST /uploads`.
 
     Raises Refused for a mistake in its head, and Denied for its token.
     """
     try:
-        return partial(_take, runtime, *_check_head(runtime, request))
+        return partial(_take, metrics, *_check_head(sessions, request))
     except (Refused, Denied):
-        runtime.metrics.uploaded("refused", 0)
+        metrics.uploaded("refused", 0)
         raise
 
 
-def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, int]:
-    if runtime.schema is None:
+def _check_head(sessions: SessionManager, request: Request) -> tuple[Session, str, str, int]:
+    if sessions.model is None:
         raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
-    if not runtime.services.placement.declaration.takes_files:
-        raise Refused.because(404, f"{runtime.name} takes no files")
+    if not sessions.model.services.placement.declaration.takes_files:
+        raise Refused.because(404, f"{sessions.model.schema['name']} takes no files")
     token = shown_token(request)
-    session = runtime.session_manager.uploaded_to(token)
+    session = sessions.uploaded_to(token)
     if session is None:
         wrong = "show the upload_token of reactor.welcome, of a session that runs"
         raise Denied("missing" if token is None else "wrong", wrong)
@@ -67,7 +67,7 @@ def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, 
 
 
 async def _take(
-    runtime: Runtime, session: Session, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]
+    metrics: Metrics, session: Session, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]
 ) -> Response:
     outcome: UploadOutcome = "incomplete"
     counted = _Counted(body)
@@ -81,7 +81,7 @@ async def _take(
         outcome = "session_over"
         raise
     finally:
-        runtime.metrics.uploaded(outcome, counted.size)
+        metrics.uploaded(outcome, counted.size)
     answer = {"upload_id": upload.id, "name": upload.name, "mime_type": upload.mime_type, "size": upload.size}
     return json_response(201, answer)
 

@@ -59,6 +59,7 @@ class WaitingRoom:
 
     Attributes:
         given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
+        goodbye: the end reason that clients get because the server goes down; None while it does not.
     """
 
     def __init__(self, admission: Admission, takeover: Takeover = "never") -> None:
@@ -66,6 +67,7 @@ class WaitingRoom:
         self._takeover = takeover
         self._places: dict[str, RoomPlace] = {}
         self._wakeup = RepeatedEvent()
+        self.goodbye: EndReason | None = None
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
 
     async def run(self) -> None:
@@ -137,8 +139,9 @@ class WaitingRoom:
         """The model is loaded: admit as many clients as there are slots."""
         self._tell(self.admission.open_doors(run_time()))
 
-    def drain(self) -> None:
-        """Admit no client any more."""
+    def drain(self, goodbye: EndReason = "draining") -> None:
+        """Admit no client any more, and send away with `goodbye` those that wait."""
+        self.goodbye = goodbye
         self._tell(self.admission.drain())
 
     def tell_again(self) -> None:
@@ -176,4 +179,4 @@ class WaitingRoom:
             elif change.kind == "moved":
                 place.moved(change.position, change.total)
             else:
-                place.sent_away(change.kind)
+                place.sent_away(self.goodbye if change.kind == "draining" and self.goodbye else change.kind)
