@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",
     ),
-    "leases": ("protocol concurrency configuration", "msgspec trio"),
+    "leases": ("protocol concurrency admission configuration", "msgspec trio"),
     "edge": ("errors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors moved descriptors protocol telemetry concurrency interface admission media recording configuration "
@@ -76,7 +76,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec prometheus_client trio",
     ),
     "replicas": (
-        "errors interface admission configuration execution leases edge server gate",
+        "errors interface configuration execution leases edge server gate",
         "msgspec ray trio",
     ),
     "offline": (

@@ -14,7 +14,7 @@ from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.settings import Settings, address_of
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.leases.book import leased
-from reactor_trio.leases.messages import Beat, Claimed, Ended
+from reactor_trio.leases.messages import Beat, Claimed, Ended, Granted, Unavailable
 from reactor_trio.testing import TestServer, open_server
 
 
@@ -80,6 +80,19 @@ async def test_a_lease_lasts_as_long_as_its_session(autojump_clock):
         assert slots(server) == (0, 0, 1)
         await trio.sleep(3)
         assert len(told.words) == 4
+
+
+async def test_a_lease_begins_with_its_grant_and_the_only_message_of_another_is_why_there_is_none(autojump_clock):
+    settings, _key = promised()
+    async with open_server(Still, settings=settings) as server:
+        first, second = Told(), Told()
+        granted = Granted("one", "ws://replica/ws", "k", 10.0, "1@node")
+        server.runtime.leases.grant(granted, first)
+        server.runtime.leases.grant(msgspec.structs.replace(granted, session_id="two"), second)
+        await trio.sleep(1.5)
+        assert first.words == [(0.0, granted), (1.0, Beat())]
+        assert second.words == [(0.0, Unavailable("full"))]
+        assert slots(server) == (1, 0, 0)
 
 
 async def test_a_place_that_nobody_claims_is_free_again(autojump_clock):

@@ -24,20 +24,14 @@ from dataclasses import dataclass, field
 import trio
 
 from reactor_trio.admission import Admission, Change, Claims
-from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.leases.holder import LeaseLost, Lessor
-from reactor_trio.leases.messages import BEAT, Ended, Granted, LeaseMessage
+from reactor_trio.leases.holder import HeldLease, LeaseLost, Lessor
+from reactor_trio.leases.messages import Ended, Granted
 from reactor_trio.protocol import Admitted, EndReason
 
 log = logging.getLogger("reactor_trio.gate")
-
-#: Beats without a message after which a server counts as lost.
-MISSED_BEATS = 3
-#: Seconds between two attempts to get a lease: the first pause, and the longest.
-FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 
 
 @dataclass(eq=False)
@@ -84,9 +78,9 @@ class Allocation:
         metrics.clients = lambda: (self.waiting, self.places)
         self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf, per_address=per_address)
         self._requests: dict[str, PlaceRequest] = {}
-        self._pending: list[_Lease] = []  # not yet granted, the oldest first
-        self._free: list[_Lease] = []  # granted, for the next client
-        self._held: dict[str, _Lease] = {}  # by the client's `PlaceRequest.sid`
+        self._pending: list[HeldLease] = []  # not yet granted, the oldest first
+        self._free: list[HeldLease] = []  # granted, for the next client
+        self._held: dict[str, HeldLease] = {}  # by the client's `PlaceRequest.sid`
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -127,7 +121,7 @@ class Allocation:
             self._apply(self._queue.reserve(request.sid, trio.current_time(), address))
             if self._queue.has(request.sid) == "waiting":
                 assert self._nursery is not None, "Allocation.run has not begun"
-                lease = _Lease()
+                lease = HeldLease()
                 self._pending.append(lease)
                 self._nursery.start_soon(self._hold, lease)
             yield request
@@ -139,9 +133,9 @@ class Allocation:
         if self._queue.has(request.sid) == "waiting":
             self._apply(self._queue.release(request.sid, trio.current_time()))
             if len(self._pending) > self._queue.waiting:
-                self._pending.pop().scope.cancel()
+                self._pending.pop().give_up()
         elif (held := self._held.get(request.sid)) is not None and not request.kept:
-            held.scope.cancel()
+            held.give_up()
 
     def resize(self, most: int) -> None:
         """Change the most clients that may wait. Clients that wait already may stay."""
@@ -151,50 +145,37 @@ class Allocation:
         """Give no more places, and refuse all waiting clients. Sessions go on."""
         self._apply(self._queue.drain())
         for lease in (*self._pending, *self._free):
-            lease.scope.cancel()
+            lease.give_up()
 
     # ---- leases -------------------------------------------------------------------------------------------------------
 
-    async def _hold(self, lease: _Lease) -> None:
-        """Task: one lease, from its request until its slot is free. Requests again until it is granted or cancelled."""
-        wait = FIRST_WAIT
-        with patient(lease.scope):
-            while True:
-                try:
-                    await self._lessor.lease(secrets.token_hex(8), lambda message: self._on_message(lease, message))
-                except LeaseLost as lost:
-                    self._metrics.lost += 1
-                    log.warning("a lease was lost%s: %s", _at(lease), lost)
-                if lease.granted is not None:
-                    break
-                await trio.sleep(wait)
-                wait = min(2 * wait, LONGEST_WAIT)
+    async def _hold(self, lease: HeldLease) -> None:
+        """Task: one lease, from its request until its slot is free or it is lost."""
+        await lease.hold(self._lessor, lambda event: self._on_event(lease, event))
         self._forget(lease)
-        if lease.granted is not None and lease.scope.cancelled_caught and trio.current_time() >= lease.scope.deadline:
-            self._metrics.lost += 1
-            log.warning("a lease was lost%s: no message for %g s", _at(lease), MISSED_BEATS * BEAT)
+        if lease.silent and lease.granted is not None:
             await self._lessor.silent(lease.granted)
 
-    def _on_message(self, lease: _Lease, message: LeaseMessage) -> None:
-        lease.scope.deadline = trio.current_time() + MISSED_BEATS * BEAT
-        if isinstance(message, Granted):
-            self._granted(lease, message)
-        elif isinstance(message, Ended):
-            self._metrics.ended[message.reason] += 1
-            lease.scope.deadline = math.inf
+    def _on_event(self, lease: HeldLease, event: Granted | Ended | LeaseLost) -> None:
+        if isinstance(event, Granted):
+            self._granted(lease)
+        elif isinstance(event, Ended):
+            self._metrics.ended[event.reason] += 1
+        else:
+            self._metrics.lost += 1
+            log.warning("a lease was lost%s: %s", "" if lease.granted is None else f" at {lease.granted.replica}", event)
 
-    def _granted(self, lease: _Lease, granted: Granted) -> None:
-        lease.granted = granted
+    def _granted(self, lease: HeldLease) -> None:
         if lease in self._pending:
             self._pending.remove(lease)
         # A lease that was cancelled a moment ago may still be granted. A client that got it would lose it at once.
-        if lease.scope.cancel_called or self._queue.open != "open" or self._queue.waiting == 0:
-            lease.scope.cancel()
+        if lease.given_up or self._queue.open != "open" or self._queue.waiting == 0:
+            lease.give_up()
             return
         self._free.append(lease)
         self._apply(self._queue.resize(self._queue.slots + 1, trio.current_time()))
 
-    def _forget(self, lease: _Lease) -> None:
+    def _forget(self, lease: HeldLease) -> None:
         """Forget a lease that has ended, or that is not requested any more."""
         for leases in (self._pending, self._free):
             if lease in leases:
@@ -234,18 +215,3 @@ class Allocation:
         request.decided.set()
         self._metrics.allocation.add(trio.current_time() - request.asked_at)
         log.info("session %s is at %s", granted.session_id, granted.replica)
-
-
-@dataclass(eq=False)
-class _Lease:
-    """One lease. Cancelling its scope ends it, and gives it back if no client has come.
-
-    The scope's deadline, which each message of the server moves, ends the lease of a silent server.
-    """
-
-    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-    granted: Granted | None = None
-
-
-def _at(lease: _Lease) -> str:
-    return "" if lease.granted is None else f" at {lease.granted.replica}"

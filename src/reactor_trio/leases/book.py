@@ -1,9 +1,9 @@
-"""Leases: slots that the server has promised to a gate, each for one session, from the promise until the slot is free.
+"""`Leases`: a server's book of the slots that it has promised to a gate, each for one session.
 
-    Leases.open -> the slot counts as taken -> the client shows its ticket -> its session -> the slot is free: Ended
-                                          '-> no client comes within `ttl`: Ended("unclaimed")
+    Leases.grant -> the slot counts as taken -> the client shows its ticket -> its session -> the slot is free: Ended
+                                           '-> no client comes within `claim_within`: Ended("unclaimed")
 
-The gate gives a callback with each lease and gets every event through it; the last event is `Ended`. Only the end of the
+The gate gives a callback with each lease and gets every message through it; the last one is `Ended`. Only the end of the
 session ends its lease: a client that is connected notices nothing when its gate disappears.
 
 This process signs tickets with a key that it makes at its start and sends to the gate with each promise. So a ticket of
@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.settings import AuthSettings, Settings
-from reactor_trio.leases.messages import BEAT, Beat, Claimed, Ended
+from reactor_trio.leases.messages import BEAT, Beat, Claimed, Ended, Granted, LeaseMessage, Unavailable
 from reactor_trio.protocol import EndReason
 
-#: receives the events of one lease, on the I/O loop
-Told = Callable[[Claimed | Beat | Ended], object]
+#: receives the messages of one lease, on the server's loop
+OnMessage = Callable[[Claimed | Beat | Ended], object]
 
 
 class Slots(Protocol):
@@ -44,58 +45,67 @@ class Slots(Protocol):
         """Free a slot that was reserved ahead. Returns False if its client has come already."""
 
 
+@dataclass
+class _Lease:
+    on_message: OnMessage
+    reason: EndReason = "client_left"  # why its session ended
+
+
 class Leases:
-    """The leases of one server.
+    """The leases of one server."""
 
-    Args:
-        room: counts the slots.
-    """
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._open: dict[str, _Lease] = {}
+        self._any_open = trio.Event()
+        slots.given_back = self._given_back
 
-    def __init__(self, room: Slots) -> None:
-        self._room = room
-        self._open: dict[str, Told] = {}
-        self._wakeup = RepeatedEvent()
-        self._reasons: dict[str, EndReason] = {}
-        room.given_back = self._given_back
+    def open(self, session_id: str, on_message: OnMessage) -> None:
+        """Reserve a slot for the session with this id. Raises NotAdmitted; `on_message` is not called then."""
+        self._slots.reserve(session_id)
+        self._open[session_id] = _Lease(on_message)
+        self._any_open.set()
 
-    def open(self, session_id: str, told: Told) -> None:
-        """Reserve a slot for the session with this id. Raises NotAdmitted; `told` is not called then."""
-        self._room.reserve(session_id)
-        self._open[session_id] = told
-        self._wakeup.set()
+    def grant(self, granted: Granted, on_message: Callable[[LeaseMessage | Unavailable], object]) -> None:
+        """Reserve a slot for the session of `granted` and send that to the gate, or `Unavailable` if no slot is free now."""
+        try:
+            self.open(granted.session_id, on_message)
+        except NotAdmitted as refused:
+            on_message(Unavailable(refused.reason))
+        else:
+            on_message(granted)
 
     def cancel(self, session_id: str) -> bool:
         """End a lease that no client has claimed. A claimed lease lasts until its session ends: returns False."""
-        if not self._room.release(session_id):
+        if not self._slots.release(session_id):
             return False
-        self._end(session_id, "unclaimed")
+        self._given_back(session_id, "unclaimed")
         return True
 
     def begun(self, session_id: str) -> None:
         """Report that the session of this lease has begun."""
-        if (told := self._open.get(session_id)) is not None:
-            told(Claimed())
+        if (lease := self._open.get(session_id)) is not None:
+            lease.on_message(Claimed())
 
     def over(self, session_id: str, reason: EndReason) -> None:
         """Note why the session ended. Its slot becomes free a moment later."""
-        if session_id in self._open:
-            self._reasons[session_id] = reason
+        if (lease := self._open.get(session_id)) is not None:
+            lease.reason = reason
 
     async def run(self) -> None:
         """Task: send a `Beat` for each open lease every second, until cancelled."""
         while True:
-            while not self._open:
-                await self._wakeup.wait()
+            await self._any_open.wait()
             await trio.sleep(BEAT)
-            for told in list(self._open.values()):
-                told(Beat())
+            for lease in list(self._open.values()):
+                lease.on_message(Beat())
 
     def _given_back(self, session_id: str, reason: EndReason | None) -> None:
-        self._end(session_id, reason or self._reasons.pop(session_id, "client_left"))
-
-    def _end(self, session_id: str, reason: EndReason) -> None:
-        if (told := self._open.pop(session_id, None)) is not None:
-            told(Ended(reason))
+        if (lease := self._open.pop(session_id, None)) is None:
+            return
+        if not self._open:
+            self._any_open = trio.Event()
+        lease.on_message(Ended(reason or lease.reason))
 
 
 def leased(settings: Settings) -> tuple[Settings, str]:

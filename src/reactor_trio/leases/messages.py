@@ -1,4 +1,4 @@
-"""The messages of a lease, from a server to its gate."""
+"""The messages of a lease, from a server to its gate: `Granted`, `Claimed`, `Beat`s and `Ended`, or only `Unavailable`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ended(msgspec.Struct, frozen=True, tag="Ended"):
     reason: EndReason
 
 
-#: A message of a lease.
+#: A message of a granted lease.
 LeaseMessage = Granted | Claimed | Beat | Ended
 
 
@@ -53,3 +53,8 @@ class Unavailable(msgspec.Struct, frozen=True, tag="Unavailable"):
     """The only message of a lease that the server could not grant."""
 
     reason: str
+
+
+#: encode a message as JSON, and decode it
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(LeaseMessage | Unavailable).decode

@@ -1,7 +1,7 @@
 """`Replica`: a server of the model in a Ray Serve replica. `HostedServer`: its part that the gate's replica has, too.
 
     Serve's asyncio loop                      the server's own thread, Trio
-    lease()    one call for each session  ->  Leases.open
+    lease()    one call for each session  ->  Leases.grant
                its messages               <-  Granted, Claimed, Beat, Ended
     notice     Serve will stop us         ->  drain
 
@@ -15,20 +15,18 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.errors import ReactorError
 from reactor_trio.leases.book import leased
-from reactor_trio.leases.messages import Ended, Granted, LeaseMessage, Unavailable
+from reactor_trio.leases.messages import Ended, Granted, LeaseMessage, Unavailable, encode
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
 from reactor_trio.replicas.node_address import listen, log_to_stderr, own_address, own_name
@@ -43,8 +41,6 @@ from reactor_trio.server.watchdog import Watchdog, end_process
 WATCHDOG = 5.0
 
 T = TypeVar("T")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class HostedServer(Generic[T]):
@@ -95,10 +91,10 @@ class Replica(HostedServer[Serving]):
     async def lease(self, session_id: str) -> AsyncIterator[bytes]:
         """Reserve a slot and yield its lease's messages (`leases.messages`) as JSON, until the slot is free."""
         messages: ThreadsafeQueue[LeaseMessage | Unavailable] = ThreadsafeQueue()
-        self._host.post(self._open, session_id, messages.put)
+        self._host.post(self._grant, session_id, messages.put)
         try:
             async for message in messages:
-                yield _encode(message)
+                yield encode(message)
                 if isinstance(message, Ended | Unavailable):
                     return
         except (asyncio.CancelledError, GeneratorExit):
@@ -117,14 +113,10 @@ class Replica(HostedServer[Serving]):
 
     # ---- on the server's loop ------------------------------------------------------------------------------------------
 
-    def _open(self, session_id: str, put: Any) -> None:
-        try:
-            self._host.serving.runtime.leases.open(session_id, put)
-        except NotAdmitted as refused:
-            put(Unavailable(refused.reason))
-        else:
-            url = self._host.serving.session_url(self._address)
-            put(Granted(session_id, url, self._key, self._claim_within, own_name()))
+    def _grant(self, session_id: str, put: Callable[[LeaseMessage | Unavailable], None]) -> None:
+        url = self._host.serving.session_url(self._address)
+        granted = Granted(session_id, url, self._key, self._claim_within, own_name())
+        self._host.serving.runtime.leases.grant(granted, put)
 
     # ---- its end -------------------------------------------------------------------------------------------------------
 

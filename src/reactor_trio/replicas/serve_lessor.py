@@ -6,14 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import msgspec
-
 from reactor_trio.leases.holder import LeaseLost
-from reactor_trio.leases.messages import Beat, Claimed, Ended, Granted, LeaseMessage, Unavailable
+from reactor_trio.leases.messages import Ended, Granted, LeaseMessage, Unavailable, decode
 from reactor_trio.replicas.asyncio_bridge import run_stream
 from reactor_trio.replicas.node_helper import end_if_stopped
-
-_messages = msgspec.json.Decoder(Granted | Claimed | Beat | Ended | Unavailable)
 
 
 class ServeLessor:
@@ -32,15 +28,15 @@ class ServeLessor:
         """Get a lease by one streaming call."""
         ended = False
 
-        def decode(data: bytes) -> None:
+        def take(data: bytes) -> None:
             nonlocal ended
-            message = _messages.decode(data)
+            message = decode(data)
             if not isinstance(message, Unavailable):
                 ended = isinstance(message, Ended)
                 on_message(message)
 
         try:
-            await run_stream(self._loop, lambda: self._call(session_id), decode)
+            await run_stream(self._loop, lambda: self._call(session_id), take)
         except Exception as error:  # Ray's error: the replica died, or none can be started
             raise LeaseLost(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}") from None
         if not ended:
