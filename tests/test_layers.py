@@ -26,7 +26,6 @@ DOCS = Path(__file__).parents[1] / "docs"
 #: The client is the one part that runs on asyncio too: it must not import trio, nor a part that does.
 LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
-    "moved": ("", ""),
     "lost_part": ("", ""),
     "interpreter": ("", ""),
     "descriptors": ("", ""),
@@ -41,7 +40,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "interface": ("errors plain_text", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
-    "pacing": ("moved", "msgspec"),
+    "pacing": ("", "msgspec"),
     "admission": ("", "msgspec"),
     "lifecycle": ("", ""),
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
@@ -66,7 +65,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "leases": ("protocol concurrency admission configuration", "msgspec trio"),
     "edge": ("errors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
-        "errors moved descriptors protocol telemetry concurrency interface admission media recording configuration "
+        "errors descriptors protocol telemetry concurrency interface admission media recording configuration "
         "execution session transport connection leases edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
@@ -101,7 +100,7 @@ LAYERS: dict[str, tuple[str, str]] = {
 #: the files of the root, which only re-export and start
 ROOT = {
     "__init__": "errors interface concurrency configuration edge execution log server notebook cli",
-    "__main__": "cli", "model_api": "interface", "tracks": "interface", "headless": "moved",
+    "__main__": "cli", "model_api": "interface", "tracks": "interface",
     "log": "", "manifest": "configuration", "paths": "interface",
 }  # fmt: skip
 
@@ -136,7 +135,7 @@ def imports() -> list[Import]:
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    modules = {"errors", "moved", "lost_part", "interpreter", "descriptors", "standard_streams", "plain_text", "telemetry"}
+    modules = {"errors", "lost_part", "interpreter", "descriptors", "standard_streams", "plain_text", "telemetry"}
     assert parts | modules == set(LAYERS)
 
 

@@ -36,14 +36,14 @@ SOURCE = Path(sys.modules["reactor_trio"].__file__).parent
 
 #: Modules whose names users import, by the documentation.
 PUBLIC = (
-    "reactor_trio", "reactor_trio.interface", "reactor_trio.client", "reactor_trio.testing", "reactor_trio.headless",
+    "reactor_trio", "reactor_trio.interface", "reactor_trio.client", "reactor_trio.testing", "reactor_trio.offline",
     "reactor_trio.errors", "reactor_trio.deployment", "reactor_trio.loadtest", "reactor_trio.pacing",
     "reactor_trio.adapters",
 )
 #: Names at places that stand in deployed configurations and users' programs.
 PLACES = (
-    "reactor_trio.cli:main", "reactor_trio.replicas.application:build", "reactor_trio.server.manifest:load_manifest",
-    "reactor_trio.server.tickets:issue_ticket", "reactor_trio.server.settings:Settings",
+    "reactor_trio.cli:main", "reactor_trio.replicas.application:build", "reactor_trio.configuration.manifest:load_manifest",
+    "reactor_trio.edge.tickets:issue_ticket", "reactor_trio.configuration.settings:Settings",
 )
 
 
@@ -118,12 +118,9 @@ def _metrics(text: str) -> str:
 def _modules() -> dict[str, Any]:
     names: dict[str, Any] = {}
     for name in PUBLIC:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # paths of earlier versions still import
-            module = importlib.import_module(name)
+        module = importlib.import_module(name)
         own = [one for one, value in vars(module).items() if one[0] != "_" and isinstance(value, type | FunctionType)]
-        earlier = vars(module).get("RENAMED", ())
-        names[name] = sorted({*vars(module).get("__all__", own), *earlier} - {"renamed"})
+        names[name] = sorted(vars(module).get("__all__", own))
     for place in PLACES:
         module, _, attribute = place.partition(":")
         with warnings.catch_warnings():

@@ -7,7 +7,6 @@
 * `CongestionWindow` and `BitrateLadder` adapt the stream to one viewer's link.
 """
 
-from reactor_trio.moved import renamed
 from reactor_trio.pacing.bitrate_ladder import BitrateLadder as BitrateLadder
 from reactor_trio.pacing.bitrate_ladder import Quality as Quality
 from reactor_trio.pacing.block_cadence import BlockCadence as BlockCadence
@@ -20,10 +19,3 @@ from reactor_trio.pacing.presentation_timeline import PresentationTimeline as Pr
 from reactor_trio.pacing.room import Room as Room
 from reactor_trio.pacing.round_robin import RoundRobin as RoundRobin
 from reactor_trio.pacing.step_margin import StepMargin as StepMargin
-
-#: names of earlier versions
-RENAMED = {
-    "Ceiling": "FrameRateCap", "Ladder": "BitrateLadder", "LinkControl": "CongestionWindow", "Lookahead": "PlayoutForecast",
-    "Margin": "StepMargin", "Schedule": "PresentationTimeline", "Tempo": "PlayoutSmoother",
-}  # fmt: skip
-__getattr__ = renamed(__name__, RENAMED)
