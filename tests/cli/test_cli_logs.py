@@ -11,7 +11,7 @@ import sys
 
 import pytest
 import trio
-from tests.support.cli_doubles import ON_A_TERMINAL, reactor
+from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 
 from reactor_trio.client import connect
 
@@ -132,6 +132,23 @@ def test_readable_lines_on_request(project):
     assert "\x1b[" not in err
     (line,) = (line for line in err.splitlines() if "first step of all" in line)
     assert line[8:].split() == ["[warning", "]", "first", "step", "of", "all", "model=demo", f"session={sid}", "seed=3"]
+
+
+def test_a_model_that_can_do_without_structlog_is_served_where_that_is_not_installed(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import logging\nfrom reactor_trio.interface import ReactorPipeline\n"
+        "try:\n    import structlog\n    log = structlog.get_logger()\n"
+        "except ModuleNotFoundError:\n    log = logging.getLogger('plain')\n"
+        "log.info('imported')\n"
+        "class Model(ReactorPipeline):\n    def load(self, config):\n        raise RuntimeError('far enough')\n"
+    )
+    (tmp_path / "reactor.yaml").write_text("model: model:Model\nname: sky\nruntime: {port: 0}\n")
+    program = "import sys; sys.modules['structlog'] = None; from reactor_trio.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "run", "--path", str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": SOURCE}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    first = json.loads(done.stderr.splitlines()[0])
+    assert (first["logger"], first["message"], first["model"]) == ("plain", "imported", "sky"), done.stderr
 
 
 def test_a_models_package_logs_with_structlog_while_it_is_imported(tmp_path):

@@ -1,8 +1,8 @@
 """Formats the log of `reactor run`: each record is one readable line or one JSON object on stderr.
 
 The runtime, libraries and the author write records with `logging` or with structlog. Each line has the model's name, and the
-id of the session whose code wrote it. structlog takes 80 ms of a start to import (it brings asyncio and most of rich), so
-this module formats lines without it, and sets it up only for a project that uses it.
+id of the session whose code wrote it. structlog takes 80 ms of a start to import (it brings asyncio and most of rich) and
+need not be installed: this module formats lines without it, and sets it up only for a project that uses it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -49,7 +50,8 @@ def configure_logging(
     # Otherwise a warning would be bare text among the JSON lines.
     logging.captureWarnings(True)
     if _uses_structlog(manifest):
-        import structlog  # noqa: F401
+        with suppress(ModuleNotFoundError):  # the model may do without, or its own import says so
+            import structlog  # noqa: F401
     route_structlog()
 
 

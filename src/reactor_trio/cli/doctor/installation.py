@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 #: Extras whose packages a server may use. They need not be installed.
-EXTRAS = ("video", "reload", "otel")
+EXTRAS = ("video", "reload", "otel", "structlog")
 #: Packages of the model, shown although this package requires no version of them.
 UNRANGED = ("torch",)
 
