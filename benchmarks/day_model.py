@@ -120,7 +120,7 @@ class Day:
 
     def run(self) -> Figures:
         """From the first moment, at which the least replicas serve, until the last person has gone. Raises PromiseBroken."""
-        self._tell(self._admission.open_doors(0.0))
+        self._tell(self._admission.start_admitting(0.0))
         for _ in range(self._autoscaler.rule.min_replicas):
             self._start(0.0)
         for sid, visit in self.visits.items():
@@ -256,7 +256,7 @@ class Day:
         lives = random.Random(f"{self._seed}/replica {replica.number}").expovariate(1.0) * self._fleet.life
         self._at(self._now + lives, lambda: self._fail(replica))
         self._count_slots()
-        self._tell(self._admission.open_doors(self._now))  # lets in whom there is room for now
+        self._tell(self._admission.start_admitting(self._now))  # lets in whom there is room for now
 
     def _victims(self, count: int) -> list[Replica]:
         """Those that have not begun to serve go first, as nobody is on them."""

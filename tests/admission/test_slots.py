@@ -12,7 +12,7 @@ from reactor_trio.admission import Admission, Change, NotAdmitted
 
 def opened(slots: int = 1, queue: int = 2) -> Admission:
     admission = Admission(slots, queue)
-    admission.open_doors(0.0)
+    admission.start_admitting(0.0)
     return admission
 
 
@@ -58,7 +58,7 @@ def test_no_client_is_admitted_before_the_doors_open_or_during_a_drain() -> None
     assert admission.room() == "not_ready"
     with pytest.raises(NotAdmitted):
         admission.reserve("a", 0)
-    admission.open_doors(0.0)
+    admission.start_admitting(0.0)
     for sid in "ab":
         admission.reserve(sid, 0)
     admission.claim("a", 0)

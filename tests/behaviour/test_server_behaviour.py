@@ -109,7 +109,7 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
         assert ask(site, "/health").status == 503
         assert json.loads(ask(site, "/health").body)["status"] == "loading"
         await trio.sleep(2)
-        await runtime.open_doors()
+        await runtime.admit_clients()
         await runtime.prepare()
         assert callable(await site.admit(request("/ws")))
         assert ask(site, "/health").status == 200

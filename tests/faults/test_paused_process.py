@@ -140,7 +140,7 @@ async def test_a_reserved_place_waits_for_its_client(clock):
     room.given_back = lambda sid, reason: back.append((sid, trio.current_time()))
     async with stoppable(clock) as stop, trio.open_nursery() as nursery:
         nursery.start_soon(room.run)
-        room.open_doors()
+        room.start_admitting()
         room.reserve("early")
         stop(3.2, PAUSE)
         await trio.sleep(PAUSE + 9.9)

@@ -54,7 +54,7 @@ async def test_ready_does_not_wait_for_the_encoders_and_the_first_client_does(au
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
         runtime, site = site_of(host)
         await runtime.load({})
-        await runtime.open_doors()
+        await runtime.admit_clients()
         assert trio.current_time() == 0
         nursery.start_soon(runtime.prepare)
         await trio.sleep(1)
@@ -100,7 +100,7 @@ async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody
     async with open_model_host(InlineTime(None)) as host:
         runtime, site = site_of(host)
         await runtime.load({})
-        await runtime.open_doors()
+        await runtime.admit_clients()
         with pytest.RaisesGroup(pytest.RaisesExc(ModelFailed, match=r"nothing: what is installed .*: libavcodec")):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(runtime.prepare)
@@ -118,7 +118,7 @@ async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_tic
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
         runtime, site = site_of(host, settings)
         await runtime.load({})
-        await runtime.open_doors()
+        await runtime.admit_clients()
         nursery.start_soon(runtime.prepare)
 
         async def knock(ticket, found):

@@ -32,7 +32,7 @@ class Still(ReactorPipeline):
 def room_of(slots: int, reserved: int = 0, waiting: int = 0) -> WaitingRoom:
     """A room whose slots are taken: `reserved` of them promised, the others live."""
     admission = Admission(slots, 16, claim_ttl=10.0)
-    admission.open_doors(0.0)
+    admission.start_admitting(0.0)
     for number in range(slots):
         admission.reserve(f"s{number}", 0.0)
         if number >= reserved:
@@ -67,7 +67,7 @@ async def test_a_promised_slot_counts_from_the_time_in_which_it_must_be_taken(au
 async def test_without_a_model_nobody_knows(autojump_clock):
     room = room_of(1)
     assert room.longest_wait(1, [], LENGTH) is None  # a slot is free, or its session is not known
-    room.admission.close_doors()
+    room.admission.stop_admitting()
     assert room.longest_wait(1, [40.0], LENGTH) is None
 
 

@@ -153,7 +153,7 @@ class Admission:
         self._reserved = {sid: deadline for sid, deadline in self._reserved.items() if now < deadline}
         return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
 
-    def open_doors(self, now: float) -> list[Change]:
+    def start_admitting(self, now: float) -> list[Change]:
         """Admit clients: the model is loaded."""
         self.open = "open"
         return self._advance(now)
@@ -163,7 +163,7 @@ class Admission:
         self.slots = slots
         return self._advance(now)
 
-    def close_doors(self) -> None:
+    def stop_admitting(self) -> None:
         """Admit no new clients while the model is gone. Waiting clients keep their position."""
         self.open = "not_ready"
 

@@ -112,7 +112,7 @@ class LocalServer:
     def _drain_for_successor(self) -> None:
         if self._serving is None:  # load() cannot be interrupted
             os._exit(OK)
-        self._serving.runtime.goodbye = "model_restarting"
+        self._serving.runtime.drain_reason = "model_restarting"
         self._drain.set()
 
     def _renew_certificates(self) -> None:

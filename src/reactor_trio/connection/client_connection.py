@@ -1,6 +1,6 @@
 """One client's connection from the upgrade to the closed socket.
 
-    control -+- home: this scope, or the server's -+- ResumableSession.run   ends when the model has let go of the session
+    control -+- its scope: this one, or the server's -+- ResumableSession.run   ends when the model has let go of the session
              '- wire nursery -+- receive    socket -> commands, media; never waits for the model
                               +- receiver   media, decoded in order -> session, if the model takes any
                               +- send       messages and frames -> socket; the only writer
@@ -74,9 +74,9 @@ class SessionProvider(Protocol):
         """Forget a client whose connection is over."""
 
     def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
-        """A new session for an admitted client; the caller starts its `run`, at `home`."""
+        """A new session for an admitted client; the caller starts its `run` in `session_scope`."""
 
-    def home(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
+    def session_scope(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
         """The scope in which a resumable session runs; gives the function that starts it."""
 
     def session_to_view(self, request: ConnectRequest) -> Session | None:
@@ -132,7 +132,7 @@ class _ClientConnection:
         except NotAdmitted as refused:
             await self._exchange(None, "draining" if refused.reason == "draining" else "no_room")
             return
-        async with self._provider.home() as start:
+        async with self._provider.session_scope() as start:
             try:
                 async with trio.open_nursery() as wire:
                     self._start_wire(wire)

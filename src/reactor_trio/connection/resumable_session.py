@@ -5,7 +5,7 @@
                           '- its place in the waiting room, released when the session has unwound and the goodbye is sent
 
 If a session may outlive its connection, it runs in the server's scope, else in that of the connection
-(`SessionProvider.home`). The rest is the same: without time to come back, a client that is lost has left.
+(`SessionProvider.session_scope`). The rest is the same: without time to come back, a client that is lost has left.
 """
 
 from __future__ import annotations

@@ -34,13 +34,13 @@ class Refusals:
     """The refusals of one server. The log never shows a query, because it may hold a token.
 
     Args:
-        open_doors: returns whether clients are admitted at all. While the model loads, or the server shuts down, a 503 is
+        admits: returns whether clients are admitted at all. While the model loads, or the server shuts down, a 503 is
             not logged.
     """
 
-    def __init__(self, metrics: RequestMetrics, open_doors: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, metrics: RequestMetrics, admits: Callable[[], bool] = lambda: True) -> None:
         self._metrics = metrics
-        self._open_doors = open_doors
+        self._admits = admits
         #: status -> until when it is not logged, and how many were left out
         self._quiet: dict[int, tuple[float, int]] = {}
 
@@ -49,7 +49,7 @@ class Refusals:
         if status < 400:  # a redirect
             return
         self._metrics.refused(status)
-        if status in _TOLD_ELSEWHERE or (status == 503 and not self._open_doors()):
+        if status in _TOLD_ELSEWHERE or (status == 503 and not self._admits()):
             return
         until, untold = self._quiet.get(status, (0.0, 0))
         now = trio.current_time()

@@ -59,7 +59,7 @@ class RequestMetrics:
         yield gauge("reactor_connections", "Open TCP connections", self.connections)
         yield counter("reactor_connections_refused", "Connections and requests refused by a limit", self._limited, "limit")
         yield counter("reactor_requests_refused", "Requests and clients refused, by HTTP status", self._refusals, "status")
-        yield counter("reactor_access_denied", "Requests by who may not make them", self._denials, "reason")
+        yield counter("reactor_access_denied", "Requests refused for their credentials, by reason", self._denials, "reason")
 
     @cached_property
     def registry(self) -> CollectorRegistry:

@@ -86,7 +86,7 @@ class Allocation:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Task: run all leases. When cancelled, give back the leases whose clients have not come."""
         async with trio.open_nursery() as self._nursery:
-            self._queue.open_doors(trio.current_time())
+            self._queue.start_admitting(trio.current_time())
             task_status.started()
             await trio.sleep_forever()
 

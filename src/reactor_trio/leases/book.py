@@ -109,7 +109,7 @@ class Leases:
 
 
 def leased(settings: Settings) -> tuple[Settings, str]:
-    """The settings of a server whose places a gate gives away, and the key for its tickets.
+    """The settings of a server whose slots a gate leases, and the key for its tickets.
 
     Clients need a ticket or one of the server's own tokens. The server has no queue and checks no origin, because the gate
     does both before a client comes here.

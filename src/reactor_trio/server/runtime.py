@@ -118,7 +118,7 @@ class Runtime:
         self.failure: ModelFailed | None = None
         self._failures = FailureLog()
         #: the end reason that clients get when the server goes down
-        self.goodbye: EndReason = "draining"
+        self.drain_reason: EndReason = "draining"
         #: seconds that sessions may go on when the server drains; and until when
         self.drain_notice, self.drains_at = settings.drain_notice, -math.inf
         #: the encoders of each codec, best first; empty until `prepared`
@@ -167,7 +167,7 @@ class Runtime:
                     nursery.start_soon(transport, nursery)
                 await self.load(config)
                 nursery.start_soon(watch or Runtime.watch_model, self)
-                await self.open_doors()
+                await self.admit_clients()
                 nursery.start_soon(self.prepare)
                 task_status.started()
 
@@ -191,11 +191,11 @@ class Runtime:
             self._failed(str(error).removeprefix(f"{self.name}: "))
             raise
 
-    async def open_doors(self) -> None:
+    async def admit_clients(self) -> None:
         """Admit clients, once `watch_model` runs. A `run()` that ends at once is never served."""
         await self.placement.begin()
         if self.journal.phase == "loading":
-            self.room.open_doors()
+            self.room.start_admitting()
             self.journal.enter("ready", trio.current_time())
             self.progress.reset()
             self.metrics.load_seconds = trio.current_time() - self._load_began
@@ -234,19 +234,19 @@ class Runtime:
         raise failure from ending.cause
 
     async def drain(self) -> None:
-        """Refuse new clients, give sessions their notice, end them in order, say goodbye.
+        """Refuse new clients, give sessions their notice, end them in order.
 
         Returns when all clients have left, or when notice and grace are over; a second call returns with the first. With the
-        goodbye `model_restarting` sessions get no notice.
+        `drain_reason` "model_restarting" sessions get no notice.
         """
         if self.journal.phase == "draining":
             await self._drained.wait()
         if self.journal.phase == "loading":  # the first load, or one after a restart
-            self.room.drain(self.goodbye)
+            self.room.drain(self.drain_reason)
         if self.journal.phase != "ready":
             return
         try:
-            await self._drain(0 if self.goodbye == "model_restarting" else self.drain_notice)
+            await self._drain(0 if self.drain_reason == "model_restarting" else self.drain_notice)
         finally:
             self._drained.set()
 
@@ -255,9 +255,9 @@ class Runtime:
         self.drains_at = trio.current_time() + notice
         self.on_phase("draining")
         self.draining.set()
-        self.room.drain(self.goodbye)
+        self.room.drain(self.drain_reason)
         for resumable in self.session_manager.away:  # no client is connected that could get a notice
-            resumable.session.end(self.goodbye)
+            resumable.session.end(self.drain_reason)
         if notice:
             for session in self.sessions:
                 session.lifetime.announce(notice)
@@ -265,10 +265,10 @@ class Runtime:
                 while self.sessions:
                     await self.session_manager.left.wait()
         for session in self.sessions:
-            session.end(self.goodbye)
+            session.end(self.drain_reason)
         await self.session_manager.all_left(self.settings.drain_grace / 2)
         for sender in self.session_manager.clients:
-            sender.end(self.goodbye)
+            sender.end(self.drain_reason)
         await self.session_manager.all_left(self.settings.drain_grace / 2)
         self.journal.enter("drained", trio.current_time())
         self.on_phase("drained")
@@ -322,7 +322,7 @@ class Runtime:
         if self.journal.phase != "ready":
             raise ModelFailed(f"{self.name}: {ending.what}") from ending.cause
         self.journal.enter("loading", trio.current_time(), ending.what)
-        self.room.admission.close_doors()
+        self.room.admission.stop_admitting()
         self.room.tell_again()
         self.on_phase("loading")
         failure = ModelFailed(f"{self.name}: {restarts.why(ending)}")
@@ -336,7 +336,7 @@ class Runtime:
                 log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=error.__cause__)
             else:
                 restarts.loaded()
-                await self.open_doors()
+                await self.admit_clients()
                 return
         self._failed(str(failure).removeprefix(f"{self.name}: "))
         raise failure
@@ -344,7 +344,7 @@ class Runtime:
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)
         self.on_phase("failed")
-        self.room.drain(self.goodbye)
+        self.room.drain(self.drain_reason)
 
 
 def prepare(settings: CodecSettings) -> dict[str, str]:

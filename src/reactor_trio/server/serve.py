@@ -119,7 +119,7 @@ async def serve(
                         nursery.start_soon(certificates.run)
                     task_status.started(serving)
                     await (trio.Event() if drain is None else drain).wait()
-                    if runtime.goodbye == "model_restarting":
+                    if runtime.drain_reason == "model_restarting":
                         accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
                     await runtime.drain()
                     nursery.cancel_scope.cancel()

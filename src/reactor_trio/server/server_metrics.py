@@ -196,41 +196,42 @@ class Metrics(RequestMetrics, Telemetry):
         yield counter("reactor_frames_handed", "Frames shown, one for each track", self._handed)
         yield counter("reactor_frames_sent", "Frames written to clients", self._sent)
         yield counter("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
-        yield counter("reactor_sessions_resumed", "Times that a lost client came back", self._resumed)
-        yield counter("reactor_messages_missed", "Messages that a client that came back did not get any more", self._missed)
-        yield counter("reactor_underruns", "Times that sound waited for the model", self._underruns)
-        yield counter("reactor_model_restarts", "Times that the model was gone", self._restarts)
-        yield counter("reactor_frames_dropped", "Frames dropped", self._dropped, "place reason")
-        yield counter("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
-        yield counter("reactor_sessions_ended", "Sessions that ended", self._ended, "reason")
-        yield counter("reactor_commands", "Commands, by what became of them", self._commands, "outcome")
-        yield counter("reactor_uploads", "Uploads, by what became of them", self._uploads, "outcome")
+        yield counter("reactor_sessions_resumed", "Sessions resumed by a client that was disconnected", self._resumed)
+        yield counter("reactor_messages_missed", "Messages lost to clients that resumed their session", self._missed)
+        yield counter("reactor_underruns", "Times that playout of sound waited for the model", self._underruns)
+        yield counter("reactor_model_restarts", "Times that the model ended and was loaded again", self._restarts)
+        yield counter("reactor_frames_dropped", "Frames dropped, by place and reason", self._dropped, "place reason")
+        yield counter("reactor_upload_bytes", "Bytes of uploads received", self._upload_bytes)
+        yield counter("reactor_sessions_ended", "Sessions that ended, by end reason", self._ended, "reason")
+        yield counter("reactor_commands", "Commands that are over, by outcome", self._commands, "outcome")
+        yield counter("reactor_uploads", "Uploads that are over, by outcome", self._uploads, "outcome")
 
     def _gauges(self) -> Iterator[Metric]:
         admission, phase, names = self._facts.admission, self._facts.phase, get_args(ModelState)
         away = sum(resumable.away for resumable in self.resumables)
         yield gauge("reactor_sessions_live", "Sessions that run now", admission.live)
-        yield gauge("reactor_sessions_away", "Sessions whose client was lost and may come back", away)
+        yield gauge("reactor_sessions_away", "Sessions whose client is disconnected and may resume", away)
         yield gauge("reactor_clients_waiting", "Clients in the queue", admission.waiting)
-        yield gauge("reactor_model_ready", "1 if a model is loaded and alive", int(phase == "ready"))
+        yield gauge("reactor_model_ready", "1 while a model is loaded and alive, else 0", int(phase == "ready"))
         now = "stuck" if self._facts.health.hangs else phase if phase in names else "draining"
-        yield gauge("reactor_model_state", "1 at what the model is now", {name: int(name == now) for name in names}, "state")
-        yield gauge("reactor_model_load_seconds", "How long import and load() took", self.load_seconds)
+        state = {name: int(name == now) for name in names}
+        yield gauge("reactor_model_state", "1 for the model's present state, else 0", state, "state")
+        yield gauge("reactor_model_load_seconds", "Duration of the import of the model and of load()", self.load_seconds)
         build = installed_version("reactor-trio") or "unknown", platform.python_version(), self._facts.name
-        yield gauge("reactor_build_info", "1; the labels say what runs", {build: 1}, "version python model")
+        yield gauge("reactor_build_info", "1, with versions as labels", {build: 1}, "version python model")
 
     def _histograms(self) -> Iterator[Metric]:
-        lateness = "How long after its due time a frame was shown"
+        lateness = "Delay of frames after their due time"
         yield histogram("reactor_emission_lateness_seconds", lateness, self._lateness)
         yield histogram("reactor_frame_interval_seconds", "From one frame shown to the next", self._intervals)
-        yield histogram("reactor_step_seconds", "How long a step of the model took, as far as it says so", self._steps)
+        yield histogram("reactor_step_seconds", "Duration of a model step, of models that report it", self._steps)
         yield histogram("reactor_command_wait_seconds", "From a command's arrival to its answer", self._command_waits)
-        yield histogram("reactor_session_seconds", "How long sessions lasted", self._durations)
+        yield histogram("reactor_session_seconds", "Duration of sessions", self._durations)
         encoding = "Encoding one frame, the wait for a worker thread included"
         yield histogram("reactor_encode_seconds", encoding, self._encodings, "codec")
         yield histogram(
             "reactor_command_to_picture_seconds",
             "From a command's arrival to its first picture decoded at the controlling client, in parts; "
-            "network is both ways, and known of clients that send feedback",
+            "the network part is both ways, and known only of clients that send feedback",
             self._latencies, "part",
         )  # fmt: skip

@@ -174,7 +174,7 @@ class SessionManager:
         self.left.set()
 
     @asynccontextmanager
-    async def home(self) -> AsyncIterator[Begin]:
+    async def session_scope(self) -> AsyncIterator[Begin]:
         """Open the scope of a new session and return the function that starts it there."""
         if self._window:
             server = self._nursery
@@ -185,7 +185,7 @@ class SessionManager:
                 yield nursery.start_soon
 
     def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
-        """Make a session for an admitted client. The caller runs it in the scope of `home`."""
+        """Make a session for an admitted client. The caller runs it in the scope of `session_scope`."""
         length = sender.request.claims.session_length or math.inf
         session = Session(place.sid, self.loaded.services, (sender.number, sender.joined_at), self._session_over, length)
         self._share_tokens[session] = secrets.token_urlsafe(16)
@@ -292,8 +292,8 @@ class SessionManager:
     def _resumable_changed(self, resumable: ResumableSession) -> None:
         if resumable.over:
             self._resumables.pop(resumable.session.id, None)
-        if resumable.away and self._room.goodbye is not None:  # no client could get a notice
-            resumable.session.end(self._room.goodbye)
+        if resumable.away and self._room.drain_reason is not None:  # no client could get a notice
+            resumable.session.end(self._room.drain_reason)
         self.left.set()
 
 

@@ -58,11 +58,11 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
     except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
     site, closing = StandbySite(settings, name, reason, *bound_addresses(listeners)), trio.Event()
-    places = trio.Semaphore(settings.limits.connections)
+    free = trio.Semaphore(settings.limits.connections)
 
     async def connection(tcp: trio.SocketStream) -> None:
         try:
-            places.acquire_nowait()
+            free.acquire_nowait()
         except trio.WouldBlock:
             await trio.aclose_forcefully(tcp)
             return
@@ -72,7 +72,7 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
         except* Exception as group:
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
-            places.release()
+            free.release()
 
     # serve_listeners closes what it serves.
     dups = [PatientListener(trio.SocketListener(listener.socket.dup())) for listener in listeners]

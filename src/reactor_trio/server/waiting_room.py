@@ -59,7 +59,7 @@ class WaitingRoom:
 
     Attributes:
         given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
-        goodbye: the end reason that clients get because the server goes down; None while it does not.
+        drain_reason: the end reason that clients get because the server goes down; None while it does not.
     """
 
     def __init__(self, admission: Admission, takeover: Takeover = "never") -> None:
@@ -67,7 +67,7 @@ class WaitingRoom:
         self._takeover = takeover
         self._places: dict[str, RoomPlace] = {}
         self._wakeup = RepeatedEvent()
-        self.goodbye: EndReason | None = None
+        self.drain_reason: EndReason | None = None
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
 
     async def run(self) -> None:
@@ -135,13 +135,13 @@ class WaitingRoom:
             self._tell(self.admission.release(place.sid, run_time()))
             self.given_back(place.sid, None)
 
-    def open_doors(self) -> None:
+    def start_admitting(self) -> None:
         """The model is loaded: admit as many clients as there are slots."""
-        self._tell(self.admission.open_doors(run_time()))
+        self._tell(self.admission.start_admitting(run_time()))
 
-    def drain(self, goodbye: EndReason = "draining") -> None:
-        """Admit no client any more, and send away with `goodbye` those that wait."""
-        self.goodbye = goodbye
+    def drain(self, reason: EndReason = "draining") -> None:
+        """Admit no client any more, and end the wait of the others for this reason."""
+        self.drain_reason = reason
         self._tell(self.admission.drain())
 
     def tell_again(self) -> None:
@@ -179,4 +179,4 @@ class WaitingRoom:
             elif change.kind == "moved":
                 place.moved(change.position, change.total)
             else:
-                place.sent_away(self.goodbye if change.kind == "draining" and self.goodbye else change.kind)
+                place.sent_away(self.drain_reason if change.kind == "draining" and self.drain_reason else change.kind)
