@@ -27,10 +27,10 @@ class ReactorSite(AccessSite):
     shared: Sequence[str] = (UPLOAD_PATH,)
 
     def __init__(self, runtime: Runtime, *bound: str) -> None:
-        super().__init__(runtime.settings, runtime.metrics, runtime.access, *bound)
+        super().__init__(runtime.facts.settings, runtime.metrics, runtime.access, *bound)
         self._facts = runtime.facts
         self._sessions = runtime.session_manager
-        self._pictures = runtime.introduction.pictures
+        self._pictures = runtime.facts.introduction.pictures
         self._runtime = runtime
 
     def _take_post(self, request: Request) -> BodyTaker:

@@ -106,12 +106,11 @@ class Runtime:
         self.room = WaitingRoom(admission, settings.takeover)
         self._load_began = trio.current_time()
         self.journal = PhaseJournal(self._load_began)
-        #: how far the model's load is
-        self.progress = LoadProgress(self.on_progress, self.room.tell_again)
+        progress = LoadProgress(self.on_progress, self.room.tell_again)
         health = ModelHealth(self.name, settings.first_step_timeout, self.room.tell_again)
         #: what all parts of the server read about it
         self.facts = ServerFacts(
-            self.name, settings, self.introduction, self.lag, self.journal, self.progress, health, admission
+            self.name, settings, self.introduction, self.lag, self.journal, progress, health, admission
         )
         self.metrics = Metrics(self.facts, self.tracing)
         #: why the model has ended for good; None while it has not
@@ -159,7 +158,7 @@ class Runtime:
             async with self.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
                 nursery.start_soon(self.room.run)
                 nursery.start_soon(self.leases.run)
-                nursery.start_soon(self.progress.run)
+                nursery.start_soon(self.facts.progress.run)
                 if self.free_memory is not None:
                     nursery.start_soon(self.free_memory.when_idle, lambda: self.sessions, lambda: self.placement.idle())
                 await nursery.start(self.session_manager.run)
@@ -197,7 +196,7 @@ class Runtime:
         if self.journal.phase == "loading":
             self.room.start_admitting()
             self.journal.enter("ready", trio.current_time())
-            self.progress.reset()
+            self.facts.progress.reset()
             self.metrics.load_seconds = trio.current_time() - self._load_began
             self.on_phase("ready")
 
@@ -305,7 +304,7 @@ class Runtime:
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
-        self.progress.reset()
+        self.facts.progress.reset()
         placement = await self.place(self._config, self.settings, self.metrics)
         self.room.admission.slots = placement.max_sessions
         services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)

@@ -146,6 +146,6 @@ async def _listen(
     runtime = serving.runtime
     warn_if_open(listeners, runtime.settings)
     site = ReactorSite(runtime, *bound_addresses(listeners))
-    acceptor = Acceptor(site, lambda: runtime.journal.phase == "ready", runtime.draining, serving.certificates)
+    acceptor = Acceptor(site, lambda: runtime.facts.phase == "ready", runtime.draining, serving.certificates)
     with accepting:
         await acceptor.run(listeners, connections)
