@@ -317,7 +317,8 @@ async def test_the_grace_bounds_a_step_that_does_not_end(autojump_clock):
         assert server.model.log == [("connected", 0), ("disconnected", 1), ("closed", 100)]
 
 
-async def test_a_drain_says_goodbye_to_waiting_clients_too(autojump_clock):
+@pytest.mark.parametrize("reason", ["draining", "model_restarting"])
+async def test_a_drain_says_goodbye_to_waiting_clients_too(autojump_clock, reason):
     async with open_server(Logging) as server, server.connect(), trio.open_nursery() as nursery:
         reasons = []
 
@@ -329,9 +330,10 @@ async def test_a_drain_says_goodbye_to_waiting_clients_too(autojump_clock):
 
         nursery.start_soon(wait_for_a_place)
         await trio.sleep(1)
+        server.runtime.drain_reason = reason
         await server.drain()
         await trio.sleep(1)
-        assert reasons == ["draining"]
+        assert reasons == [reason]
 
 
 # ---- a slow viewer ---------------------------------------------------------------------------------------------------
