@@ -170,10 +170,10 @@ class Admission:
     def drain(self) -> list[Change]:
         """Refuse all clients from now on. Return a change for each client that waits or has not claimed its slot."""
         self.open = "draining"
-        told = [Change(sid, "draining") for sid in (*self._reserved, *self._waiting)]
+        changes = [Change(sid, "draining") for sid in (*self._reserved, *self._waiting)]
         self._reserved.clear()
         self._waiting.clear()
-        return told
+        return changes
 
     def tell_again(self) -> list[Change]:
         """Return each waiting client's position once more, because the reason why it waits has changed."""
@@ -193,8 +193,8 @@ class Admission:
             self._reserved[sid] = now + self.claim_ttl
             changes.append(Change(sid, "admitted"))
         total = len(self._waiting)
-        for position, (sid, (*told, address)) in enumerate(list(self._waiting.items()), 1):
-            if told != [position, total]:
+        for position, (sid, (*reported, address)) in enumerate(list(self._waiting.items()), 1):
+            if reported != [position, total]:
                 self._waiting[sid] = (position, total, address)
                 changes.append(Change(sid, "moved", position, total))
         return changes

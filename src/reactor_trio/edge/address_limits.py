@@ -58,7 +58,7 @@ class Addresses:
         self._limited = limited
         self._open: Counter[str] = Counter()
         self._behind: Counter[str] = Counter()
-        self._told: dict[LimitKind, float] = {}
+        self._logged_at: dict[LimitKind, float] = {}
 
     # ---- the address of a client --------------------------------------------------------------------------------------
 
@@ -135,8 +135,8 @@ class Addresses:
         setting, words = _WORDS[kind]
         bound = f"runtime.limits.{setting}: {limit}" if setting else f"at most {limit} a minute"
         now = trio.current_time()
-        if now - self._told.get(kind, -QUIET) >= QUIET:
-            self._told[kind] = now
+        if now - self._logged_at.get(kind, -QUIET) >= QUIET:
+            self._logged_at[kind] = now
             hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
             log.warning(
                 "%s was refused: %s (%s)%s; more of this kind is not logged for %g s", address, words, bound, hint, QUIET,

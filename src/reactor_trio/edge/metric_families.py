@@ -2,7 +2,11 @@
 
 The I/O loop counts each frame, so a counter is a plain number, and a histogram a list of numbers. They become families when
 `/metrics` is requested. The Prometheus library is imported then: it brings an HTTP server along, and readiness must not wait
-for it.
+for it (40 ms).
+
+Rejected: the counters of that library, which count under a lock. A frame costs 5.8 us in them and 1.5 us here, a scrape
+5.0 ms and 3.3 ms. Each of their series has a second one with the time of its creation, and no
+method returns their values.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ log = logging.getLogger("reactor_trio.server")
 QUIET = 10.0
 
 #: `denial` and `address_limits` log these, with the address and the reason; here they are only counted.
-_TOLD_ELSEWHERE = (401, 429)
+_LOGGED_ELSEWHERE = (401, 429)
 _HINTS = {
     400: "it is not a request that this server understands",
     403: "a page may connect if its origin is the server's own, or in runtime.origins (--origin)",
@@ -49,15 +49,15 @@ class Refusals:
         if status < 400:  # a redirect
             return
         self._metrics.refused(status)
-        if status in _TOLD_ELSEWHERE or (status == 503 and not self._admits()):
+        if status in _LOGGED_ELSEWHERE or (status == 503 and not self._admits()):
             return
-        until, untold = self._quiet.get(status, (0.0, 0))
+        until, left_out = self._quiet.get(status, (0.0, 0))
         now = trio.current_time()
         if now < until:
-            self._quiet[status] = until, untold + 1
+            self._quiet[status] = until, left_out + 1
             return
         self._quiet[status] = now + QUIET, 0
-        more = f"; {untold} more since the last such line" if untold else ""
+        more = f"; {left_out} more since the last such line" if left_out else ""
         phrase = HTTPStatus(status).phrase
         hint = f": {_HINTS[status]}" if status in _HINTS else ""
         log.info("%s was refused, %d %s%s%s", who, status, phrase, hint, more)

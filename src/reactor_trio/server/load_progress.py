@@ -55,7 +55,7 @@ class LoadProgress:
         return ", ".join([*shown, self.text] if self.text else shown)
 
     async def run(self) -> None:
-        """Task: log the reports and have the clients told, at most every `EVERY` seconds; until cancelled."""
+        """Task: log the reports and send them to the clients that wait, at most every `EVERY` seconds; until cancelled."""
         shown = ""
         while True:
             if (words := str(self)) == shown:

@@ -113,7 +113,7 @@ class ReactorSite(AccessSite):
         return shown is not None and self._sessions.shared_by(shown) is not None
 
     def _no_session(self, request: Request, connect_request: ConnectRequest) -> Response | None:
-        """Return the refusal if this client can get neither a session nor a place in the queue now. Raises Denied."""
+        """Return the refusal if this client can get neither a session nor a position in the queue now. Raises Denied."""
         if self._runtime.draining.is_set():
             return busy("the server is going down")
         if connect_request.role == "viewer":

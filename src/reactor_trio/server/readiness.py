@@ -1,4 +1,4 @@
-"""`GET /ready`: whether a controlling client that connects now gets a session or a place in the queue.
+"""`GET /ready`: whether a controlling client that connects now gets a session or a position in the queue.
 
 `/health` says whether to keep the process, `/ready` whether to send clients to it: a server with a full queue is healthy
 and not ready.

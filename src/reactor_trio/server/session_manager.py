@@ -143,7 +143,7 @@ class SessionManager:
         return sender
 
     def enter(self, sender: ClientSender) -> RoomPlace:
-        """Give a controlling client a slot or a place in the queue. Raises NotAdmitted."""
+        """Give a controlling client a slot or a position in the queue. Raises NotAdmitted."""
         sid = sender.request.claims.session_id or secrets.token_hex(8)
 
         def send_away(reason: EndReason) -> None:

@@ -26,7 +26,7 @@ Takeover = Literal["never", "same_subject", "anyone"]
 
 @dataclass(eq=False)
 class RoomPlace:
-    """One client's slot or place in the queue. Its maker releases it in every case after `WaitingRoom.enter`.
+    """One client's slot or position in the queue. Its maker releases it in every case after `WaitingRoom.enter`.
 
     Attributes:
         moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
@@ -47,7 +47,7 @@ class RoomPlace:
         self.room.admission.claim(self.sid, run_time())
 
     def release(self) -> None:
-        """Free the slot or the place."""
+        """Free the slot or the position."""
         self.room.leave(self)
 
 
@@ -67,8 +67,8 @@ class WaitingRoom:
         self._takeover = takeover
         self._places: dict[str, RoomPlace] = {}
         self._wakeup = RepeatedEvent()
-        self.drain_reason: EndReason | None = None
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
+        self.drain_reason: EndReason | None = None
 
     async def run(self) -> None:
         """Task: end reservations that are not claimed in time; until cancelled."""
