@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec numpy trio",
     ),
     "leases": ("protocol concurrency admission configuration", "msgspec trio"),
-    "edge": ("errors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
+    "edge": ("errors descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors descriptors protocol telemetry concurrency interface admission media recording configuration "
         "execution session transport connection leases edge",

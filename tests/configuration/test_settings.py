@@ -55,6 +55,8 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"port": 65536}, "runtime.port: Expected int <= 65535"),
         ({"port": "8080"}, "runtime.port: Expected int, got str"),
         ({"port": True}, "runtime.port: Expected int, got bool"),
+        ({"management": {"port": 65536}}, "runtime.management.port: Expected int <= 65535"),
+        ({"management": {"hots": "::"}}, "runtime.management.hots: unknown key; did you mean runtime.management.host?"),
         ({"fps": 0}, "runtime.fps: Expected float > 0"),
         ({"fps": float("nan")}, "runtime.fps: expected a finite number, got nan"),
         ({"watchdog": float("inf")}, "runtime.watchdog: expected a finite number, got inf"),

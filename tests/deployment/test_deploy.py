@@ -14,7 +14,7 @@ import yaml
 from reactor_trio.cli import main
 from reactor_trio.cli.command_parser import build_parser, parse
 from reactor_trio.cli.serving import manifest_of
-from reactor_trio.configuration.settings import Settings
+from reactor_trio.configuration.settings import ManagementSettings, Settings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -171,9 +171,11 @@ def test_kubernetes_probes_drain_and_rights():
     }  # fmt: skip
     # The server refuses an unknown host name, such as a pod's address.
     assert all({"name": "Host", "value": "localhost"} in probe["httpHeaders"] for probe in probes.values())
-    (port,) = container["ports"]
-    assert all(probe["port"] == port["name"] for probe in probes.values())
-    assert service["spec"]["ports"][0]["targetPort"] == port["name"]
+    port, management = container["ports"]
+    assert all(probe["port"] == management["name"] for probe in probes.values())
+    assert f"0.0.0.0:{management['containerPort']}" == container["args"][container["args"].index("--management") + 1]
+    assert management["containerPort"] == ManagementSettings().port
+    assert [each["targetPort"] for each in service["spec"]["ports"]] == [port["name"]], "no client reaches the other port"
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"] == {"app": "reactor"}
     assert port["containerPort"] == Settings().port
     assert pod["terminationGracePeriodSeconds"] > Settings().drain_grace + Settings().stuck_after

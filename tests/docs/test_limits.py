@@ -19,7 +19,7 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)")
 NO_LIMITS = {
     "host", "port", "advertise", "fps", "max_fps", "buffer_size", "codec", "auth", "origins", "hosts", "slow_client",
     "proxies", "takeover", "viewers", "record", "moderate", "limits", "uploads", "tracing", "tls", "isolation",
-    "ranks", "frame_ancestors",
+    "ranks", "frame_ancestors", "management",
 }  # fmt: skip
 
 

@@ -111,13 +111,14 @@ def test_a_proxy_that_is_no_address_is_a_mistake(wrong):
 async def test_as_many_connections_as_an_address_may_have_and_one_more(autojump_clock):
     found, metrics = addresses(connections_per_address=3)
     with ExitStack() as there:
-        assert [there.enter_context(found.connection(ONE)) for _ in range(3)] == [None] * 3
-        with found.connection(ONE) as why:
-            assert why == "this address has all the connections that it may have"
-        with found.connection(OTHER) as why, found.connection("127.0.0.1:1") as loopback:
-            assert (why, loopback) == (None, None)
-    with found.connection(ONE) as why:
-        assert why is None, "what was given back counts no more"
+        assert [there.enter_context(found.another_connection(ONE)) for _ in range(3)] == [True] * 3
+        with found.another_connection(ONE) as allowed:
+            assert not allowed
+        assert found.refuse_connection(ONE) == "this address has all the connections that it may have"
+        with found.another_connection(OTHER) as allowed, found.another_connection("127.0.0.1:1") as loopback:
+            assert (allowed, loopback) == (True, True)
+    with found.another_connection(ONE) as allowed:
+        assert allowed, "what was given back counts no more"
     assert refusals(metrics) == {"address_connections": 1}
     assert not found._open
 
@@ -142,7 +143,7 @@ async def test_behind_a_proxy_websockets_count_as_connections(autojump_clock):
 async def test_no_limit_is_none(autojump_clock):
     found, metrics = addresses(connections_per_address=0, handshakes_per_minute=0)
     with ExitStack() as there:
-        assert {there.enter_context(found.connection(ONE)) for _ in range(100)} == {None}
+        assert {there.enter_context(found.another_connection(ONE)) for _ in range(100)} == {True}
         assert {found.refusal(request(ONE)) for _ in range(100)} == {None}
     assert refusals(metrics) == {}
 

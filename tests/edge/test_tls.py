@@ -102,7 +102,7 @@ async def test_a_connection_by_tls_counts_before_its_handshake_and_the_next_one_
             while not host.serving.runtime.metrics.connections:  # noqa: ASYNC110 - another thread's number
                 await trio.sleep(0.01)
             async with await trio.open_ssl_over_tcp_stream("127.0.0.1", port, ssl_context=files.trust) as late:
-                await late.send_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                await late.send_all(b"GET /schema HTTP/1.1\r\nhost: localhost\r\n\r\n")
                 assert (await late.receive_some()).startswith(b"HTTP/1.1 503 ")
             await silent.send_all(b"no TLS at all, so it is closed, and there is room again")
             assert b"".join([piece async for piece in silent]) == b""

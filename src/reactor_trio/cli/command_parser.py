@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from reactor_trio.cli.option_values import amount, count, host_name, number, origin, port, seconds, share
+from reactor_trio.cli.option_values import address, amount, count, host_name, number, origin, port, seconds, share
 from reactor_trio.cli.terminal import UsageError
 
 _Commands = argparse._SubParsersAction
@@ -107,6 +107,8 @@ def _add_run(commands: _Commands[_Parser]) -> None:
         help="accept requests for this host name or address, in addition to runtime.hosts (repeatable)")  # fmt: skip
     add("--origin", type=origin, action="append", default=[], metavar="ORIGIN", dest="origins",
         help="let web pages of this origin connect, in addition to runtime.origins (repeatable)")  # fmt: skip
+    add("--management", type=address, metavar="[HOST:]PORT",
+        help="answer /health, /ready and /metrics on this port too (default: runtime.management, none)")  # fmt: skip
     add("--record", type=Path, metavar="DIR",
         help="record each session into this folder: a film, and a timeline of its commands")  # fmt: skip
     add("--certfile", type=Path, metavar="F", help="serve TLS with this certificate (PEM): https and wss")

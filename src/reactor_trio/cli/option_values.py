@@ -35,6 +35,13 @@ def seconds(text: str) -> float:
     return value
 
 
+def address(text: str) -> dict[str, str | int]:
+    """`HOST:PORT`, or `PORT` alone, which is one of this machine for itself."""
+    host, _, number = text.rpartition(":")
+    found: dict[str, str | int] = {"port": port(number)}
+    return found | ({"host": host_name(host).strip("[]")} if host else {})
+
+
 def host_name(text: str) -> str:
     """A host name or an IP address; IPv6 with or without brackets."""
     if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[^\s:/?#@\[\]]+|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", text):

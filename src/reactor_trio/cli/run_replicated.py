@@ -38,7 +38,8 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.replicas.options import Options
 
     settings, replicas, gpus, ray = manifest.settings, options.replicas, options.gpus_per_replica, options.ray_address
-    runtime = {name: msgspec.to_builtins(getattr(settings, name) or None) for name in ("record", "tls", "hosts", "origins")}
+    options_too = ("record", "tls", "hosts", "origins", "management")
+    runtime = {name: msgspec.to_builtins(getattr(settings, name) or None) for name in options_too}
     deployed = Options(
         path=str(manifest.place), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
         runtime=runtime, host="127.0.0.1" if ray is None else "0.0.0.0",  # nosec B104

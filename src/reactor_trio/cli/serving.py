@@ -22,7 +22,8 @@ def manifest_of(options: argparse.Namespace) -> Manifest:
         raise UsageError("--keyfile: give the certificate too, with --certfile")
     tls = {name: str(file.absolute()) for name in ("certfile", "keyfile") if (file := getattr(options, name)) is not None}
     record = None if options.record is None else str(options.record.absolute())
-    given = {"host": options.host, "port": options.port, "record": record, "tls": tls or None}
+    given = {"host": options.host, "port": options.port, "record": record, "tls": tls or None,
+             "management": options.management}  # fmt: skip
     manifest = load_manifest(options.path, options.overrides, given)
     settings = manifest.settings
     hosts, origins = (*settings.hosts, *options.hosts), (*settings.origins, *options.origins)

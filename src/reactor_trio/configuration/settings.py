@@ -98,6 +98,13 @@ class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keyfile: Annotated[str, Meta(min_length=1)] | None = None
 
 
+class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The port of `/health`, `/ready` and `/metrics` for those who watch over the server."""
+
+    host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8081
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server's settings; `reactor.yaml.example` explains each one.
 
@@ -108,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    management: ManagementSettings | None = None
     advertise: Annotated[str, Meta(max_length=2048)] | None = None
     fps: Rate | None = None
     max_fps: Rate | None = None
@@ -150,6 +158,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if self.advertise is not None:
             address_of(self.advertise, "127.0.0.1", 1)
+        if self.management is not None and self.management.port == self.port != 0:
+            raise ManifestError(f"runtime.management.port: {self.port} is the port of the clients; choose another")
         for place, proxy in enumerate(self.proxies):
             try:
                 ipaddress.ip_network(proxy, strict=False)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import cast
 
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.address_limits import is_loopback
+from reactor_trio.edge.address_limits import is_loopback, network_of
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.refusal_log import Refusals
-from reactor_trio.edge.request_policy import AccessSite
-from reactor_trio.transport import PatientListener, peer_of, secured, serve_http, turn_away
+from reactor_trio.edge.reserved_site import PortSite, ReservedSite
+from reactor_trio.edge.reserved_slots import ReservedSlot, ReservedSlots
+from reactor_trio.transport import PatientListener, Site, peer_of, secured, serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
 
 @dataclass(eq=False)
 class Acceptor:
-    """Accepts and serves the connections of one port.
+    """Accepts and serves the connections of one port. Above `site.most_connections` they get reserved slots.
 
     Args:
         site: answers the requests.
@@ -31,14 +34,17 @@ class Acceptor:
         certificates: the certificate for TLS; None for plain HTTP.
     """
 
-    site: AccessSite
+    site: PortSite
     ready: Callable[[], bool]
     closing: trio.Event
     certificates: Certificates | None
 
     def __post_init__(self) -> None:
         self._refusals = Refusals(self.site.metrics, self.ready)
-        self._turned_away = 0
+        self._open = self._turned_away = 0
+        self._reserved = ReservedSlots()
+        self._closes = trio.Event()  # a connection in a reserved slot ends with its first response
+        self._closes.set()
 
     async def run(self, listeners: Sequence[trio.SocketListener], connections: trio.Nursery) -> None:
         """Accept connections until cancelled. They run in the nursery `connections` and go on after that."""
@@ -48,24 +54,38 @@ class Acceptor:
         # The TLS handshake is part of the first read, so that the limit of the first request bounds it.
         stream = tcp if self.certificates is None else secured(tcp, self.certificates.context)
         peer, addresses = peer_of(tcp), self.site.addresses
-        if self.site.metrics.connections >= self.site.most_connections:
-            why = addresses.refuse("connections", peer, self.site.most_connections)
-            await self._refuse(stream, why, HTTPStatus.SERVICE_UNAVAILABLE)
-            return
-        with addresses.connection(peer) as why_not:
-            if why_not is None:
-                await self._serve(stream)
+        with addresses.another_connection(peer) as allowed:
+            if self._open - len(self._reserved) >= self.site.most_connections:
+                await self._reserve(stream, peer, allowed)
+            elif allowed:
+                await self._serve(stream, self.site, self.closing)
             else:
-                await self._refuse(stream, why_not, HTTPStatus.TOO_MANY_REQUESTS)
+                await self._refuse(stream, addresses.refuse_connection(peer), HTTPStatus.TOO_MANY_REQUESTS)
 
-    async def _serve(self, stream: trio.abc.Stream) -> None:
+    async def _reserve(self, stream: trio.abc.Stream, peer: str, allowed: bool) -> None:
+        """Serve a connection for which there is no room in a reserved slot, if its address may have another connection."""
+        why, most = self.site.addresses.words("connections"), self.site.most_connections
+        served: ReservedSlot | None = None
+        with self._reserved.slot(network_of(peer)) if allowed else nullcontext() as slot:
+            served = slot
+            if slot is not None:
+                site = cast(Site, ReservedSite(self.site, self._reserved, slot, why))
+                await self._serve(stream, site, self._closes)
+        if served is None or served.use is None:
+            self.site.addresses.refuse("connections", peer, most)
+        if served is None:
+            await self._refuse(stream, why, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def _serve(self, stream: trio.abc.Stream, site: Site, closing: trio.Event) -> None:
+        self._open += 1
         self.site.metrics.connections += 1
         try:
-            await serve_http(stream, self.site, closing=self.closing, refused=self._refusals.note)
+            await serve_http(stream, site, closing=closing, refused=self._refusals.note)
         except* Exception as group:
             # An error of the runtime in one connection must not end the others.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
+            self._open -= 1
             self.site.metrics.connections -= 1
 
     async def _refuse(self, stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:

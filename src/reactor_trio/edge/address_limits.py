@@ -79,12 +79,19 @@ class Addresses:
 
     # ---- limits -------------------------------------------------------------------------------------------------------
 
-    def connection(self, peer: str) -> AbstractContextManager[str | None]:
-        """Count a connection during the block. Yields why its address may not have it, or None."""
-        return self._one_more(self._open, self.of_peer(peer))
+    def another_connection(self, peer: str) -> AbstractContextManager[bool]:
+        """Count a connection during the block. Gives whether its address may have it."""
+        return self._counted(self._open, self.of_peer(peer))
+
+    def refuse_connection(self, peer: str) -> str:
+        """Count and log the refusal of such a connection, and return the text for the client."""
+        return self.refuse("address_connections", self.of_peer(peer) or "", self._connections)
 
     def conversation(self, request: Request) -> AbstractContextManager[str | None]:
-        """Count a WebSocket likewise, if it comes through a proxy: `connection` does not count those."""
+        """Count a WebSocket during the block, if it comes through a proxy: `another_connection` does not count those.
+
+        Yields why its address may not have it, or None.
+        """
         address = self.of_request(request)
         return self._one_more(self._behind, address if address != self.of_peer(request.peer) else None)
 
@@ -128,6 +135,11 @@ class Addresses:
     def queue_full(self, request: Request) -> Response:
         """Return the refusal of a client whose address has too many clients in the queue."""
         return self._answer("address_waiting", self.of_request(request) or "", self._waiting, 1)
+
+    @staticmethod
+    def words(kind: LimitKind) -> str:
+        """The text for the client that this limit refuses."""
+        return _WORDS[kind][1]
 
     def refuse(self, kind: LimitKind, address: str, limit: int) -> str:
         """Count a refusal, log it at most once in `QUIET` seconds, and return the text for the client."""

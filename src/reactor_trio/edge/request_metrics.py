@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast, get_args
@@ -71,9 +70,9 @@ class RequestMetrics:
         registry.register(cast("Collector", self))
         return registry
 
-    @abstractmethod
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families of the server, for the registry."""
+        yield from self.families()
 
     def exposition(self) -> bytes:
         """The metrics in Prometheus' text format."""

@@ -20,6 +20,7 @@ from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopba
 from reactor_trio.edge.common_responses import busy, is_page_file, json_response, page_response, picture_response
 from reactor_trio.edge.denial import FAILURES, DenialLog, Denied
 from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
+from reactor_trio.edge.reserved_slots import ReservedUse
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.transport import (
@@ -38,6 +39,8 @@ from reactor_trio.transport.upgrade import wants_websocket
 SESSIONS_PATH = "/v1/sessions"
 #: Paths that every client may request as often as it wants, because those who watch over the server do.
 PROBES = ("/health", "/ready")
+#: Paths for those who watch over the server. They have reserved slots, and with `runtime.management` a port of their own.
+WATCHED = (*PROBES, "/metrics")
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: status and headers of a denial; any other reason: 401, since the client may come back with a token or another ticket
@@ -52,8 +55,11 @@ class RequestPolicy:
     Args:
         settings: of the server.
         bound: addresses at which the server listens, if they are known; `settings.host` is always one.
+        metrics: counts connections and refusals.
 
     Attributes:
+        addresses: the limits of each client address.
+        most_connections: at a time.
         frame_ancestors: pages that may show the viewer page in a frame.
         methods: the HTTP methods that the site accepts.
         websockets: the paths that are WebSockets.
@@ -65,8 +71,11 @@ class RequestPolicy:
     websockets: Sequence[str] = (WEBSOCKET_PATH,)
     shared: Sequence[str] = ()
 
-    def __init__(self, settings: Settings, *bound: str) -> None:
+    def __init__(self, settings: Settings, *bound: str, metrics: RequestMetrics | None = None) -> None:
         given = settings.limits
+        self.metrics = metrics or RequestMetrics()
+        self.addresses = Addresses(given, settings.proxies, self.metrics.limited)
+        self.most_connections = given.connections
         self.limits = Limits(
             text_message=given.text_message, binary_message=given.client_binary, text_per_second=given.text_per_second,
             http_head=given.http_head, body_time=settings.uploads.time, handshake=given.handshake,
@@ -111,6 +120,10 @@ class RequestPolicy:
                 return origin if request.path in self.shared or is_page_file(request) else None
         return None
 
+    def reserved_use(self, request: Request) -> ReservedUse | None:
+        """Return what a request is good for on a connection above `most_connections`; None: it is refused."""
+        return "probe" if request.path in WATCHED and request.method in ("GET", "HEAD") else None
+
     def over_limit(self, request: Request) -> Response | None:
         """See `Site`. Without limits by address there are never too many."""
         return None
@@ -121,21 +134,13 @@ class RequestPolicy:
 
 
 class AccessSite(RequestPolicy):
-    """A site with authentication, limits for each address, and the responses that server and gate give alike.
-
-    Attributes:
-        most_connections: at a time.
-        metrics: counts connections and refusals.
-        addresses: the limits of each client address.
-    """
+    """A site with authentication, limits for each address, and the responses that server and gate give alike."""
 
     methods: Sequence[str] = ("GET", "HEAD", "POST", "DELETE")
 
     def __init__(self, settings: Settings, metrics: RequestMetrics, access: Access, *bound: str) -> None:
-        super().__init__(settings, *bound)
+        super().__init__(settings, *bound, metrics=metrics)
         self._access = access
-        self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
-        self.most_connections, self.metrics = settings.limits.connections, metrics
         self._tls = settings.tls is not None
         self._denials = DenialLog()
         #: the pictures of the model's introduction; who may load the page may load them

@@ -13,6 +13,7 @@ from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.certificates import Certificates
+from reactor_trio.edge.management import open_management, serve_management
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import GateSite
@@ -42,8 +43,8 @@ async def serve_gate(
 
     Args:
         lessor: grants leases at the servers.
-        settings: the gate uses `host`, `port`, `auth`, `tls`, `limits`, `origins`, `frame_ancestors`, `hosts`, `proxies` and
-            `drain_grace`.
+        settings: the gate uses `host`, `port`, `auth`, `tls`, `limits`, `origins`, `frame_ancestors`, `hosts`, `proxies`,
+            `management` and `drain_grace`.
         schema: the schema of the model, as a server answers it at `GET /schema`.
         most: the most clients that may wait.
         pictures: those of the model's introduction, by name.
@@ -56,6 +57,7 @@ async def serve_gate(
     drain = trio.Event() if drain is None else drain
     metrics = GateMetrics()
     allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
+    management = await open_management(settings)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     try:
         site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners), pictures=pictures)
@@ -67,6 +69,8 @@ async def serve_gate(
                 reception = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
                 async with trio.open_nursery() as connections:
                     nursery.start_soon(reception.run, open_listeners, connections)
+                    if management:
+                        nursery.start_soon(serve_management, site, settings, management, connections)
                     bound = open_listeners[0].socket.getsockname()
                     task_status.started(Gate(bound[0], bound[1], allocation))
                     await drain.wait()
@@ -74,5 +78,5 @@ async def serve_gate(
                     connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace
                 nursery.cancel_scope.cancel()
     finally:
-        for listener in open_listeners:
+        for listener in [*open_listeners, *management]:
             listener.socket.close()

@@ -112,10 +112,11 @@ def leased(settings: Settings) -> tuple[Settings, str]:
     """The settings of a server whose slots a gate leases, and the key for its tickets.
 
     Clients need a ticket or one of the server's own tokens. The server has no queue and checks no origin, because the gate
-    does both before a client comes here.
+    does both before a client comes here. It has no port of `runtime.management`: that is the gate's.
     """
     key = secrets.token_hex(32)
     auth = settings.auth or AuthSettings()
     return replace(
-        settings, auth=AuthSettings(auth.token, auth.viewer_token, (key,)), queue=0, origins=("*",), takeover="never"
+        settings, auth=AuthSettings(auth.token, auth.viewer_token, (key,)), queue=0, origins=("*",), takeover="never",
+        management=None,
     ), key

@@ -15,6 +15,7 @@ from reactor_trio.edge.access import Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import DenialReason, Denied
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
+from reactor_trio.edge.reserved_slots import ReservedUse
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.upload_route import UPLOAD_PATH, take_upload
@@ -32,6 +33,13 @@ class ReactorSite(AccessSite):
         self._sessions = runtime.session_manager
         self._pictures = runtime.facts.introduction.pictures
         self._runtime = runtime
+
+    def reserved_use(self, request: Request) -> ReservedUse | None:
+        """See `RequestPolicy`. An owner shows the resume token or the upload token of a session."""
+        owns = self._sessions.resumable(request.query.get("resume")) or (
+            request.path == UPLOAD_PATH and self._sessions.uploaded_to(shown_token(request))
+        )
+        return "owner" if owns else super().reserved_use(request)
 
     def _take_post(self, request: Request) -> BodyTaker:
         if request.path != UPLOAD_PATH:

@@ -19,6 +19,7 @@ from reactor_trio.descriptors import keep_from_children
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
+from reactor_trio.edge.management import open_management, serve_management
 from reactor_trio.execution.model_side import Hook, ModelSource, model_source, place_model
 from reactor_trio.execution.placement import Place
 from reactor_trio.execution.processors import usable_processors
@@ -38,6 +39,8 @@ class Serving(msgspec.Struct, frozen=True):
     port: int
     runtime: Runtime
     certificates: Certificates | None = None
+    #: the port of `runtime.management`, None without that
+    management_port: int | None = None
 
     @property
     def url(self) -> str:
@@ -94,6 +97,7 @@ async def serve(
     source = msgspec.structs.replace(source, settings=settings)
     tell = on_phase or (lambda _phase: None)
     certificates = await Certificates.read(settings.tls)
+    management = await open_management(settings)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     for listener in open_listeners:
         keep_from_children(listener.socket)
@@ -109,11 +113,12 @@ async def serve(
                     lag=lag.seconds,
                 )  # fmt: skip
                 bound = open_listeners[0].socket.getsockname()
-                serving = Serving(bound[0], bound[1], runtime, certificates)
+                management_port = management[0].socket.getsockname()[1] if management else None
+                serving = Serving(bound[0], bound[1], runtime, certificates, management_port)
                 accepting = trio.CancelScope()
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(lag.tick)
-                    listen = partial(_listen, serving, open_listeners, accepting)
+                    listen = partial(_listen, serving, open_listeners, management, accepting)
                     await nursery.start(partial(runtime.run, source.config, transports=[listen]))
                     if certificates is not None:
                         nursery.start_soon(certificates.run)
@@ -124,7 +129,7 @@ async def serve(
                     await runtime.drain()
                     nursery.cancel_scope.cancel()
     finally:
-        for listener in open_listeners:
+        for listener in [*open_listeners, *management]:
             listener.socket.close()
     tell("stopped")
 
@@ -140,12 +145,19 @@ async def _open_place(source: ModelSource) -> AsyncGenerator[Place, None]:
 
 
 async def _listen(
-    serving: Serving, listeners: Sequence[trio.SocketListener], accepting: trio.CancelScope, connections: trio.Nursery
+    serving: Serving,
+    listeners: Sequence[trio.SocketListener],
+    management: Sequence[trio.SocketListener],
+    accepting: trio.CancelScope,
+    connections: trio.Nursery,
 ) -> None:
-    """Accept until `accepting` is cancelled."""
+    """Accept until `accepting` is cancelled, and on the port of `runtime.management` until this task is."""
     runtime = serving.runtime
     warn_if_open(listeners, runtime.settings)
     site = ReactorSite(runtime, *bound_addresses(listeners))
     acceptor = Acceptor(site, lambda: runtime.facts.phase == "ready", runtime.draining, serving.certificates)
-    with accepting:
-        await acceptor.run(listeners, connections)
+    async with trio.open_nursery() as nursery:
+        if management:
+            nursery.start_soon(serve_management, site, runtime.settings, management, connections)
+        with accepting:
+            await acceptor.run(listeners, connections)

@@ -6,20 +6,17 @@ get 503 and `Retry-After`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.acceptor import bound_addresses
+from reactor_trio.edge.acceptor import Acceptor, bound_addresses
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.common_responses import busy, json_response, not_ready, page_response
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import BodyTaker, Conversation, PatientListener, Request, Response, secured, serve_http
-
-log = logging.getLogger("reactor_trio.server")
+from reactor_trio.transport import BodyTaker, Conversation, Request, Response
 
 
 class StandbySite(RequestPolicy):
@@ -57,23 +54,8 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
         certificates = await Certificates.read(settings.tls)
     except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
-    site, closing = StandbySite(settings, name, reason, *bound_addresses(listeners)), trio.Event()
-    free = trio.Semaphore(settings.limits.connections)
-
-    async def connection(tcp: trio.SocketStream) -> None:
-        try:
-            free.acquire_nowait()
-        except trio.WouldBlock:
-            await trio.aclose_forcefully(tcp)
-            return
-        try:
-            stream = tcp if certificates is None else secured(tcp, certificates.context)
-            await serve_http(stream, site, closing=closing)
-        except* Exception as group:
-            log.error("a connection failed in the runtime: please report this", exc_info=group)
-        finally:
-            free.release()
-
-    # serve_listeners closes what it serves.
-    dups = [PatientListener(trio.SocketListener(listener.socket.dup())) for listener in listeners]
-    await trio.serve_listeners(connection, dups)
+    site = StandbySite(settings, name, reason, *bound_addresses(listeners))
+    acceptor = Acceptor(site, lambda: False, trio.Event(), certificates)
+    async with trio.open_nursery() as connections:
+        # An acceptor closes what it serves.
+        await acceptor.run([trio.SocketListener(listener.socket.dup()) for listener in listeners], connections)

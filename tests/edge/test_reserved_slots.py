@@ -1,0 +1,225 @@
+"""A port that has all its connections: probes and owners get in, others are refused; and the port of `runtime.management`."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+
+import msgspec
+import pytest
+import trio
+from tests.support.black import Black
+
+from reactor_trio.client import connect
+from reactor_trio.configuration.settings import Settings, parse_struct
+from reactor_trio.edge import reserved_site
+from reactor_trio.edge.reserved_slots import OF_ONE_ADDRESS, RESERVED, ReservedSlots
+from reactor_trio.errors import ConnectionRefused, ManifestError
+from reactor_trio.interface import UploadedFile, event
+from reactor_trio.server.serve import serve
+from reactor_trio.server.standby import serve_standby
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+class Taker(Black):
+    """Black pictures, and files."""
+
+    @event
+    def show(self, file: UploadedFile) -> int:
+        return file.size
+
+
+# ---- the slots --------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def all_taken(slots: ReservedSlots, use=None):
+    """Every slot, taken from as many addresses as that needs."""
+    with ExitStack() as there:
+        taken = [there.enter_context(slots.slot(f"192.0.2.{number // OF_ONE_ADDRESS}")) for number in range(RESERVED)]
+        for slot in taken:
+            slot.use = use
+        yield taken
+
+
+async def test_a_newcomer_gets_the_slot_of_the_oldest_that_says_nothing(autojump_clock):
+    slots = ReservedSlots()
+    async with all_taken(slots) as taken:
+        taken[0].use = "probe"
+        with slots.slot("198.51.100.1") as newcomer:
+            assert newcomer is not None
+            assert [slot.scope.cancel_called for slot in taken] == [False, True] + [False] * (RESERVED - 2)
+            assert len(slots) == RESERVED
+    assert len(slots) == 0
+
+
+async def test_an_address_takes_slots_from_itself_alone_while_it_has_its_share(autojump_clock):
+    slots = ReservedSlots()
+    async with all_taken(slots) as taken:
+        with slots.slot(taken[2].address):
+            assert [number for number, slot in enumerate(taken) if slot.scope.cancel_called] == [2]
+
+
+async def test_there_is_no_slot_while_all_are_answered(autojump_clock):
+    slots = ReservedSlots()
+    async with all_taken(slots, use="probe") as taken:
+        with slots.slot("198.51.100.1") as newcomer:
+            assert newcomer is None
+        assert not any(slot.scope.cancel_called for slot in taken)
+
+
+async def test_a_connection_whose_slot_is_taken_ends(autojump_clock):
+    slots, ended = ReservedSlots(), []
+
+    async def silent() -> None:
+        with slots.slot("192.0.2.1"):
+            await trio.sleep_forever()
+        ended.append(trio.current_time())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(OF_ONE_ADDRESS + 1):
+            nursery.start_soon(silent)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (len(ended), len(slots)) == (1, OF_ONE_ADDRESS)
+        nursery.cancel_scope.cancel()
+    assert len(slots) == 0
+
+
+# ---- through sockets --------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def full(**settings):
+    """A server with the two connections that it may have, which say nothing."""
+    given = parse_struct({"port": 0, "limits": {"connections": 2}, **settings}, Settings, "runtime")
+    async with trio.open_nursery() as nursery, AsyncExitStack() as there:
+        server = await nursery.start(lambda task_status: serve(Taker, settings=given, task_status=task_status))
+        for number in range(2):
+            await silent(there, server, number + 1)
+        yield server, there
+        nursery.cancel_scope.cancel()
+
+
+async def silent(there: AsyncExitStack, server, until: int = 0) -> trio.SocketStream:
+    """A connection that says nothing; returns when the server has `until` connections."""
+    stream = await there.enter_async_context(await trio.open_tcp_stream(server.host, server.port))
+    while server.runtime.metrics.connections < until:
+        await trio.lowlevel.checkpoint()
+    return stream
+
+
+async def ask(port: int, path: str, *headers: str, host: str = "127.0.0.1", method: str = "GET") -> tuple[int, str]:
+    """Status and head of the answer on a connection of its own; 0 if the connection ends without one."""
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all("\r\n".join([f"{method} {path} HTTP/1.1", f"host: {host}", *headers, "", ""]).encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer and (data := await stream.receive_some(4096)):
+            answer += data
+        head = answer.decode().partition("\r\n\r\n")[0].lower()
+        return int(head.split()[1]) if head else 0, head
+
+
+UPGRADE = (
+    "connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+)  # fmt: skip
+
+
+async def test_a_full_port_answers_probes_and_refuses_others():
+    async with full() as (server, there):
+        for _ in range(20):
+            await silent(there, server)
+        for path in ("/health", "/ready", "/metrics"):
+            status, head = await ask(server.port, path)
+            assert (status, "connection: close" in head) == (200, True), path
+        for path, headers in (("/schema", ()), ("/", ()), ("/ws", UPGRADE)):
+            status, head = await ask(server.port, path, *headers)
+            assert (status, "retry-after: 1" in head) == (503, True), path
+        assert (await ask(server.port, "/health", method="POST"))[0] == 503
+        assert server.runtime.metrics._limited["connections"] >= 4
+
+
+async def test_what_says_nothing_on_a_full_port_is_closed(monkeypatch):
+    monkeypatch.setattr(reserved_site, "FIRST_REQUEST", 0.05)
+    async with full() as (server, there):
+        third = await silent(there, server)
+        assert await third.receive_some() == b""
+        assert server.runtime.metrics.connections == 2
+
+
+async def picture(client) -> None:
+    async for _ in client.frames():
+        return
+
+
+async def test_the_owner_of_a_session_gets_in():
+    async with full(limits={"connections": 3}, resume_window=30) as (server, there):
+        async with connect(server.session_url("127.0.0.1")) as client:
+            await picture(client)
+            upload = await client.upload(b"four", name="a.txt", mime_type="text/plain")
+            assert await client.command("show", file=upload) == 4
+            with pytest.raises(ConnectionRefused, match="503"):
+                async with connect(server.session_url("127.0.0.1")):
+                    raise AssertionError("there is no room for another")
+            token = client._welcome.resume_token
+            await client.vanish()
+            while server.runtime.metrics.connections > 2:
+                await trio.lowlevel.checkpoint()
+            await silent(there, server, 3)
+            assert (await ask(server.port, f"/ws?resume={token}", *UPGRADE))[0] == 101
+
+
+async def test_a_token_that_opens_nothing_gets_nobody_in():
+    async with full() as (server, _):
+        assert (await ask(server.port, "/ws?resume=wrong", *UPGRADE))[0] == 503
+        assert (await ask(server.port, "/uploads?token=wrong", "content-length: 4", method="POST"))[0] == 503
+
+
+async def test_a_standby_answers_probes_too():
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    settings = msgspec.convert({"limits": {"connections": 1}}, Settings)
+    async with trio.open_nursery() as nursery, AsyncExitStack() as there:
+        nursery.start_soon(serve_standby, listeners, settings, "mine", "SyntaxError in pipeline.py")
+        await there.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))
+        status, head = await ask(port, "/health")
+        assert (status, "connection: close" in head) == (503, True)
+        nursery.cancel_scope.cancel()
+    for listener in listeners:
+        await listener.aclose()
+
+
+# ---- the port of runtime.management -----------------------------------------------------------------------------------
+
+
+async def test_the_management_port_answers_whatever_happens_to_the_other():
+    async with full(management={"port": 0}, auth={"token": TOKEN}) as (server, there):
+        port = server.management_port
+        for _ in range(20):
+            await silent(there, server)
+        bearer = f"authorization: Bearer {TOKEN}"
+        assert (await ask(port, "/health"))[0] == 200
+        assert (await ask(port, "/ready"))[0] == 200
+        assert (await ask(port, "/metrics"))[0] == 401
+        assert (await ask(port, "/metrics", bearer))[0] == 200
+        assert (await ask(port, "/health", host="rebound.example"))[0] == 421
+        for path in ("/", "/schema", "/uploads"):
+            assert (await ask(port, path, bearer))[0] == 404
+        assert (await ask(port, "/health", method="POST"))[0] == 405
+        assert (await ask(port, "/ws", bearer, *UPGRADE))[0] == 404
+
+
+async def test_the_management_port_answers_while_the_server_drains():
+    async with full(management={"port": 0}, drain_notice=0.0) as (server, _):
+        await server.runtime.drain()
+        assert (await ask(server.management_port, "/ready"))[0] == 503
+
+
+async def test_without_the_setting_there_is_no_management_port():
+    async with full() as (server, _):
+        assert server.management_port is None
+
+
+def test_the_management_port_is_not_that_of_the_clients():
+    with pytest.raises(ManifestError, match=r"runtime\.management\.port: 8080 is the port of the clients"):
+        parse_struct({"port": 8080, "management": {"port": 8080}}, Settings, "runtime")
+    assert parse_struct({"management": {}}, Settings, "runtime").management.host == "127.0.0.1"
