@@ -1,4 +1,4 @@
-"""A port that has all its connections: probes and owners get in, others are refused; and the port of `runtime.management`."""
+"""A port with all its connections lets probes and owners in and refuses others; and the port of `runtime.management`."""
 
 from __future__ import annotations
 
