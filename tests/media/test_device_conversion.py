@@ -12,6 +12,7 @@ import pytest
 import torch
 from tests.support.codec_clips import Decoder, colour_bars, grainy, opened, psnr
 from tests.support.stand_in_cuda import stand_in_cuda
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from reactor_trio.media import stream_encoder
 from reactor_trio.media.conversion import Converter
@@ -55,6 +56,21 @@ def test_every_sample_is_the_nearest_to_its_definition(picture: np.ndarray) -> N
     samples = DeviceConverter((96, 64), (96, 64), CPU, "i420").fetch(on_device(picture))
     for got, want in zip(planes(samples), by_definition(picture), strict=True):
         assert np.abs(got - want).max() <= 0.51
+
+
+def test_no_matrix_product_is_computed() -> None:
+    """cuBLAS keeps memory of the card for each thread and stream that calls it: gigabytes with a few encoders."""
+    names = []
+
+    class Recorded(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            names.append(operation.overloadpacket.__name__)
+            return operation(*args, **(kwargs or {}))
+
+    with Recorded():
+        DeviceConverter((96, 64), (96, 64), CPU, "nv12").convert(on_device(PICTURES["bars"]))
+    assert "avg_pool2d" in names
+    assert not {"mm", "bmm", "mv", "addmm", "baddbmm", "addmv", "dot"} & {*names}
 
 
 def test_the_two_layouts_have_the_same_samples() -> None:
@@ -158,7 +174,7 @@ def test_on_cuda_conversion_and_copy_follow_the_fence_on_a_stream_beside_the_mod
     converter = DeviceConverter((64, 48), (64, 48), CPU, "i420")
     first = converter.fetch(frame).copy()
     work = ["enter side", "side waits for event0", "convert"]
-    assert calls == ["pinned memory", *work, "record event1 on side", "leave side", "wait for event1"]
+    assert calls == ["pinned memory", "open side", *work, "record event1 on side", "leave side", "wait for event1"]
     calls.clear()
     assert np.array_equal(converter.fetch(frame), first)
-    assert calls == [*work, "record event2 on side", "leave side", "wait for event2"], "the same memory again"
+    assert calls == [*work, "record event2 on side", "leave side", "wait for event2"], "the same memory and stream again"

@@ -241,7 +241,8 @@ def test_cuda_is_called_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == ["record event0 on the model's"]
     assert np.array_equal(taken.host(), ramp(2, 4, 3).numpy())
     assert calls[1:] == [
-        "enter side", "side waits for event0", "pinned memory", "record event1 on side", "leave side", "wait for event1",
+        "open side", "enter side", "side waits for event0", "pinned memory", "record event1 on side", "leave side",
+        "wait for event1",
     ]  # fmt: skip
     calls.clear()
     taken[0].host()

@@ -36,7 +36,7 @@ def stand_in_cuda(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     class Stream:
         def __init__(self, device: torch.device) -> None:
-            pass
+            calls.append(f"open {self}")
 
         def __str__(self) -> str:
             return "side"

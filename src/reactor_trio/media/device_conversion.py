@@ -48,7 +48,6 @@ class DeviceConverter:
         width, height = coded
         self._queue = open_queue(device)
         self._yuv = torch.empty((height * 3 // 2, width), dtype=torch.uint8, device=device)
-        self._matrix = torch.tensor(_BT601, dtype=torch.float32, device=device)
         self._host: torch.Tensor | None = None
 
     def convert(self, frame: DeviceFrames) -> torch.Tensor:
@@ -79,10 +78,20 @@ class DeviceConverter:
             rgb = functional.interpolate(rgb, (self._size[1], self._size[0]), mode="area")
         if self._size != self._coded:
             rgb = functional.pad(rgb, (0, width - self._size[0], 0, height - self._size[1]), mode="replicate")
-        luma = torch.einsum("c,chw->hw", self._matrix[0], rgb[0]).add_(16.5)
-        chroma = torch.einsum("kc,chw->khw", self._matrix[1:], functional.avg_pool2d(rgb[0], 2)).add_(128.5)
-        self._yuv[:height] = luma.clamp_(0, 255).to(torch.uint8)
-        samples = chroma.clamp_(0, 255).to(torch.uint8)
-        if self._layout == "nv12":
-            samples = samples.permute(1, 2, 0)
-        self._yuv[height:] = samples.reshape(height // 2, width)
+        self._yuv[:height] = _weighted(_BT601[0], rgb[0], 16.5)
+        means = functional.avg_pool2d(rgb[0], 2)
+        samples = [_weighted(row, means, 128.5) for row in _BT601[1:]]
+        self._yuv[height:] = torch.stack(samples, dim=2 if self._layout == "nv12" else 0).reshape(height // 2, width)
+
+
+def _weighted(row: tuple[float, float, float], rgb: torch.Tensor, offset: float) -> torch.Tensor:
+    """A plane of YUV: the sum of the weighted planes of float32 RGB, as uint8 `(H, W)`.
+
+    Sums of planes and no matrix product: cuBLAS would keep 32 MiB of the card for each thread and stream that calls it, and
+    would compute less exactly where the author allows TF32.
+    """
+    import torch
+
+    red, green, blue = rgb
+    plane: torch.Tensor = (red * row[0]).add_(green, alpha=row[1]).add_(blue, alpha=row[2]).add_(offset)
+    return plane.clamp_(0, 255).to(torch.uint8)

@@ -64,7 +64,14 @@ class DeviceQueue:
 
 
 class CudaQueue(DeviceQueue):
-    """The queue of a CUDA device, or of ROCm, which torch calls CUDA too."""
+    """The queue of a CUDA device, or of ROCm, which torch calls CUDA too. Its owner works on one device.
+
+    The stream beside the model's is one for the queue's life: torch's allocator keeps the memory of each stream apart, and
+    would keep the temporary values of a conversion for each of 32 streams.
+    """
+
+    def __init__(self) -> None:
+        self._stream: Any = None
 
     def record(self, device: torch.device) -> Made:
         """Record an event whose waiters sleep; waiters of a default event spin."""
@@ -82,7 +89,9 @@ class CudaQueue(DeviceQueue):
         import torch
 
         cuda: Any = torch.cuda
-        stream = cuda.Stream(device)
+        if self._stream is None:
+            self._stream = cuda.Stream(device)
+        stream = self._stream
         with cuda.stream(stream):
             stream.wait_event(made)
             yield
