@@ -65,7 +65,8 @@ def test_calls_go_to_all_ranks_and_the_result_of_rank_0_comes_back() -> None:
     with group(load_kwargs={"offset": 10}) as runner:
         assert runner.healthy
         rank, world_size, device, calls, pid = runner.generate(("describe",))
-        assert (rank, world_size, device, calls) == (0, 2, "cpu", 1)
+        assert (rank, world_size, calls) == (0, 2, 1)
+        assert device in ("cpu", "cuda:0"), "two ranks share the card of a machine that has one"
         assert pid != os.getpid()
         runner.generate({"any": ["value", None]})
         assert runner.generate(("describe",))[3] == 3

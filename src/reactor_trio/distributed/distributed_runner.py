@@ -48,8 +48,8 @@ class DistributedRunner:
         load_kwargs: keyword arguments of each worker's `load`.
         call_timeout: seconds that `generate` and `reset` may take, from the first byte that is sent to the last answer.
         start_timeout: seconds that the start of all ranks with their `load` may take.
-        init_process_group: whether torch's default process group is made before `load` if there are several ranks: NCCL with
-            CUDA, otherwise Gloo.
+        init_process_group: whether torch's default process group is made before `load` if there are several ranks: NCCL if
+            each rank has a card of its own, otherwise Gloo.
 
     Attributes:
         world_size: number of ranks.

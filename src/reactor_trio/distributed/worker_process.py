@@ -84,11 +84,18 @@ def _load(start: Start) -> Any:
         import torch.distributed
 
         torch.distributed.init_process_group(
-            "nccl" if torch.cuda.is_available() else "gloo",
+            group_backend(start.world_size),
             init_method=f"file://{start.store}", rank=start.rank, world_size=start.world_size,
         )  # fmt: skip
     worker.load(**start.load_kwargs)
     return worker
+
+
+def group_backend(world_size: int) -> str:
+    """What the ranks meet by: NCCL if each has a card of its own, which it insists on, otherwise Gloo."""
+    import torch
+
+    return "nccl" if torch.cuda.device_count() >= world_size else "gloo"
 
 
 def _device(rank: int) -> Any:
