@@ -148,7 +148,7 @@ def nvenc_refusal() -> str | None:
         encoder.open((640, 480), Opening(1_000_000, 30))
         encoder.close()
     except Exception as error:  # a driver may raise anything
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}"  # the whole text has all options
     return None
 
 

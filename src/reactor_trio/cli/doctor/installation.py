@@ -103,9 +103,7 @@ def check_codecs(settings: CodecSettings) -> Iterator[Finding]:
         yield warning("codecs", "without OpenCV, converting a picture takes three times as long", _INSTALL_VIDEO)
     if "h264" in found:
         refusal = nvenc_refusal()
-        # FFmpeg's text ends with the options that it was given.
-        why = "" if refusal is None else refusal.partition(", {")[0]
-        yield ok("nvenc", "h264_nvenc opens" if refusal is None else f"no card encodes H.264; h264_nvenc: {why}")
+        yield ok("nvenc", "h264_nvenc opens" if refusal is None else f"no card encodes H.264; h264_nvenc: {refusal}")
 
 
 def check_gpu() -> Iterator[Finding]:
