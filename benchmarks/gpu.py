@@ -10,84 +10,19 @@ import argparse
 import json
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.gap import discard_until
-from benchmarks.peers import ROOT, RawClient, reactor_run
-from benchmarks.report import Report, machine
+from benchmarks import gpu_models, gpu_sessions
+from benchmarks.report import NeedsCard, Report, machine
 
 SIZES = {"480p": (640, 480), "720p": (1280, 720), "1080p": (1920, 1080)}
-
-#: a model whose picture is the number of its step, and which times its steps alone, then served
-SERVED = """\
-import json, time
-from pathlib import Path
-import torch
-from reactor_trio import *
-
-class Picture(Output):
-    main: Video
-
-def wait(device):
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 2000
-
-    def inference(self):
-        device = torch.device("{device}")
-        net = torch.nn.Conv2d(3, 16, 3, padding=1).to(device)
-        noise = torch.rand(1, 3, 480, 640, device=device)
-        number = torch.zeros((), device=device)
-
-        def draw():
-            number.add_(1)
-            still = net(noise).mean() * 0
-            return (number % 256 + still).expand(480, 640, 3).to(torch.uint8).clone()
-
-        with torch.inference_mode():
-            kind, step = "{kind}", draw
-            if kind == "compile":
-                step = torch.compile(draw)
-            for _ in range(3):
-                step()
-            if kind == "graph":
-                wait(device)
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph):
-                    drawn = draw()
-                step = lambda: graph.replay() or drawn
-            wait(device)
-            began = time.perf_counter()
-            for _ in range({steps}):
-                step()
-                wait(device)
-            alone = {steps} / (time.perf_counter() - began)
-            number.zero_()
-            gaps, began = [], time.perf_counter()
-            for _ in range({steps}):
-                picture, at = step(), time.perf_counter()
-                yield Picture(main=picture)
-                gaps.append(time.perf_counter() - at)
-            served = {steps} / (time.perf_counter() - began)
-            Path("taken").write_text(json.dumps([alone, served, gaps]))
-            Path("taken").rename("taken.json")
-            while True:
-                yield None
-"""
-
-
-class NeedsCard(Exception):
-    """This part says nothing without a card."""
 
 
 def main() -> int:
@@ -95,24 +30,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--device", default="", help="of torch (default: cuda if there is a card)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
+    parser.add_argument("--part", action="append", metavar="P", help="this one alone, such as memory; may be repeated")
     parser.add_argument("--json", type=Path, metavar="F", help="write machine and figures to this file, too")
     options = parser.parse_args()
     facts, report = machine(), Report("gpu")
-    run(report, quick=options.quick, device=options.device)
+    run(report, quick=options.quick, device=options.device, only=options.part)
     if options.json is not None:
         options.json.write_text(json.dumps({"machine": facts, "benchmarks": [report.as_dict()]}, indent=2) + "\n")
     return int(any(not bar["met"] for bar in report.bars))
 
 
-def run(report: Report, *, quick: bool, device: str) -> None:
-    """Every part, each for itself."""
+def run(report: Report, *, quick: bool, device: str, only: list[str] | None = None) -> None:
+    """Every part, or those that `only` names, each for itself."""
     import torch
 
     on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     print(f"  torch {torch.__version__}, {torch.cuda.get_device_name(on) if on.type == 'cuda' else 'no card'}")
     rows: list[list[object]] = []
     failed = 0
-    for name, part in PARTS.items():
+    for name in only or PARTS:
+        part = PARTS[name]
         began = time.perf_counter()
         try:
             rows.extend([name, *row] for row in part(on, quick))
@@ -130,7 +67,7 @@ def run(report: Report, *, quick: bool, device: str) -> None:
 
 
 def conversion(device: Any, quick: bool) -> Iterator[list[object]]:
-    """RGB to the host and converted there, and converted on the device; how far apart they are."""
+    """RGB to the host and converted there, and converted on the device; how far apart they are. Bare: a copy of the YUV."""
     import torch
 
     from reactor_trio.media.conversion import Converter
@@ -150,8 +87,19 @@ def conversion(device: Any, quick: bool) -> Iterator[list[object]]:
 
         ours, theirs = on_device()[:height].astype(int), on_host().to_ndarray()[:height]
         apart = int(np.abs(ours - theirs).max())
-        times = [1000 * _seconds(convert, 5 if quick else 100) for convert in (on_host, on_device)]
-        yield [name, f"host {times[0]:.2f} ms, device {times[1]:.2f} ms a frame; luma at most {apart} apart"]
+        yuv = there.convert(DeviceFrames.take(rgb))
+        pinned = torch.empty(yuv.shape, dtype=yuv.dtype, pin_memory=device.type == "cuda")
+
+        def bare(yuv: Any = yuv, pinned: Any = pinned) -> None:
+            pinned.copy_(yuv, non_blocking=True)
+            _wait(device)
+
+        times = [1000 * _seconds(convert, 5 if quick else 100) for convert in (on_host, on_device, bare)]
+        yield [
+            name,
+            f"host {times[0]:.2f} ms, device {times[1]:.2f} ms a frame, bare copy {times[2]:.3f} ms "
+            f"({times[1] / times[2]:.1f}x); luma at most {apart} apart",
+        ]
 
 
 def overlap(device: Any, quick: bool) -> Iterator[list[object]]:
@@ -189,51 +137,7 @@ def overlap(device: Any, quick: bool) -> Iterator[list[object]]:
         yield [f"1080p as {name}", f"step alone {1000 * alone:.2f} ms, with a fetch {1000 * beside(fetch):.2f} ms"]
 
 
-# ---- models -----------------------------------------------------------------------------------------------------------
-
-
-def plain(device: Any, quick: bool) -> Iterator[list[object]]:
-    """A model of plain torch."""
-    yield _served(device, "plain", quick)
-
-
-def compiled(device: Any, quick: bool) -> Iterator[list[object]]:
-    """The same through `torch.compile`."""
-    if device.type != "cuda":
-        raise NeedsCard
-    yield _served(device, "compile", quick)
-
-
-def graph(device: Any, quick: bool) -> Iterator[list[object]]:
-    """The same as a CUDA graph, which writes each picture into the same memory."""
-    if device.type != "cuda":
-        raise NeedsCard
-    yield _served(device, "graph", quick)
-
-
-def isolated(device: Any, quick: bool) -> Iterator[list[object]]:
-    """The plain one in a process of its own."""
-    yield _served(device, "plain", quick, isolation="process")
-
-
-def _served(device: Any, kind: str, quick: bool, **runtime: Any) -> list[object]:
-    steps = 50 if quick else 500
-    source = SERVED.format(device=device, kind=kind, steps=steps)
-    with tempfile.TemporaryDirectory() as folder:
-        with reactor_run(Path(folder), source, **runtime) as server, RawClient(server.port) as client:
-            pictures = [client.picture() for _ in range(10)]
-            discard_until(client, Path(folder) / "taken.json")
-        alone, served, gaps = json.loads((Path(folder) / "taken.json").read_text())
-    for packet in pictures:
-        values = np.frombuffer(packet.payload, np.uint8)
-        wanted = (packet.step + 1) % 256
-        if values.min() != wanted or values.max() != wanted:
-            raise ValueError(f"the picture of step {packet.step} has values {values.min()} to {values.max()}, not {wanted}")
-    gap = 1e6 * statistics.median(gaps)
-    return ["480p", f"alone {alone:.0f} fps, served {served:.0f} fps; yield to resume {gap:.0f} us; pictures right"]
-
-
-# ---- encoders, memory, ranks ------------------------------------------------------------------------------------------
+# ---- encoders, memory -------------------------------------------------------------------------------------------------
 
 
 def nvenc(device: Any, quick: bool) -> Iterator[list[object]]:
@@ -290,40 +194,31 @@ def memory(device: Any, quick: bool) -> Iterator[list[object]]:
     if device.type != "cuda":
         raise NeedsCard
     rgb = torch.randint(0, 256, (720, 1280, 3), dtype=torch.uint8, device=device)
-    converter = DeviceConverter((1280, 720), (1280, 720), device, "i420")
+    converters = [DeviceConverter((1280, 720), (1280, 720), device, "i420") for _ in range(4)]
     count = 500 if quick else 10_000
-    for number in range(count):
-        converter.fetch(DeviceFrames.take(rgb))
-        if number == 100:
-            before = torch.cuda.memory_reserved(device)
-    grown = (torch.cuda.memory_reserved(device) - before) / 2**20
-    yield [f"{count} frames of 720p", f"reserved memory grew by {grown:.1f} MiB"]
+
+    def fetch(number: int) -> int:
+        converters[number % 4].fetch(DeviceFrames.take(rgb))
+        return torch.cuda.memory_reserved(device)
+
+    reserved = [torch.cuda.memory_reserved(device)]
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(0, count, 4):
+            reserved.append(max(threads.map(fetch, range(number, number + 4))))
+    taken, grown = (reserved[100] - reserved[0]) / 2**20, (reserved[-1] - reserved[100]) / 2**20
+    yield [
+        f"{count} frames of 720p, 4 encoders",
+        f"{taken:.0f} MiB reserved for the first 400, {grown:.1f} MiB for the others",
+    ]
     if grown > 0:
         raise ValueError(f"the device's memory grew by {grown:.1f} MiB over {count} frames")
 
 
-def ranks(device: Any, quick: bool) -> Iterator[list[object]]:
-    """`examples/two_ranks` with two processes; and with a card a group of one by NCCL."""
+def _wait(device: Any) -> None:
     import torch
 
-    source = (ROOT / "examples" / "two_ranks" / "waves.py").read_text()
-    source += """
-class Model(Waves):
-    def load(self, config):
-        super().load({"width": 320, "height": 192})
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        with reactor_run(Path(folder), source) as server, RawClient(server.port) as client:
-            for _ in range(10):
-                client.picture()
-    yield ["two processes, gloo", "10 pictures"]
     if device.type == "cuda":
-        store = torch.distributed.HashStore()
-        torch.distributed.init_process_group("nccl", store=store, rank=0, world_size=1)
-        ones = torch.ones(4, device=device)
-        torch.distributed.all_reduce(ones)
-        torch.distributed.destroy_process_group()
-        yield ["one process, NCCL", f"all_reduce gives {ones.tolist()}"]
+        torch.cuda.synchronize(device)
 
 
 def _seconds(work: Callable[[], object], times: int) -> float:
@@ -336,10 +231,13 @@ def _seconds(work: Callable[[], object], times: int) -> float:
             taken.append(time.perf_counter() - began)
     return statistics.median(taken)
 
+
 #: what yields the rows of each part: what, and result
 PARTS: dict[str, Callable[[Any, bool], Iterator[list[object]]]] = {
-    "conversion to YUV": conversion, "overlap": overlap, "model": plain, "torch.compile": compiled, "CUDA graph": graph,
-    "isolation: process": isolated, "NVENC": nvenc, "JPEG on the card": jpeg, "memory": memory, "ranks": ranks,
+    "conversion to YUV": conversion, "overlap": overlap, "model": gpu_models.plain, "torch.compile": gpu_models.compiled,
+    "CUDA graph": gpu_models.graph, "isolation: process": gpu_models.isolated, "NVENC": nvenc, "JPEG on the card": jpeg,
+    "memory": memory, "ranks": gpu_models.ranks, "colours": gpu_sessions.colours, "memory back": gpu_sessions.memory_back,
+    "failures": gpu_sessions.failures, "captures": gpu_sessions.captures,
 }  # fmt: skip
 
 if __name__ == "__main__":

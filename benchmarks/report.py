@@ -14,6 +14,10 @@ import numpy as np
 import reactor_trio
 
 
+class NeedsCard(Exception):
+    """A part of a benchmark that says nothing without a card."""
+
+
 class Report:
     """One benchmark's tables and bars, printed as they come."""
 
