@@ -6,6 +6,7 @@ Both use the host's memory. They cannot show what CUDA itself does: that a copy 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,3 +248,18 @@ def test_cuda_is_called_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
     calls.clear()
     taken[0].host()
     assert calls == []
+
+
+def test_a_transfer_allows_for_a_graph_that_the_model_captures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread's mode of capture is "thread local" (1) meanwhile, and then what it was."""
+    calls, modes = stand_in_cuda(monkeypatch), [0]
+
+    def exchange(mode: Any) -> None:
+        modes.append(mode._obj.value)
+        mode._obj.value = modes[-2]
+        calls.append(f"mode {modes[-1]}")
+
+    monkeypatch.setattr(devices, "capture_mode_exchange", lambda: exchange)
+    DeviceFrames.take(ramp(2, 4, 3)).host()
+    assert calls[1] == "mode 1"
+    assert calls[-2:] == ["wait for event1", "mode 0"]

@@ -60,9 +60,9 @@ class DeviceConverter:
 
     def fetch(self, frame: DeviceFrames) -> npt.NDArray[np.uint8]:
         """As `convert`, but return the picture in the host's memory."""
-        if self._host is None:
-            self._host = self._queue.host_memory(tuple(self._yuv.shape), self._yuv.dtype)
         with self._queue.beside(self._device, frame.made):
+            if self._host is None:
+                self._host = self._queue.host_memory(tuple(self._yuv.shape), self._yuv.dtype)
             self._compute(frame.tensor)
             self._host.copy_(self._yuv, non_blocking=True)
         fetched: npt.NDArray[np.uint8] = self._host.numpy()

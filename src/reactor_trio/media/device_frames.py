@@ -11,9 +11,11 @@ uses `tensor` and needs no transfer. Other video encoders get each frame as YUV,
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -85,25 +87,53 @@ class CudaQueue(DeviceQueue):
 
     @contextmanager
     def beside(self, device: torch.device, made: Made | None) -> Iterator[None]:
-        """As `DeviceQueue.beside`; only the end waits for the fence."""
+        """As `DeviceQueue.beside`; only the end waits for the fence. It may run while the model captures a graph."""
         import torch
 
         cuda: Any = torch.cuda
-        if self._stream is None:
-            self._stream = cuda.Stream(device)
-        stream = self._stream
-        with cuda.stream(stream):
-            stream.wait_event(made)
-            yield
-            complete = cuda.Event(blocking=True)
-            complete.record(stream)
-        complete.synchronize()
+        with _apart_from_captures():
+            if self._stream is None:
+                self._stream = cuda.Stream(device)
+            stream = self._stream
+            with cuda.stream(stream):
+                stream.wait_event(made)
+                yield
+                complete = cuda.Event(blocking=True)
+                complete.record(stream)
+            complete.synchronize()
 
     def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         """Pinned memory: a copy to other memory would wait for all work of the device."""
         import torch
 
         return torch.empty(shape, dtype=dtype, pin_memory=True)
+
+
+#: of `cudaStreamCaptureMode`: what other threads capture forbids this thread nothing
+_THREAD_LOCAL = 1
+
+
+@contextmanager
+def _apart_from_captures() -> Iterator[None]:
+    """A block whose calls neither fail nor do harm while another thread captures a CUDA graph.
+
+    In the mode that torch takes by default, a capture forbids all threads most calls, except to threads that say otherwise.
+    """
+    exchange, mode = capture_mode_exchange(), ctypes.c_int(_THREAD_LOCAL)
+    if exchange is None:
+        yield
+        return
+    exchange(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        exchange(ctypes.byref(mode))  # it has the mode from before
+
+
+@cache
+def capture_mode_exchange() -> Any:
+    """CUDA's function that sets a thread's mode and returns the last one, which torch does not have; None without CUDA."""
+    return getattr(ctypes.CDLL(None), "cudaThreadExchangeStreamCaptureMode", None)
 
 
 def open_queue(device: torch.device) -> DeviceQueue:
