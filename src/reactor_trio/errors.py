@@ -76,13 +76,17 @@ class SessionEnded(ReactorError):
 class ConnectionRefused(ReactorError):
     """The server refused the WebSocket with the HTTP status `status`.
 
-    `retry_after` is the server's `Retry-After` in seconds, or None if the response has none.
+    `retry_after` is the server's `Retry-After` in seconds, or None if the response has none. `code` says why, for programs
+    (`docs/protocol.md` has the codes); None if a proxy or another program answered.
     """
 
-    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, retry_after: float | None = None, code: str | None = None
+    ) -> None:
         super().__init__(f"refused with HTTP {status}: {message}")
         self.status = status
         self.retry_after = retry_after
+        self.code = code
 
 
 class UploadRefused(ReactorError):

@@ -10,9 +10,6 @@ import pytest
 from test_cli_serving import project, running, started
 from tests.support.cli_doubles import reactor
 
-from reactor_trio.edge.address_limits import _WORDS
-from reactor_trio.loadtest.summary import LIMITS
-
 __all__ = ["project"]
 
 
@@ -96,8 +93,3 @@ def test_no_server_is_a_mistake_in_the_command_line():
 def test_impossible_options_are_one_line(arguments, error):
     done = reactor("loadtest", "127.0.0.1:9", *arguments)
     assert (done.returncode, done.stderr) == (2, f"reactor: {error}\n")
-
-
-def test_the_limits_that_it_names_are_those_of_the_server():
-    names = {f"runtime.limits.{setting}": words for setting, words in _WORDS.values() if setting}  # others are fixed
-    assert {limit: words for words, limit in LIMITS.items()} == {"runtime.queue": "no_room", **names}

@@ -18,6 +18,7 @@ from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.protocol.reasons import refusal_close_code
+from reactor_trio.protocol.refusals import REFUSALS
 from reactor_trio.server.standby import StandbySite
 from reactor_trio.testing import open_server
 from reactor_trio.transport import serve_http, wire_stream
@@ -28,7 +29,7 @@ PROXY = "10.0.0.1:80"
 
 
 @asynccontextmanager
-async def connected(site, note=lambda _peer, _status: None):
+async def connected(site, note=lambda _peer, _response: None):
     """The client's end of a connection to `site`, which is over when the block is."""
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -37,8 +38,8 @@ async def connected(site, note=lambda _peer, _status: None):
         await theirs.aclose()
 
 
-async def ask(site, query, *headers, note=lambda _peer, _status: None, path="/ws"):
-    """What a WebSocket client learns: ("http", status, text, retry after) or ("bye", the same), and the close code."""
+async def ask(site, query, *headers, note=lambda _peer, _response: None, path="/ws"):
+    """What a WebSocket client learns: ("http", status, text, retry after, code) or ("bye", the same), and the close code."""
     ws = WSConnection(ConnectionType.CLIENT)
     extra = [tuple(part.encode() for part in header.split(": ")) for header in headers]
     async with connected(site, note) as stream:
@@ -52,7 +53,8 @@ async def ask(site, query, *headers, note=lambda _peer, _status: None, path="/ws
     if isinstance(first, RejectConnection):
         (answer,) = answers(data)
         after = answer.headers.get("retry-after")
-        return "http", answer.status, answer.body.decode().strip(), None if after is None else int(after)
+        text, code = answer.body.decode().strip(), answer.headers.get("reactor-refusal")
+        return "http", answer.status, text, None if after is None else int(after), code
     assert isinstance(first, AcceptConnection)
     text, close = rest
     assert isinstance(text, TextMessage)
@@ -61,19 +63,20 @@ async def ask(site, query, *headers, note=lambda _peer, _status: None, path="/ws
     assert (message["type"], message["data"].pop("reason")) == ("reactor.bye", "refused")
     assert isinstance(close, CloseConnection)
     assert close.code == refusal_close_code(message["data"]["status"])
-    return "bye", message["data"]["status"], message["data"]["message"], message["data"]["retry_after"]
+    return "bye", *(message["data"][key] for key in ("status", "message", "retry_after", "code"))
 
 
 async def same_inside(site, query, *headers, status, path="/ws"):
     """Check that `query` is refused with `status`, and that the refusal inside the WebSocket says what HTTP says."""
     noted = []
 
-    def note(_peer, status):
-        noted.append(status)
+    def note(_peer, response):
+        noted.append(response.status)
 
     outside = await ask(site, query, *headers, note=note, path=path)
     inside = await ask(site, f"refusals=bye&{query}".rstrip("&"), *headers, note=note, path=path)
     assert outside[:2] == ("http", status)
+    assert REFUSALS[outside[-1]].status == status
     assert inside == ("bye", *outside[1:])
     assert noted == [status, status], "both are counted, and logged, alike"
 
@@ -193,7 +196,7 @@ async def said_and_closed(caller):
 
 async def test_a_full_queue_is_told_inside_because_the_gate_learns_it_there(autojump_clock):
     async with open_gate(most=0) as gate:
-        full = {"reason": "refused", "status": 503, "message": "the queue is full", "retry_after": 1}
+        full = {"reason": "refused", "status": 503, "message": "the queue is full", "retry_after": 1, "code": "full"}
         assert await said_and_closed(await gate.call("/ws?follow=1&refusals=bye")) == ("reactor.bye", full, 1013)
         assert await (await gate.call("/ws?follow=1")).closed() == 1013, "as ever"
 
@@ -232,7 +235,9 @@ async def test_handshakes_of_refused_sockets_count_and_their_limit_is_told_insid
         statuses = [(await ask(site, query, forwarded(1)))[1] for _ in range(8)]
         assert statuses == [404] * 6 + [429] * 2
         assert (await ask(site, query, forwarded(2)))[1] == 404
-        assert await ask(site, query, forwarded(1)) == ("bye", 429, "this address asks too often; wait a little", 10)
+        assert await ask(site, query, forwarded(1)) == (
+                "bye", 429, "this address asks too often; wait a little", 10, "address_handshakes"
+            )  # fmt: skip
 
 
 async def test_refused_sockets_count_as_connections_of_their_address_until_they_are_closed(autojump_clock, monkeypatch):
@@ -257,7 +262,8 @@ async def test_refused_sockets_count_as_connections_of_their_address_until_they_
             assert heads == [b"101", b"101", b"429", b"101"]
             assert sorted(site.addresses._behind.values()) == [1, 2]
             found = await ask(site, "refusals=bye", forwarded(1))
-            assert found == ("http", 429, "this address has all the connections that it may have", 1), "also a good one"
+            words = "this address has all the connections that it may have"
+            assert found == ("http", 429, words, 1, "address_connections"), "also a good one"
             await trio.sleep(1.01)
             assert not site.addresses._behind, "after a second the server has closed them"
             await nursery.start(refused, 1)

@@ -47,7 +47,7 @@ from reactor_trio.protocol import decode_server_text, encode_server_text
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
-from reactor_trio.transport.http import _parse
+from reactor_trio.transport.request_head import parse_head
 from reactor_trio.transport.upgrade import check_handshake
 from tests.fuzz.fuzz_tickets import JsonWebTokens
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
@@ -433,7 +433,7 @@ class Heads(Target):
                 if not isinstance(head, h11.Request):
                     return "not complete"
                 try:
-                    request = _parse(head, "fuzz")
+                    request = parse_head(head, "fuzz")
                     site.hosts_allowed(request.host)
                     for origin in request.header_values("origin"):
                         site.origin_allowed(origin, request)

@@ -149,7 +149,7 @@ async def test_a_refused_client_asks_again_after_retry_after(autojump_clock):
         found = await figures_of(server, shape(sessions=2, length=1.5))
     assert [visit["admitted"] for visit in found.visits] == pytest.approx([0.0, 2.0])
     assert [visit["refusals"] for visit in found.visits] == [0, 2]
-    assert found.refusals == [Refusal(503, "the server is full", 2, "runtime.queue")]
+    assert found.refusals == [Refusal(503, "the server is full", 2, "runtime.queue", "full")]
     assert found.outcomes == {"left": 2}
 
 

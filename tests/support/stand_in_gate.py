@@ -86,7 +86,7 @@ class StandInGate:
         return None
 
     def take_body(self, request: Request) -> BodyTaker | None:
-        raise Refused.because(405, "nothing is sent here")
+        raise Refused.because("method_not_allowed", "nothing is sent here")
 
     def respond(self, request: Request) -> Response:
         if request.path == "/health":

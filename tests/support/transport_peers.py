@@ -73,7 +73,7 @@ class TinySite:
     def take_body(self, request: Request) -> BodyTaker | None:
         """`/stream` counts its body; `/first` answers after the first piece, `/never` refuses before it."""
         if request.path == "/never":
-            raise Refused.because(413, "too much")
+            raise Refused.because("too_large", "too much")
         if request.path == "/crash":
             raise ZeroDivisionError
         return {"/stream": self.count, "/first": self.count_first, "/break": self.fail}.get(request.path)
@@ -102,7 +102,7 @@ class TinySite:
         self.requests.append(request)
         await trio.sleep(float(request.query.get("admission", 0)))
         if "full" in request.query:
-            return Response.plain(503, "no room", {"retry-after": "5"})
+            return Response.refusing("full", "no room", {"retry-after": "5"})
         if "crash" in request.query:
             raise ZeroDivisionError
         if "elsewhere" in request.query:

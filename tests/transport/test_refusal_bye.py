@@ -36,7 +36,7 @@ async def test_a_refusal_is_a_bye_and_a_close_in_an_accepted_websocket(autojump_
     assert isinstance(bye, TextMessage)
     assert json.loads(bye.data) == {
         "type": "reactor.bye",
-        "data": {"reason": "refused", "status": 503, "message": "no room", "retry_after": 5},
+        "data": {"reason": "refused", "status": 503, "message": "no room", "retry_after": 5, "code": "full"},
     }
     assert isinstance(close, CloseConnection)
     assert (close.code, close.reason) == (1013, "refused")
@@ -61,7 +61,7 @@ async def test_a_fault_of_the_server_is_told_inside_too(autojump_clock, caplog):
     caplog.set_level(logging.CRITICAL, "reactor_trio.transport.http")
     _accepted, bye, close = await refused("/ws?crash=1&refusals=bye")
     assert json.loads(bye.data)["data"] == {
-        "reason": "refused", "status": 500, "message": "internal error", "retry_after": None,
+        "reason": "refused", "status": 500, "message": "internal error", "retry_after": None, "code": "internal",
     }  # fmt: skip
     assert close.code == 1011
 
@@ -130,7 +130,7 @@ async def time_served(path, chat=None, *, limits=None):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client)
         began = trio.current_time()
-        await serve_http(ours, site, closing=trio.Event(), refused=lambda _peer, status: noted.append(status))
+        await serve_http(ours, site, closing=trio.Event(), refused=lambda _peer, response: noted.append(response.status))
         nursery.cancel_scope.cancel()
     assert site.refused_sockets == 0
     return trio.current_time() - began, seen, noted

@@ -266,7 +266,7 @@ async def test_what_is_no_tls_is_closed_at_once_with_a_line_at_debug(slow_clock,
 async def test_a_client_turned_away_by_tls_reads_the_reason(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn_away, secured(ours, contexts[0]), "no room")
+        nursery.start_soon(turn_away, secured(ours, contexts[0]), "full", "no room")
         theirs = client_end(tcp, contexts)
         await theirs.send_all(get())
         (answer,) = answers(await read_to_end(theirs))
@@ -277,5 +277,5 @@ async def test_a_client_turned_away_by_tls_reads_the_reason(slow_clock, contexts
 async def test_a_client_turned_away_without_a_tls_handshake_is_dropped_after_a_second(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with tcp:
-        await turn_away(secured(ours, contexts[0]), "no room")
+        await turn_away(secured(ours, contexts[0]), "full", "no room")
         assert trio.current_time() == 1

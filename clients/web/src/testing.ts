@@ -96,8 +96,8 @@ export class ScriptedConnection {
   }
 
   /** Does not let the client in. */
-  refuse(status: number, message = "", retryAfter: number | null = null): void {
-    this.bye("refused", { status, message, retry_after: retryAfter }, 1008);
+  refuse(status: number, message = "", retryAfter: number | null = null, code: string | null = null): void {
+    this.bye("refused", { status, message, retry_after: retryAfter, code }, 1008);
   }
 
   /** Breaks the link; the socket was never open if nothing was said yet. */

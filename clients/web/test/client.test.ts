@@ -288,12 +288,13 @@ for (const [status, code, retryable] of [
   test(`a refusal with ${status} is ${code}`, async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { server, client } = begin();
-    (await server.connection()).refuse(status, "because", 4);
+    (await server.connection()).refuse(status, "because", 4, "its_code");
     await settled();
     const { state } = client;
     const error = state.status === "waiting" ? state.error : state.status === "ended" ? state.end : null;
     assert.ok(error instanceof ConnectionRefused);
     assert.deepEqual([error.code, error.status, error.message, error.retryable, error.retryAfter], [code, status, "because", retryable, 4]);
+    assert.equal(error.refusal, "its_code");
     assert.equal(state.status, retryable ? "waiting" : "ended");
     if (!retryable) await assert.rejects(client.ready, { code });
     await client.close();

@@ -17,6 +17,7 @@ from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, READ_SIZE, We
 from reactor_trio.client.refusals import refusal_reason
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
+from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSAL_HEADER
 
 #: Most bytes of a refusal's body that are read.
 _MAX_REFUSAL = 4096
@@ -143,4 +144,5 @@ def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
     retry_after = headers.get(b"retry-after", b"")
     # The header may also hold a date, which this project's server never sends, or an absurdly large number.
     seconds = float(retry_after) if retry_after.isdigit() and len(retry_after) <= _LONGEST_WAIT else None
-    return ConnectionRefused(status, message, seconds)
+    code = headers.get(REFUSAL_HEADER.encode(), b"").decode("ascii", "replace")
+    return ConnectionRefused(status, message, seconds, code if code in REFUSAL_CODES else None)

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import cast
 
 import trio
@@ -18,7 +17,8 @@ from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.edge.reserved_site import PortSite, ReservedSite
 from reactor_trio.edge.reserved_slots import ReservedSlot, ReservedSlots
-from reactor_trio.transport import PatientListener, Site, peer_of, secured, serve_http, turn_away
+from reactor_trio.protocol.refusals import REFUSALS, RefusalCode
+from reactor_trio.transport import PatientListener, Response, Site, peer_of, secured, serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -60,7 +60,7 @@ class Acceptor:
             elif allowed:
                 await self._serve(stream, self.site, self.closing)
             else:
-                await self._refuse(stream, addresses.refuse_connection(peer), HTTPStatus.TOO_MANY_REQUESTS)
+                await self._refuse(stream, "address_connections", addresses.refuse_connection(peer))
 
     async def _reserve(self, stream: trio.abc.Stream, peer: str, allowed: bool) -> None:
         """Serve a connection for which there is no room in a reserved slot, if its address may have another connection."""
@@ -74,7 +74,7 @@ class Acceptor:
         if served is None or served.use is None:
             self.site.addresses.refuse("connections", peer, most)
         if served is None:
-            await self._refuse(stream, why, HTTPStatus.SERVICE_UNAVAILABLE)
+            await self._refuse(stream, "connections", why)
 
     async def _serve(self, stream: trio.abc.Stream, site: Site, closing: trio.Event) -> None:
         self._open += 1
@@ -88,15 +88,14 @@ class Acceptor:
             self._open -= 1
             self.site.metrics.connections -= 1
 
-    async def _refuse(self, stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:
-        per_address = "_per_address" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
-        self._refusals.note(f"a connection above runtime.limits.connections{per_address}", status)
+    async def _refuse(self, stream: trio.abc.Stream, code: RefusalCode, why: str) -> None:
+        self._refusals.note(f"a connection above {REFUSALS[code].setting}", Response.refusing(code, why))
         if self._turned_away >= self.site.most_connections:  # the response needs a file descriptor, too
             await trio.aclose_forcefully(stream)
             return
         self._turned_away += 1
         try:
-            await turn_away(stream, why, status)
+            await turn_away(stream, code, why)
         finally:
             self._turned_away -= 1
 

@@ -28,6 +28,7 @@ import trio
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.edge.allowances import Allowances
 from reactor_trio.edge.request_metrics import LimitKind
+from reactor_trio.protocol.refusals import REFUSALS
 from reactor_trio.transport import Request, Response
 
 log = logging.getLogger("reactor_trio.server")
@@ -130,7 +131,7 @@ class Addresses:
     @staticmethod
     def too_many(why_not: str) -> Response:
         """Return the refusal for what `conversation` gave as the reason."""
-        return Response.plain(429, why_not, {"retry-after": "1"})
+        return Response.refusing("address_connections", why_not, {"retry-after": "1"})
 
     def queue_full(self, request: Request) -> Response:
         """Return the refusal of a client whose address has too many clients in the queue."""
@@ -139,13 +140,13 @@ class Addresses:
     @staticmethod
     def words(kind: LimitKind) -> str:
         """The text for the client that this limit refuses."""
-        return _WORDS[kind][1]
+        return _WORDS[kind]
 
     def refuse(self, kind: LimitKind, address: str, limit: int) -> str:
         """Count a refusal, log it at most once in `QUIET` seconds, and return the text for the client."""
         self._limited(kind)
-        setting, words = _WORDS[kind]
-        bound = f"runtime.limits.{setting}: {limit}" if setting else f"at most {limit} a minute"
+        setting, words = REFUSALS[kind].setting, _WORDS[kind]
+        bound = f"{setting}: {limit}" if setting else f"at most {limit} a minute"
         now = trio.current_time()
         if now - self._logged_at.get(kind, -QUIET) >= QUIET:
             self._logged_at[kind] = now
@@ -184,19 +185,19 @@ class Addresses:
         return self._answer(kind, address, allowances.per_minute, math.ceil(wait)) if wait else None
 
     def _answer(self, kind: LimitKind, address: str, limit: int, after: int) -> Response:
-        return Response.plain(429, self.refuse(kind, address, limit), {"retry-after": str(after)})
+        return Response.refusing(kind, self.refuse(kind, address, limit), {"retry-after": str(after)})
 
     def _is_proxy(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
         return any(address in network for network in self._proxies)
 
 
-_WORDS: dict[LimitKind, tuple[str, str]] = {
-    "connections": ("connections", "the server has all the connections that it may have"),
-    "address_connections": ("connections_per_address", "this address has all the connections that it may have"),
-    "address_handshakes": ("handshakes_per_minute", "this address asks too often; wait a little"),
-    "address_requests": ("http_per_minute", "this address sends too many requests; wait a little"),
-    "address_failures": ("", "this address has shown too many wrong credentials; wait a little"),
-    "address_waiting": ("waiting_per_address", "this address has as many clients in the queue as it may have"),
+_WORDS: dict[LimitKind, str] = {
+    "connections": "the server has all the connections that it may have",
+    "address_connections": "this address has all the connections that it may have",
+    "address_handshakes": "this address asks too often; wait a little",
+    "address_requests": "this address sends too many requests; wait a little",
+    "address_failures": "this address has shown too many wrong credentials; wait a little",
+    "address_waiting": "this address has as many clients in the queue as it may have",
 }
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.configuration.introduction import PICTURES, Picture
+from reactor_trio.protocol.refusals import RefusalCode
 from reactor_trio.transport import Request, Response
 
 _CONTENT_TYPES = {
@@ -41,9 +42,9 @@ _ASK_AGAIN = "no-cache"
 _KEEP = "public, max-age=31536000, immutable"
 
 
-def busy(message: str) -> Response:
+def busy(code: RefusalCode, message: str) -> Response:
     """A 503 response; the client may try again in a second."""
-    return Response.plain(503, message, {"retry-after": "1"})
+    return Response.refusing(code, message, {"retry-after": "1"})
 
 
 def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
@@ -81,7 +82,7 @@ def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Resp
 
 def _page_file(request: Request, name: str, policy: str, caching: str = _ASK_AGAIN) -> Response:
     if name not in _page_names():
-        return Response.plain(404, "no such file")
+        return Response.refusing("not_found", "no such file")
     kind = _CONTENT_TYPES[_ending(name)]
     packed = _takes_gzip(request)
     data, tag = _page_data(name, packed=packed)
@@ -102,7 +103,7 @@ def picture_response(request: Request, pictures: Mapping[str, Picture]) -> Respo
     if folder != PICTURES or not name:
         return None
     if (picture := pictures.get(name)) is None:
-        return Response.plain(404, "no such picture")
+        return Response.refusing("not_found", "no such picture")
     headers = {"content-security-policy": "default-src 'none'", "cache-control": _ASK_AGAIN, "etag": picture.tag}
     return _unless_known(request, picture.kind, picture.data, headers)
 

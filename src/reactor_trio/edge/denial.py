@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+from reactor_trio.protocol.refusals import RefusalCode
 
 log = logging.getLogger("reactor_trio.server")
 
 #: Why a request was denied: it had no token, an unknown token, a ticket outside its time, a used ticket, or a token that
 #: does not allow the request; or the server has no room to remember another used ticket.
 DenialReason = Literal["missing", "wrong", "expired", "used", "not_allowed", "full"]
+
+#: The code of the refusal for each reason.
+CODES: Final[Mapping[DenialReason, RefusalCode]] = MappingProxyType({
+    "missing": "token_missing", "wrong": "token_wrong", "expired": "token_expired", "used": "token_used",
+    "not_allowed": "not_allowed", "full": "tickets_full",
+})  # fmt: skip
 
 #: The reasons that mean: the client has shown a credential, and it is not good.
 FAILURES: frozenset[DenialReason] = frozenset({"wrong", "expired", "used"})
@@ -25,6 +35,11 @@ class Denied(Exception):
         super().__init__(message)
         self.reason: DenialReason = reason
         self.message = message
+
+    @property
+    def code(self) -> RefusalCode:
+        """The code of the refusal."""
+        return CODES[self.reason]
 
 
 class DenialLog:

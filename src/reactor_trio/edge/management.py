@@ -42,7 +42,7 @@ class ManagementSite(RequestPolicy):
         """Answer as the other port does."""
         if request.path in WATCHED:
             return self._site.respond(request)
-        return Response.plain(404, f"not found; this port has {', '.join(WATCHED)}")
+        return Response.refusing("not_found", f"not found; this port has {', '.join(WATCHED)}")
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """Return None: the port takes only GET and HEAD."""

@@ -9,25 +9,16 @@ from http import HTTPStatus
 import trio
 
 from reactor_trio.edge.request_metrics import RequestMetrics
+from reactor_trio.protocol.refusals import REFUSALS, RefusalCode, RefusalKind
+from reactor_trio.transport import Response
 
 log = logging.getLogger("reactor_trio.server")
 
-#: Seconds in which the log has one line for a status. The next line says how many refusals it left out.
+#: Seconds in which the log has one line for a code. The next line says how many refusals it left out.
 QUIET = 10.0
 
 #: `denial` and `address_limits` log these, with the address and the reason; here they are only counted.
 _LOGGED_ELSEWHERE = (401, 429)
-_HINTS = {
-    400: "it is not a request that this server understands",
-    403: "a page may connect if its origin is the server's own, or in runtime.origins (--origin)",
-    408: "its request was not complete within runtime.limits.handshake",
-    413: "its body is larger than this server takes",
-    421: "it called the server by a name that is not in runtime.hosts (--allow-host)",
-    426: "it asked for the WebSocket without being one",
-    431: "its head is larger than runtime.limits.http_head",
-    500: "please report this; the traceback stands above",
-    503: "there is no room now, see /ready; runtime.queue and runtime.limits.connections say how much there is",
-}
 
 
 class Refusals:
@@ -41,23 +32,27 @@ class Refusals:
     def __init__(self, metrics: RequestMetrics, admits: Callable[[], bool] = lambda: True) -> None:
         self._metrics = metrics
         self._admits = admits
-        #: status -> until when it is not logged, and how many were left out
-        self._quiet: dict[int, tuple[float, int]] = {}
+        #: code -> until when it is not logged, and how many were left out
+        self._quiet: dict[RefusalCode | None, tuple[float, int]] = {}
 
-    def note(self, who: str, status: int) -> None:
-        """Count and log a refusal with an HTTP status. `who` is the address or a description of the client."""
+    def note(self, who: str, response: Response) -> None:
+        """Count and log a refusal. `who` is the address or a description of the client."""
+        status, code = response.status, response.refusal
         if status < 400:  # a redirect
             return
         self._metrics.refused(status)
         if status in _LOGGED_ELSEWHERE or (status == 503 and not self._admits()):
             return
-        until, left_out = self._quiet.get(status, (0.0, 0))
+        until, left_out = self._quiet.get(code, (0.0, 0))
         now = trio.current_time()
         if now < until:
-            self._quiet[status] = until, left_out + 1
+            self._quiet[code] = until, left_out + 1
             return
-        self._quiet[status] = now + QUIET, 0
+        self._quiet[code] = now + QUIET, 0
         more = f"; {left_out} more since the last such line" if left_out else ""
-        phrase = HTTPStatus(status).phrase
-        hint = f": {_HINTS[status]}" if status in _HINTS else ""
-        log.info("%s was refused, %d %s%s%s", who, status, phrase, hint, more)
+        hint = "" if code is None else f": {_hint(REFUSALS[code])}"
+        log.info("%s was refused, %d %s%s%s", who, status, HTTPStatus(status).phrase, hint, more)
+
+
+def _hint(kind: RefusalKind) -> str:
+    return f"{kind.meaning} ({kind.setting})" if kind.setting else kind.meaning

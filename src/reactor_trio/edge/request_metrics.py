@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from reactor_trio.edge.denial import DenialReason
 from reactor_trio.edge.metric_families import counter, gauge
+from reactor_trio.protocol.refusals import REFUSALS
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -21,10 +22,7 @@ LimitKind = Literal[
 ]
 
 #: HTTP statuses of refusals. Any other status counts as "other".
-REFUSALS = (
-    "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "417", "421", "426", "429", "431", "500", "503",
-    "507", "other",
-)  # fmt: skip
+STATUSES = (*sorted({"415", *(str(kind.status) for kind in REFUSALS.values())}), "other")  # 415: dashboards may have it
 
 
 class RequestMetrics:
@@ -36,7 +34,7 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         self.connections = 0
-        self._refusals = dict.fromkeys(REFUSALS, 0)
+        self._refusals = dict.fromkeys(STATUSES, 0)
         self._denials: dict[DenialReason, int] = dict.fromkeys(get_args(DenialReason), 0)
         self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
 

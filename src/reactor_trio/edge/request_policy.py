@@ -17,12 +17,13 @@ from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access, Grant, shown_token
 from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
-from reactor_trio.edge.common_responses import busy, is_page_file, json_response, page_response, picture_response
+from reactor_trio.edge.common_responses import is_page_file, json_response, page_response, picture_response
 from reactor_trio.edge.denial import FAILURES, DenialLog, Denied
 from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
 from reactor_trio.edge.reserved_slots import ReservedUse
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.protocol.reasons import refusal_close_code
+from reactor_trio.protocol.refusals import REFUSALS
 from reactor_trio.transport import (
     WEBSOCKET_PATH,
     BodyTaker,
@@ -43,8 +44,6 @@ PROBES = ("/health", "/ready")
 WATCHED = (*PROBES, "/metrics")
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: status and headers of a denial; any other reason: 401, since the client may come back with a token or another ticket
-_DENIAL_STATUS: dict[str, tuple[int, dict[str, str]]] = {"not_allowed": (403, {}), "full": (503, {"retry-after": "60"})}
 _SCHEMA_FORMATS = ("json", "about", "asyncapi", "typescript", "python")
 _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
@@ -170,7 +169,7 @@ class AccessSite(RequestPolicy):
             except Denied as denied:
                 raise Refused(self._deny(request, denied)) from None
         if _ONE_SESSION.fullmatch(request.path) is None:
-            raise Refused.because(405, f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
+            raise Refused.because("method_not_allowed", f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
         return None
 
     def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
@@ -199,14 +198,14 @@ class AccessSite(RequestPolicy):
         A server without authentication refuses it to every client, because viewers know the session's id, too.
         """
         if request.method != "DELETE":
-            return Response.plain(405, "a session is ended with DELETE", {"allow": "DELETE"})
+            return Response.refusing("method_not_allowed", "a session is ended with DELETE", {"allow": "DELETE"})
         grant = self._look(request)
         if not self._access.required:
             raise Denied("not_allowed", "to end sessions takes the server's token: set runtime.auth.token")
         if grant.claims.role == "viewer" or (grant.ticket is not None and grant.claims.session_id != session_id):
             raise Denied("not_allowed", "to end a session takes the server's token, or the ticket for that session")
         self._access.use(grant)
-        return self._end_session(session_id) or Response.plain(404, f"no session {session_id} is here")
+        return self._end_session(session_id) or Response.refusing("not_found", f"no session {session_id} is here")
 
     def _counts_as(self, request: Request) -> LimitKind | None:
         """Return the limit of its address in which a request counts."""
@@ -248,8 +247,9 @@ class AccessSite(RequestPolicy):
             too_many = self.addresses.failed(request, self._counts_as(request))
             if too_many is not None:
                 return too_many
-        status, headers = _DENIAL_STATUS.get(denied.reason, (401, {"www-authenticate": "Bearer"}))
-        return Response.plain(status, denied.message, headers)
+        code = denied.code
+        headers = {"www-authenticate": "Bearer"} if REFUSALS[code].status == HTTPStatus.UNAUTHORIZED else {}
+        return Response.refusing(code, denied.message, {"retry-after": "60"} if code == "tickets_full" else headers)
 
     async def _send_away(
         self, request: Request, messages: MessageChannel, refusal: Response, why: str, code: int | None = None
@@ -267,20 +267,21 @@ class AccessSite(RequestPolicy):
         return Response(200, _METRICS_TYPE, self.metrics.exposition())
 
     def _described(
-        self, request: Request, schema: dict[str, Any] | None, why_not: str, introduction: dict[str, Any] | None = None
-    ) -> Response:
-        """Answer `GET /schema`. Without a schema the response is 503 with `why_not`.
+        self, request: Request, schema: dict[str, Any] | None, otherwise: Response,
+        introduction: dict[str, Any] | None = None,
+    ) -> Response:  # fmt: skip
+        """Answer `GET /schema`. Without a schema the response is `otherwise`.
 
         Args:
             introduction: `name` and `about` as far as they are known without a schema, for `format=about`.
         """
         form = request.query.get("format", "json")
         if form not in _SCHEMA_FORMATS:
-            return Response.plain(400, f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}")
+            return Response.refusing("bad_request", f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}")
         if form == "about" and (known := schema or introduction):
             return json_response(200, {key: known.get(key) for key in ("name", "about")})
         if schema is None:
-            return busy(why_not)
+            return otherwise
         if form in ("typescript", "python"):
             from reactor_trio.typegen import types_of  # few servers are asked for types
 

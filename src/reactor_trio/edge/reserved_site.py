@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -60,4 +59,4 @@ class ReservedSite:
             return too_many
         if wants_websocket(request) and (too_many := self._site.addresses.refusal(request)) is not None:
             return too_many
-        return Response.plain(HTTPStatus.SERVICE_UNAVAILABLE, self._why_not, {"retry-after": "1"})
+        return Response.refusing("connections", self._why_not, {"retry-after": "1"})

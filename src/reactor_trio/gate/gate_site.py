@@ -67,13 +67,14 @@ class GateSite(AccessSite):
                 return self._ready()
             case "/schema":
                 self._look(request)
-                return self._described(request, self._schema, "")
+                return self._described(request, self._schema, busy("draining", _GOING_DOWN))
             case "/metrics":
                 return self._counts(request)
             case path if path == SESSIONS_PATH:
-                return Response.plain(405, f"use POST to get a place at {SESSIONS_PATH}", {"allow": "POST"})
+                why = f"use POST to get a place at {SESSIONS_PATH}"
+                return Response.refusing("method_not_allowed", why, {"allow": "POST"})
         known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"
-        return Response.plain(404, f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
+        return Response.refusing("not_found", f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
 
     def _health(self, request: Request) -> Response:
         """Answer 200 or 503. Only authenticated requests see the model and the counts."""
@@ -92,7 +93,8 @@ class GateSite(AccessSite):
     def _take_post(self, request: Request) -> BodyTaker:
         """Return the handler of `POST /v1/sessions`. It ignores the body; the query is that of a session."""
         if request.path != SESSIONS_PATH:
-            raise Refused.because(405, f"{request.method} is for {SESSIONS_PATH} only", {"allow": "GET, HEAD"})
+            why = f"{request.method} is for {SESSIONS_PATH} only"
+            raise Refused.because("method_not_allowed", why, {"allow": "GET, HEAD"})
 
         async def allocate(_body: AsyncIterator[bytes]) -> Response:
             place = await self._place_at_once(request)
@@ -132,12 +134,12 @@ class GateSite(AccessSite):
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
         if self._draining.is_set():
-            return busy(_GOING_DOWN)
+            return busy("draining", _GOING_DOWN)
         if request.query.get("model", self._name) != self._name:
-            return Response.plain(404, f"this gate serves {self._name}, not {request.query['model']}")
+            return Response.refusing("wrong_model", f"this gate serves {self._name}, not {request.query['model']}")
         if (role := request.query.get("role", "control")) != "control":
             why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
-            return Response.plain(400 if role != "viewer" else 404, f"role: {role!r}: {why}")
+            return Response.refusing("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}")
         try:
             grant = self._look(request)
             if grant.claims.role == "viewer":
@@ -162,9 +164,10 @@ class GateSite(AccessSite):
                     await WaitingClient(place_request, messages, self.limits.ping_interval, beats=beats).run()
             except NotAdmitted as refused:
                 if refused.reason == "draining":
-                    await self._send_away(request, messages, busy(_GOING_DOWN), "draining", close_code("draining"))
+                    gone = busy("draining", _GOING_DOWN)
+                    await self._send_away(request, messages, gone, "draining", close_code("draining"))
                 else:
-                    await self._send_away(request, messages, busy(_FULL), "no_room")
+                    await self._send_away(request, messages, busy("full", _FULL), "no_room")
             except Denied as denied:
                 await self._send_away(request, messages, self._deny(request, denied), denied.message)
 
@@ -176,17 +179,18 @@ class GateSite(AccessSite):
         try:
             with self._access.holding(grant):  # a ticket is good for one place in the queue
                 if self._allocation.waiting:
-                    return busy("other clients are waiting for a place; to wait with them, use the WebSocket /v1/queue")
+                    why = f"other clients are waiting for a place; to wait with them, use the WebSocket {QUEUE_PATH}"
+                    return busy("full", why)
                 with self._allocation.asking(grant.claims, self.addresses.of_request(request)) as place_request:
                     with trio.move_on_after(PATIENCE):
                         await place_request.decided.wait()
                     if place_request.place is None:
-                        return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
+                        return busy("full", f"no place is free; to wait for one, use the WebSocket {QUEUE_PATH}")
                     self._access.use(grant)  # last, so that a client that is refused keeps its ticket
                     place_request.kept = True
                     return place_request.place
         except NotAdmitted:
-            return busy(_FULL)
+            return busy("full", _FULL)
         except Denied as denied:
             return self._deny(request, denied)
 

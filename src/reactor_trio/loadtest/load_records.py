@@ -44,8 +44,8 @@ class Ledger:
         self.figures = {name: Samples() for name in (*FIGURES, *VIEWERS_FIGURES)}
         #: errors by kind
         self.errors: Counter[str] = Counter()
-        #: refusals by HTTP status or WebSocket close code, and the server's text
-        self.refusals: Counter[tuple[int, str]] = Counter()
+        #: refusals by HTTP status or WebSocket close code, the server's text, and its code for programs
+        self.refusals: Counter[tuple[int, str, str | None]] = Counter()
         self.commands: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
         #: commands that are not sent, and why
@@ -65,9 +65,9 @@ class Ledger:
     def refuse(self, refused: ConnectionRefused | SessionEnded) -> None:
         """Count a refused client or viewer: before the upgrade by HTTP, or after it by a close."""
         if isinstance(refused, ConnectionRefused):
-            self.refusals[refused.status, str(refused).partition(": ")[2]] += 1
+            self.refusals[refused.status, str(refused).partition(": ")[2], refused.code] += 1
         else:
-            self.refusals[close_code("no_room"), refused.reason] += 1
+            self.refusals[close_code("no_room"), refused.reason, "full"] += 1
 
     def interrupt(self) -> None:
         """The load test ends early: mark the clients that have not finished as interrupted."""

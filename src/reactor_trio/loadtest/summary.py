@@ -10,17 +10,8 @@ import msgspec
 from reactor_trio.loadtest.load_records import FIGURES, VIEWERS_FIGURES, Ledger, VisitRecord
 from reactor_trio.loadtest.plan import Shape
 from reactor_trio.loadtest.samples import Distribution
+from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSALS
 
-#: The server's text for each limit by which it refuses clients, and the setting of that limit.
-LIMITS = {
-    "the server has all the connections that it may have": "runtime.limits.connections",
-    "this address has all the connections that it may have": "runtime.limits.connections_per_address",
-    "this address asks too often; wait a little": "runtime.limits.handshakes_per_minute",
-    "this address sends too many requests; wait a little": "runtime.limits.http_per_minute",
-    "this address has as many clients in the queue as it may have": "runtime.limits.waiting_per_address",
-    "the server is full": "runtime.queue",
-    "no_room": "runtime.queue",
-}
 #: limits that a load test reaches because all its clients have one address
 OF_ADDRESS = ("connections_per_address", "handshakes_per_minute", "http_per_minute", "waiting_per_address")
 
@@ -32,12 +23,14 @@ class Refusal(msgspec.Struct, frozen=True):
         status: the HTTP status, or the close code of the WebSocket.
         words: the server's text.
         limit: the server's setting behind it, if it is known.
+        code: the server's code of the refusal.
     """
 
     status: int
     words: str
     times: int
     limit: str | None = None
+    code: str | None = None
 
     def __str__(self) -> str:
         return f"{'HTTP' if self.status < 1000 else 'close code'} {self.status}, {self.words}"
@@ -126,7 +119,10 @@ def summarise(ledger: Ledger, shape: Shape, seconds: float) -> Summary:
         dict(Counter(record.reason for record in ledger.records if record.outcome == "ended")),
         {name: ledger.figures[name].distribution() for name in names},
         dict(ledger.counts), dict(ledger.commands), dict(ledger.left_out), last_position, dict(ledger.errors),
-        [Refusal(status, words, times, LIMITS.get(words)) for (status, words), times in ledger.refusals.most_common()],
+        [
+                Refusal(status, words, times, _setting(code), code)
+                for (status, words, code), times in ledger.refusals.most_common()
+            ],
         [_visit(record) for record in ledger.records],
     )  # fmt: skip
 
@@ -145,3 +141,9 @@ def _visit(record: VisitRecord) -> dict[str, Any]:
         "refusals": record.refusals, "pictures": pictures.number, "fps": pictures.fps, "late": pictures.late,
         "missing": pictures.missing, "worst_gap": pictures.worst,
     }  # fmt: skip
+
+
+def _setting(code: str | None) -> str | None:
+    """The setting behind a refusal, if there is one."""
+    kind = next((REFUSALS[known] for known in REFUSAL_CODES if known == code), None)
+    return kind.setting or None if kind is not None else None

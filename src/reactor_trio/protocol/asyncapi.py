@@ -14,6 +14,7 @@ import msgspec
 
 from reactor_trio.protocol.client_messages import TRANSPORT, Cadence, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
+from reactor_trio.protocol.refusals import REFUSAL_CODES
 from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, Late, TrackInfo, Welcome
 
 Sender = Literal["server", "client", "both"]
@@ -53,6 +54,7 @@ class _Bye(msgspec.Struct, omit_defaults=True):
     #: of a refusal
     status: int | None = None
     retry_after: int | None = None
+    code: Literal[REFUSAL_CODES] | None = None  # type: ignore[valid-type]
 
 
 class _Beat(msgspec.Struct):

@@ -43,13 +43,14 @@ class ReactorSite(AccessSite):
 
     def _take_post(self, request: Request) -> BodyTaker:
         if request.path != UPLOAD_PATH:
-            raise Refused.because(405, f"{request.method} is for {UPLOAD_PATH} only", {"allow": "GET, HEAD"})
+            why = f"{request.method} is for {UPLOAD_PATH} only"
+            raise Refused.because("method_not_allowed", why, {"allow": "GET, HEAD"})
         return take_upload(self._sessions, self._runtime.metrics, request)
 
     def _answer(self, request: Request) -> Response:
         match request.path:
             case path if path == UPLOAD_PATH:
-                return Response.plain(405, f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
+                return Response.refusing("method_not_allowed", f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
             case "/health":
                 return self._health(request)
             case "/ready":
@@ -58,11 +59,11 @@ class ReactorSite(AccessSite):
                 self._look(request, share_links=True)
                 introduction = {"name": self._facts.name, "about": self._facts.introduction.about()}
                 schema = None if self._sessions.model is None else self._sessions.model.schema
-                return self._described(request, schema, self._why_not(), introduction)
+                return self._described(request, schema, self._busy(), introduction)
             case "/metrics":
                 return self._counts(request)
         known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
-        return Response.plain(404, f"not found; there are {known}")
+        return Response.refusing("not_found", f"not found; there are {known}")
 
     def _end_session(self, session_id: str) -> Response | None:
         return json_response(202, {"session_id": session_id}) if self._runtime.revoke(session_id) else None
@@ -72,7 +73,7 @@ class ReactorSite(AccessSite):
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
         if self._facts.phase in ("loading", "failed"):
-            return busy(self._why_not(known=self._known(request) is not None))
+            return self._busy(known=self._known(request) is not None)
         await self._runtime.prepared.wait()
         try:
             connect_request, grant = self._introduce(request)
@@ -123,7 +124,7 @@ class ReactorSite(AccessSite):
     def _no_session(self, request: Request, connect_request: ConnectRequest) -> Response | None:
         """Return the refusal if this client can get neither a session nor a position in the queue now. Raises Denied."""
         if self._runtime.draining.is_set():
-            return busy("the server is going down")
+            return busy("draining", "the server is going down")
         if connect_request.role == "viewer":
             return self._no_view(connect_request)
         if connect_request.resume is not None:
@@ -134,11 +135,11 @@ class ReactorSite(AccessSite):
             case "address_full":
                 return self.addresses.queue_full(request)
             case "full":
-                return busy("the server is full")
+                return busy("full", "the server is full")
             case "unclaimed":
                 raise Denied("expired", "this session is not reserved any more; ask the gate for another")
             case _:
-                return busy(self._why_not())
+                return self._busy()
 
     def _no_view(self, connect_request: ConnectRequest) -> Response | None:
         viewers = self._facts.settings.viewers
@@ -151,7 +152,7 @@ class ReactorSite(AccessSite):
             return None
         if connect_request.token is not None:
             raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
-        return busy("no session runs that a viewer could watch")
+        return busy("no_session", "no session runs that a viewer could watch")
 
     async def _converse(self, request: Request, connect_request: ConnectRequest, messages: MessageChannel) -> None:
         with self.addresses.conversation(request) as why_not:
@@ -188,6 +189,11 @@ class ReactorSite(AccessSite):
     def _grace_left(self) -> str | None:
         left = self._runtime.drains_at - trio.current_time()
         return f"sessions may go on for {left:.0f} s" if left > 0 and self._facts.phase == "draining" else None
+
+    def _busy(self, *, known: bool = True) -> Response:
+        """Refuse a client that comes while the server takes none."""
+        phase = self._facts.phase
+        return busy(phase if phase in ("loading", "failed") else "draining", self._why_not(known=known))
 
     def _why_not(self, *, known: bool = True) -> str:
         """Say why the server takes no client; how far the load is only to clients that are `known`."""

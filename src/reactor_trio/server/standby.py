@@ -37,7 +37,7 @@ class StandbySite(RequestPolicy):
             return json_response(503, body, {"retry-after": "1"})
         if request.path == "/ready":
             return not_ready("failed", self._reason)
-        return busy(f"no model is served: {self._reason}")
+        return busy("failed", f"no model is served: {self._reason}")
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """Return None: the site takes only GET and HEAD."""
@@ -45,7 +45,7 @@ class StandbySite(RequestPolicy):
 
     async def admit(self, request: Request) -> Response | Conversation:
         """Refuse every client."""
-        return busy(f"no model is served: {self._reason}")
+        return busy("failed", f"no model is served: {self._reason}")
 
 
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:

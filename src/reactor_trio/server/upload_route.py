@@ -21,6 +21,7 @@ from reactor_trio.edge.access import shown_token
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.denial import Denied
 from reactor_trio.errors import UploadRefused
+from reactor_trio.protocol.refusals import RefusalCode
 from reactor_trio.server.server_metrics import Metrics, UploadOutcome
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.session import Session
@@ -30,6 +31,10 @@ UPLOAD_PATH = "/uploads"
 
 _MIME_TYPE = re.compile(r"[\w!#$&^.+-]{1,64}/[\w!#$&^.+-]{1,64}( *; *[\w-]+=[^;\s]{1,64}){0,4}", re.ASCII)
 _LONGEST_NAME = 255
+_CODES: dict[int, RefusalCode] = {
+    400: "bad_request", 404: "not_found", 410: "session_over", 413: "too_large", 429: "too_many_files", 500: "internal",
+    507: "disk_full",
+}  # fmt: skip
 _OUTCOMES: dict[int, UploadOutcome] = {400: "incomplete", 410: "session_over", 500: "failed", 507: "failed"}
 
 
@@ -47,9 +52,9 @@ def take_upload(sessions: SessionManager, metrics: Metrics, request: Request) ->
 
 def _check_head(sessions: SessionManager, request: Request) -> tuple[Session, str, str, int]:
     if sessions.model is None:
-        raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
+        raise Refused.because("loading", "the model is not loaded", {"retry-after": "1"})
     if not sessions.model.services.placement.declaration.takes_files:
-        raise Refused.because(404, f"{sessions.model.schema['name']} takes no files")
+        raise Refused.because("not_found", f"{sessions.model.schema['name']} takes no files")
     token = shown_token(request)
     session = sessions.uploaded_to(token)
     if session is None:
@@ -57,12 +62,12 @@ def _check_head(sessions: SessionManager, request: Request) -> tuple[Session, st
         raise Denied("missing" if token is None else "wrong", wrong)
     length = request.header("content-length")
     if length is None or request.header("transfer-encoding") is not None:
-        raise Refused.because(411, "say the size of the file in Content-Length; a chunked body is not taken")
+        raise Refused.because("length_required", "say the size of the file in Content-Length; a chunked body is not taken")
     if int(length) == 0:
-        raise Refused.because(400, "the file is empty")
+        raise Refused.because("bad_request", "the file is empty")
     given_type = request.query.get("mime_type") or request.header("content-type") or "application/octet-stream"
     if not _MIME_TYPE.fullmatch(given_type):
-        raise Refused.because(400, "mime_type: expected something like image/png")
+        raise Refused.because("bad_request", "mime_type: expected something like image/png")
     return session, _plain_name(request.query.get("name", "")), given_type, int(length)
 
 
@@ -76,7 +81,7 @@ async def _take(
         outcome = "stored"
     except UploadRefused as refused:
         outcome = _OUTCOMES.get(refused.status, "refused")
-        return Response.plain(refused.status, refused.message)
+        return Response.refusing(_CODES[refused.status], refused.message)
     except trio.Cancelled:
         outcome = "session_over"
         raise

@@ -121,8 +121,8 @@ class TestServer(InspectedServer):
         """Connect without a socket, over `link` if one is given. Raises ConnectionRefused."""
         admitted = await self._site.admit(msgspec.structs.replace(request_to(url, "GET", None), peer=address or "memory"))
         if isinstance(admitted, Response):
-            after = admitted.headers.get("retry-after")
-            raise ConnectionRefused(admitted.status, admitted.body.decode().strip(), float(after) if after else None)
+            after, text = admitted.headers.get("retry-after"), admitted.body.decode().strip()
+            raise ConnectionRefused(admitted.status, text, float(after) if after else None, admitted.refusal)
         self._peers += 1
         patience, peer = self.runtime.settings.limits.stall, f"memory:{self._peers}"
         here, there = open_ends(stall, patience, peer) if link is None else link._open(patience, peer)

@@ -31,15 +31,16 @@ import shlex
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from http import HTTPStatus
-from urllib.parse import parse_qsl
 
 import h11
 import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.lost_time import patient, patient_until, run_time
+from reactor_trio.protocol.refusals import REFUSAL_HEADER, REFUSALS, RefusalCode
 from reactor_trio.transport.cors import cors_headers, is_preflight, preflight_answer
 from reactor_trio.transport.refusal_bye import accepted_and_refused, wants_bye
+from reactor_trio.transport.request_head import parse_head
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, UPGRADE_HEADERS, Handshake, check_handshake, wants_websocket
 from reactor_trio.transport.wire_stream import WireStream
@@ -49,11 +50,8 @@ logger = logging.getLogger(__name__)
 _LINGER = 1.0
 _LINGER_BODY = 5.0  # a browser reads the response only after it has sent its body, or has failed to send it
 _PIECE = 64 * 1024
-_MAX_FIELDS = 64
 _MAX_LOGGED = 200  # characters of an Origin header in the log
-_AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
 _NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
-_ABSOLUTE = re.compile(r"https?://(?P<authority>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 
 
 async def serve_http(
@@ -61,7 +59,7 @@ async def serve_http(
     site: Site,
     *,
     closing: trio.Event,
-    refused: Callable[[str, int], object] = lambda _peer, _status: None,
+    refused: Callable[[str, Response], object] = lambda _peer, _response: None,
 ) -> None:
     """Serve one connection until it ends. This function owns `stream` and closes it, also when cancelled.
 
@@ -70,7 +68,7 @@ async def serve_http(
         site: answers the requests.
         closing: set when the server stops. Idle connections are then closed at once, others after their response. A
             WebSocket goes on until its conversation ends.
-        refused: called for each refused request with the client's address, for a refused Origin also that, and the status.
+        refused: called for each refused request with the client's address, for a refused Origin also that, and the response.
 
     Client errors are never raised. An exception of a conversation closes the WebSocket with 1011 and is raised in a group.
     """
@@ -84,10 +82,13 @@ async def serve_http(
         await wire.abandon()
 
 
-async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
-    """Answer a connection with `status` without reading its request, and close it. Takes at most 1 s."""
-    body = f"{why}\n".encode()
-    lines = {"content-length": str(len(body)), "retry-after": "1", "connection": "close", **STANDARD_HEADERS}
+async def turn_away(stream: trio.abc.Stream, code: RefusalCode, why: str) -> None:
+    """Refuse a connection without reading its request, and close it. Takes at most 1 s."""
+    status, body = HTTPStatus(REFUSALS[code].status), f"{why}\n".encode()
+    lines = {
+        "content-length": str(len(body)), "retry-after": "1", "connection": "close", REFUSAL_HEADER: code,
+        **STANDARD_HEADERS,
+    }  # fmt: skip
     head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
     wire = WireStream(stream)
@@ -100,7 +101,9 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
 class _Connection:
     """The loop over the requests of one connection; made and run by `serve_http`."""
 
-    def __init__(self, wire: WireStream, site: Site, closing: trio.Event, refused: Callable[[str, int], object]) -> None:
+    def __init__(
+        self, wire: WireStream, site: Site, closing: trio.Event, refused: Callable[[str, Response], object]
+    ) -> None:
         self._refused = refused
         self._wire = wire
         self._site = site
@@ -167,7 +170,7 @@ class _Connection:
             with patient_until(self._complete_by) as patience:
                 request, taker = await self._receive_request()
             if patience.cancelled_caught:
-                raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
+                raise Refused.because("request_timeout", f"the request was not complete after {self._limits.handshake:g} s")
             with self._errors_answered(request):
                 if taker is None:
                     answer = await self._decide(request)
@@ -177,7 +180,7 @@ class _Connection:
                         answer = await taker(body)
         except Refused as refused:
             who = f"{self._wire.peer}, {refused.client}," if refused.client else self._wire.peer
-            self._refused(who, refused.response.status)
+            self._refused(who, refused.response)
             await self._refuse(refused.response)
             return None
         if isinstance(answer, tuple):
@@ -190,7 +193,7 @@ class _Connection:
             return preflight_answer()
         if not wants_websocket(request):
             if request.path in self._site.websockets and request.method == "GET":
-                raise Refused.because(426, f"{request.path} is a WebSocket", UPGRADE_HEADERS)
+                raise Refused.because("upgrade_required", f"{request.path} is a WebSocket", UPGRADE_HEADERS)
             return self._site.respond(request)
         version = self._h11.their_http_version or b""
         handshake = check_handshake(request, version.decode(), self._site.websockets)
@@ -203,7 +206,7 @@ class _Connection:
                 raise Refused(admitted)
             return handshake, admitted
         undecided = f"the server did not decide within {self._limits.handshake:g} s whether to take you; try again"
-        raise Refused.because(503, undecided, {"retry-after": "1"})
+        raise Refused.because("not_decided", undecided, {"retry-after": "1"})
 
     async def _refuse(self, refusal: Response) -> None:
         """Answer a request that cannot be served. After that the connection ends."""
@@ -221,7 +224,7 @@ class _Connection:
             page = f"a page of {', '.join(origins) or 'no origin'}"
             # The client chose these bytes, and a terminal may show the log.
             logged = page.encode("ascii", "backslashreplace").decode()[:_MAX_LOGGED]
-            raise Refused.because(403, f"{page} may not {what}", client=logged)
+            raise Refused.because("wrong_origin", f"{page} may not {what}", client=logged)
 
     @contextmanager
     def _errors_answered(self, request: Request) -> Iterator[None]:
@@ -231,19 +234,19 @@ class _Connection:
             raise
         except Exception:
             logger.exception("%s: %s %s failed", self._wire.peer, request.method, request.path)
-            raise Refused.because(500, "internal error") from None
+            raise Refused.because("internal", "internal error") from None
 
     async def _receive_request(self) -> tuple[Request, BodyTaker | None]:
         head = await self._event()
         assert isinstance(head, h11.Request)
         if head.http_version not in (b"1.0", b"1.1"):
-            raise Refused.because(400, "only HTTP/1.1 is spoken here")
-        request = _parse(head, self._wire.peer)
+            raise Refused.because("bad_request", "only HTTP/1.1 is spoken here")
+        request = parse_head(head, self._wire.peer)
         has_body = request.method not in ("GET", "HEAD")
         if request.authority and not self._site.hosts_allowed(request.host):
             raise Refused.because(
-                421, f"this server does not answer for the host {request.host}; if it is this server's own, start it with "
-                f"--allow-host {shlex.quote(request.host)}, or list it in runtime.hosts",
+                "wrong_host", f"this server does not answer for the host {request.host}; if it is this server's own, start "
+                f"it with --allow-host {shlex.quote(request.host)}, or list it in runtime.hosts",
             )  # fmt: skip
         self._cors = cors_headers(self._site.shared_with(request))
         self._linger = _LINGER_BODY if has_body else _LINGER
@@ -251,7 +254,8 @@ class _Connection:
             raise Refused(too_many)
         if not (self._cors and is_preflight(request)):
             if request.method not in self._site.methods:
-                raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._site.methods)})
+                allowed = {"allow": ", ".join(self._site.methods)}
+                raise Refused.because("method_not_allowed", f"{request.method} is not allowed", allowed)
             if has_body:
                 self._check_origin(request, "send this")
                 with self._errors_answered(request):
@@ -270,7 +274,7 @@ class _Connection:
             assert isinstance(event, h11.Data)
             body += event.data
             too_long = len(body) > limit
-        raise Refused.because(413, f"a body may have {limit} bytes")
+        raise Refused.because("too_large", f"a body may have {limit} bytes")
 
     async def _stream_body(self, request: Request, deadline: float) -> AsyncGenerator[bytes]:
         """Yield the pieces of a body as they arrive, none empty: each within the stall limit, all of them by `deadline`.
@@ -283,9 +287,9 @@ class _Connection:
             with patient_until(min(deadline, stalled_at)) as patience:
                 event = await self._event(min(left, _PIECE) or None)
             if patience.cancelled_caught and stalled_at < deadline:
-                raise Refused.because(408, f"no byte of the body came for {self._limits.stall:g} s")
+                raise Refused.because("request_timeout", f"no byte of the body came for {self._limits.stall:g} s")
             if patience.cancelled_caught:
-                raise Refused.because(408, f"the body was not complete after {self._limits.body_time:g} s")
+                raise Refused.because("request_timeout", f"the body was not complete after {self._limits.body_time:g} s")
             if not isinstance(event, h11.Data):
                 return
             left = max(0, left - len(event.data))
@@ -302,13 +306,16 @@ class _Connection:
             try:
                 event = self._h11.next_event()
             except h11.RemoteProtocolError as error:
-                raise Refused.because(error.error_status_hint, f"not a request of HTTP/1.1: {error}") from None
+                too_large = error.error_status_hint == REFUSALS["head_too_large"].status
+                code: RefusalCode = "head_too_large" if too_large else "bad_request"
+                raise Refused.because(code, f"not a request of HTTP/1.1: {error}") from None
             if isinstance(event, h11.Request):
                 self._head_only = event.method == b"HEAD"
             if isinstance(event, h11.Request | h11.EndOfMessage):  # h11 has just parsed a head or a trailer
                 lines = before[: len(before) - len(self._h11.trailing_data[0])]
                 if _NOT_STRICT.search(lines):
-                    raise Refused.because(400, "each line of a head must end with CR and LF, and none may be folded")
+                    why = "each line of a head must end with CR and LF, and none may be folded"
+                    raise Refused.because("bad_request", why)
             if isinstance(event, h11.Event):
                 return event
             assert event is h11.NEED_DATA  # h11 returns PAUSED only after the end of a message
@@ -326,6 +333,8 @@ class _Connection:
             **self._cors,
             **response.headers,
         }
+        if response.refusal is not None:
+            headers[REFUSAL_HEADER] = response.refusal
         if not keep_alive:
             headers["connection"] = ", ".join(filter(None, (headers.get("connection"), "close")))
         reason = HTTPStatus(response.status).phrase
@@ -335,41 +344,3 @@ class _Connection:
         self._h11.send(h11.EndOfMessage())
         logger.debug("%s: answered %d", self._wire.peer, response.status)
         await self._wire.send_parts(head, body)
-
-
-def _parse(head: h11.Request, peer: str) -> Request:
-    """Make a `Request`. Raises Refused if target, query, Host or Expect is invalid, or the length has two readings."""
-    names = {name for name, _ in head.headers}
-    if b"transfer-encoding" in names and (b"content-length" in names or head.http_version != b"1.1"):
-        raise Refused.because(400, "a body has a Content-Length or, in HTTP/1.1, chunks; never both")
-    headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
-    target = head.target.decode("ascii")
-    authority = next((value for name, value in headers if name == "host"), "")
-    absolute = _ABSOLUTE.fullmatch(target)
-    if absolute is not None:  # the target's authority counts, not the Host header (RFC 9112, section 3.2.2)
-        authority, target = absolute["authority"], absolute["rest"]
-        target = target if target.startswith("/") else f"/{target}"
-    authority = authority.lower()
-    host = _AUTHORITY.fullmatch(authority)
-    if host is None and (authority or absolute is not None or head.http_version == b"1.1"):
-        raise Refused.because(400, "the request names no valid host")
-    path, _, query = target.partition("?")
-    if not path.startswith("/"):
-        raise Refused.because(400, f"not a path: {path}")
-    try:
-        strict = bool(query)  # strict parsing refuses an empty query
-        fields = parse_qsl(query, keep_blank_values=True, strict_parsing=strict, errors="strict", max_num_fields=_MAX_FIELDS)
-    except ValueError as error:
-        raise Refused.because(400, f"the query cannot be read: {error}") from None
-    request = Request(
-        method=head.method.decode("ascii"),
-        path=path,
-        query=dict(reversed(fields)),  # if a name is repeated, its first value comes last here and stays
-        host="" if host is None else host["v6"] or host["name"],
-        authority=authority,
-        headers=headers,
-        peer=peer,
-    )
-    if any(what.lower() != "100-continue" for what in request.tokens("expect")):
-        raise Refused.because(417, "nothing but Expect: 100-continue is understood")
-    return request

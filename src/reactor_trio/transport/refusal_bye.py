@@ -53,6 +53,7 @@ def _bye(refusal: Response) -> str:
                 "status": refusal.status,
                 "message": presentable(refusal.body.decode().strip()),
                 "retry_after": None if after is None else int(after),
+                "code": refusal.refusal,
             },
         )
     )

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from reactor_trio.protocol.refusals import REFUSALS, RefusalCode
 from reactor_trio.transport.message_channel import MessageChannel
 
 
@@ -57,12 +58,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """One HTTP response. `headers` replace the transport's standard headers of the same (lower-case) name."""
+    """One HTTP response. `headers` replace the transport's standard headers of the same (lower-case) name.
+
+    `refusal` is the code of a refusal, for the header `reactor-refusal`.
+    """
 
     status: int
     content_type: str
     body: bytes
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    refusal: RefusalCode | None = None
+
+    @classmethod
+    def refusing(cls, code: RefusalCode, message: str, headers: Mapping[str, str] | None = None) -> Response:
+        """Make the response of a refusal, with the status of its code: one line of plain text."""
+        body = f"{message}\n".encode()
+        return cls(REFUSALS[code].status, "text/plain; charset=utf-8", body, headers or {}, code)
 
     @classmethod
     def plain(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -83,9 +94,11 @@ class Refused(Exception):
         self.client = client
 
     @classmethod
-    def because(cls, status: int, message: str, headers: Mapping[str, str] | None = None, *, client: str = "") -> Refused:
+    def because(
+        cls, code: RefusalCode, message: str, headers: Mapping[str, str] | None = None, *, client: str = ""
+    ) -> Refused:
         """Make a refusal with one line of plain text."""
-        return cls(Response.plain(status, message, headers), client)
+        return cls(Response.refusing(code, message, headers), client)
 
 
 #: Reads the pieces of a request's body, as many as it wants, and returns the response. The transport keeps the connection

@@ -44,17 +44,17 @@ def wants_websocket(request: Request) -> bool:
 def check_handshake(request: Request, http_version: str, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
     """Return the handshake in `request`, which must be for one of `paths`. Raises Refused with the fitting status."""
     if request.path not in paths:
-        raise Refused.because(404, f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
+        raise Refused.because("not_found", f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
     if request.method != "GET" or http_version != "1.1":
-        raise Refused.because(400, "a WebSocket is opened with GET and HTTP/1.1")
+        raise Refused.because("bad_request", "a WebSocket is opened with GET and HTTP/1.1")
     if "upgrade" not in map(str.lower, request.tokens("connection")):
-        raise Refused.because(400, "a WebSocket request needs the header Connection: Upgrade")
+        raise Refused.because("bad_request", "a WebSocket request needs the header Connection: Upgrade")
     if request.header_values("sec-websocket-version") != [WEBSOCKET_VERSION]:
-        raise Refused.because(426, f"only WebSocket version {WEBSOCKET_VERSION} is spoken", UPGRADE_HEADERS)
+        raise Refused.because("upgrade_required", f"only WebSocket version {WEBSOCKET_VERSION} is spoken", UPGRADE_HEADERS)
     keys = request.header_values("sec-websocket-key")
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
-        raise Refused.because(400, "Sec-WebSocket-Key must be 16 bytes in base64")
+        raise Refused.because("bad_request", "Sec-WebSocket-Key must be 16 bytes in base64")
     offered = request.tokens("sec-websocket-protocol")
     if offered and SUBPROTOCOL not in offered:
-        raise Refused.because(400, f"unknown subprotocol; offer {SUBPROTOCOL}, or none")
+        raise Refused.because("bad_request", f"unknown subprotocol; offer {SUBPROTOCOL}, or none")
     return Handshake(keys[0], SUBPROTOCOL if offered else None)

@@ -381,12 +381,14 @@ function sessionEnded({ reason, message, code }: Closed): SessionEnded {
 }
 
 /** A refusal that the server told in a `reactor.bye`. */
-function refused({ status, message, retry_after = null }: Bye): ConnectionRefused {
+function refused({ status, message, retry_after = null, code = null }: Bye): ConnectionRefused {
   const codes: { [status: number]: ConnectionRefused["code"] } = { 401: "token_wanted", 404: "wrong_model", 429: "busy", 503: "busy" };
   return new ConnectionRefused(
     codes[status ?? 0] ?? "refused",
     message || `The server refused with status ${status}.`,
     status ?? null,
     retry_after,
+    null,
+    code,
   );
 }

@@ -19,6 +19,8 @@ export class ConnectionRefused extends ReactorError {
   readonly retryAfter: number | null;
   /** The reason of the `reactor.bye` that ended the try before a session began; null if there was none. */
   readonly reason: string | null;
+  /** The server's own code of the refusal, one of those in docs/protocol.md; null if it gave none. */
+  readonly refusal: string | null;
 
   constructor(
     code: ConnectionRefused["code"],
@@ -26,12 +28,14 @@ export class ConnectionRefused extends ReactorError {
     status: number | null = null,
     retryAfter: number | null = null,
     reason: string | null = null,
+    refusal: string | null = null,
   ) {
     super(message, code === "busy" || code === "unreachable");
     this.code = code;
     this.status = status;
     this.retryAfter = retryAfter;
     this.reason = reason;
+    this.refusal = refusal;
   }
 }
 

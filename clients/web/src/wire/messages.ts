@@ -143,9 +143,10 @@ export interface Late {
 export interface Bye {
   readonly reason: string;
   readonly message?: string;
-  /** With the reason "refused": the HTTP status, and the seconds after which to try again. */
+  /** With the reason "refused": the HTTP status, the seconds after which to try again, and the code of the refusal. */
   readonly status?: number;
   readonly retry_after?: number | null;
+  readonly code?: string | null;
 }
 
 /** Data of `reactor.error`. */
