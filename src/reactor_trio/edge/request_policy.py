@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,6 +20,7 @@ from reactor_trio.edge.common_responses import is_page_file, json_response, page
 from reactor_trio.edge.denial import FAILURES, DenialLog, Denied
 from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
 from reactor_trio.edge.reserved_slots import ReservedUse
+from reactor_trio.edge.router import Route, Router, part_of
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.protocol.refusals import REFUSALS
@@ -45,7 +45,6 @@ WATCHED = (*PROBES, "/metrics")
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SCHEMA_FORMATS = ("json", "about", "asyncapi", "typescript", "python")
-_ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
 class RequestPolicy:
@@ -135,8 +134,6 @@ class RequestPolicy:
 class AccessSite(RequestPolicy):
     """A site with authentication, limits for each address, and the responses that server and gate give alike."""
 
-    methods: Sequence[str] = ("GET", "HEAD", "POST", "DELETE")
-
     def __init__(self, settings: Settings, metrics: RequestMetrics, access: Access, *bound: str) -> None:
         super().__init__(settings, *bound, metrics=metrics)
         self._access = access
@@ -151,9 +148,7 @@ class AccessSite(RequestPolicy):
         if page is not None:
             return page
         try:
-            if (one := _ONE_SESSION.fullmatch(request.path)) is not None:
-                return self._end(request, one[1])
-            return self._answer(request)
+            return self._router.answer(request)
         except Denied as denied:
             return self._deny_unless_too_many(request, denied)
 
@@ -163,14 +158,10 @@ class AccessSite(RequestPolicy):
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """See `Site`. Raises Refused."""
-        if request.method == "POST":
-            try:
-                return self._take_post(request)
-            except Denied as denied:
-                raise Refused(self._deny(request, denied)) from None
-        if _ONE_SESSION.fullmatch(request.path) is None:
-            raise Refused.because("method_not_allowed", f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
-        return None
+        try:
+            return self._router.body_taker(request)
+        except Denied as denied:
+            raise Refused(self._deny(request, denied)) from None
 
     def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
         """See `Site`."""
@@ -181,24 +172,20 @@ class AccessSite(RequestPolicy):
         """See `Site`."""
 
     @abstractmethod
-    def _answer(self, request: Request) -> Response:
-        """Answer a request that is not for the page. Raises Denied."""
-
-    @abstractmethod
-    def _take_post(self, request: Request) -> BodyTaker:
-        """Return the reader of this POST's body. Raises Refused, Denied."""
-
-    @abstractmethod
     def _end_session(self, session_id: str) -> Response | None:
         """End the session; None if there is no session of this id."""
 
-    def _end(self, request: Request, session_id: str) -> Response:
+    def _route(self, *routes: Route) -> None:
+        """Have these routes, besides those of the page."""
+        self._router = router = Router(*routes, Route(f"{SESSIONS_PATH}/ID", delete=self._end))
+        self.methods, self.websockets, self.shared = router.methods, router.websockets, router.shared
+
+    def _end(self, request: Request) -> Response:
         """Answer `DELETE /v1/sessions/ID`, for the server's token and for the ticket to that session. Raises Denied.
 
         A server without authentication refuses it to every client, because viewers know the session's id, too.
         """
-        if request.method != "DELETE":
-            return Response.refusing("method_not_allowed", "a session is ended with DELETE", {"allow": "DELETE"})
+        session_id = part_of(request.path, SESSIONS_PATH)
         grant = self._look(request)
         if not self._access.required:
             raise Denied("not_allowed", "to end sessions takes the server's token: set runtime.auth.token")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -17,12 +17,13 @@ from reactor_trio.edge.common_responses import busy, json_response, not_ready
 from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.request_metrics import LimitKind
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
+from reactor_trio.edge.router import Route
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted, close_code
-from reactor_trio.transport import BodyTaker, Conversation, MessageChannel, Refused, Request, Response
+from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Conversation, MessageChannel, Request, Response
 
 QUEUE_PATH = "/v1/queue"
 #: Seconds within which a place must come for a client that does not wait in the queue.
@@ -44,8 +45,6 @@ class GateSite(AccessSite):
         bound: the addresses at which the gate listens, if they are known.
     """
 
-    websockets: Sequence[str] = ("/ws", QUEUE_PATH)
-
     def __init__(
         self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event,
         *bound: str, pictures: Mapping[str, Picture] | None = None,
@@ -56,25 +55,18 @@ class GateSite(AccessSite):
         self._schema = schema
         self._name: str = schema["name"]
         self._draining = draining
+        self._route(
+            Route("/health", get=self._health), Route("/ready", get=self._ready),
+            Route("/schema", get=self._schema_of_model), Route("/metrics", get=self._counts),
+            Route(SESSIONS_PATH, post=self._allocate), Route(WEBSOCKET_PATH, websocket=True),
+            Route(QUEUE_PATH, websocket=True),
+        )  # fmt: skip
 
     # ---- plain requests -----------------------------------------------------------------------------------------------
 
-    def _answer(self, request: Request) -> Response:
-        match request.path:
-            case "/health":
-                return self._health(request)
-            case "/ready":
-                return self._ready()
-            case "/schema":
-                self._look(request)
-                return self._described(request, self._schema, busy("draining", _GOING_DOWN))
-            case "/metrics":
-                return self._counts(request)
-            case path if path == SESSIONS_PATH:
-                why = f"use POST to get a place at {SESSIONS_PATH}"
-                return Response.refusing("method_not_allowed", why, {"allow": "POST"})
-        known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"
-        return Response.refusing("not_found", f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
+    def _schema_of_model(self, request: Request) -> Response:
+        self._look(request)
+        return self._described(request, self._schema, busy("draining", _GOING_DOWN))
 
     def _health(self, request: Request) -> Response:
         """Answer 200 or 503. Only authenticated requests see the model and the counts."""
@@ -85,16 +77,13 @@ class GateSite(AccessSite):
             body |= {"model": self._name, "sessions": places, "waiting": waiting, "gate": True}
         return json_response(503, body, {"retry-after": "1"}) if going else json_response(200, body)
 
-    def _ready(self) -> Response:
+    def _ready(self, _request: Request) -> Response:
         if self._draining.is_set():
             return not_ready("draining", _GOING_DOWN)
         return json_response(200, {"status": "ready"})
 
-    def _take_post(self, request: Request) -> BodyTaker:
+    def _allocate(self, request: Request) -> BodyTaker:
         """Return the handler of `POST /v1/sessions`. It ignores the body; the query is that of a session."""
-        if request.path != SESSIONS_PATH:
-            why = f"{request.method} is for {SESSIONS_PATH} only"
-            raise Refused.because("method_not_allowed", why, {"allow": "GET, HEAD"})
 
         async def allocate(_body: AsyncIterator[bytes]) -> Response:
             place = await self._place_at_once(request)

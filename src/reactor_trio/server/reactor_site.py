@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,18 +13,17 @@ from reactor_trio.connection import ConnectRequest, parse_connect_request, serve
 from reactor_trio.edge.access import Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import DenialReason, Denied
-from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
+from reactor_trio.edge.request_policy import AccessSite
 from reactor_trio.edge.reserved_slots import ReservedUse
+from reactor_trio.edge.router import Route
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.upload_route import UPLOAD_PATH, take_upload
-from reactor_trio.transport import BodyTaker, Conversation, MessageChannel, Refused, Request, Response
+from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Conversation, MessageChannel, Refused, Request, Response
 
 
 class ReactorSite(AccessSite):
     """Answers the requests to one runtime; a `transport.Site`."""
-
-    shared: Sequence[str] = (UPLOAD_PATH,)
 
     def __init__(self, runtime: Runtime, *bound: str) -> None:
         super().__init__(runtime.facts.settings, runtime.metrics, runtime.access, *bound)
@@ -33,6 +31,11 @@ class ReactorSite(AccessSite):
         self._sessions = runtime.session_manager
         self._pictures = runtime.facts.introduction.pictures
         self._runtime = runtime
+        self._route(
+            Route("/health", get=self._health), Route("/ready", get=self._ready), Route("/schema", get=self._schema),
+            Route("/metrics", get=self._counts), Route(UPLOAD_PATH, post=self._upload, shared=True),
+            Route(WEBSOCKET_PATH, websocket=True),
+        )  # fmt: skip
 
     def reserved_use(self, request: Request) -> ReservedUse | None:
         """See `RequestPolicy`. An owner shows the resume token or the upload token of a session."""
@@ -41,29 +44,17 @@ class ReactorSite(AccessSite):
         )
         return "owner" if owns else super().reserved_use(request)
 
-    def _take_post(self, request: Request) -> BodyTaker:
-        if request.path != UPLOAD_PATH:
-            why = f"{request.method} is for {UPLOAD_PATH} only"
-            raise Refused.because("method_not_allowed", why, {"allow": "GET, HEAD"})
+    def _upload(self, request: Request) -> BodyTaker:
         return take_upload(self._sessions, self._runtime.metrics, request)
 
-    def _answer(self, request: Request) -> Response:
-        match request.path:
-            case path if path == UPLOAD_PATH:
-                return Response.refusing("method_not_allowed", f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
-            case "/health":
-                return self._health(request)
-            case "/ready":
-                return readiness(self._facts, known=self._known(request) is not None)
-            case "/schema":
-                self._look(request, share_links=True)
-                introduction = {"name": self._facts.name, "about": self._facts.introduction.about()}
-                schema = None if self._sessions.model is None else self._sessions.model.schema
-                return self._described(request, schema, self._busy(), introduction)
-            case "/metrics":
-                return self._counts(request)
-        known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
-        return Response.refusing("not_found", f"not found; there are {known}")
+    def _ready(self, request: Request) -> Response:
+        return readiness(self._facts, known=self._known(request) is not None)
+
+    def _schema(self, request: Request) -> Response:
+        self._look(request, share_links=True)
+        introduction = {"name": self._facts.name, "about": self._facts.introduction.about()}
+        schema = None if self._sessions.model is None else self._sessions.model.schema
+        return self._described(request, schema, self._busy(), introduction)
 
     def _end_session(self, session_id: str) -> Response | None:
         return json_response(202, {"session_id": session_id}) if self._runtime.revoke(session_id) else None
