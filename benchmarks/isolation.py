@@ -23,7 +23,7 @@ import trio
 from benchmarks.overhead import FPS, MODEL, SIZE, latency_of, processor_of
 from benchmarks.peers import RawClient, ReactorProcess, cpu_seconds, health, reactor_run
 from benchmarks.report import SPREAD, Report, spread
-from reactor_trio.execution.restarts import STAYED
+from reactor_trio.placement.restarts import STAYED
 
 PLACEMENTS = ("thread", "process")
 #: seconds that the model of the kills takes to load

@@ -18,7 +18,7 @@ from statistics import median
 from benchmarks.isolation import WATCHERS, children, until_told, watchers
 from benchmarks.peers import RawClient, cpu_seconds, health, reactor_run
 from benchmarks.report import SPREAD, Report, spread
-from reactor_trio.execution.restarts import STAYED
+from reactor_trio.placement.restarts import STAYED
 
 MODEL = """
 import time

@@ -48,13 +48,17 @@ LAYERS: dict[str, tuple[str, str]] = {
     "configuration": ("errors plain_text interface media", "msgspec yaml"),
     "crossing": ("errors descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
-        "errors interpreter lost_part standard_streams memory protocol telemetry concurrency interface pacing lifecycle "
-        "media configuration crossing",
+        "errors lost_part protocol telemetry concurrency interface pacing lifecycle media configuration crossing",
+        "msgspec outcome trio",
+    ),
+    "placement": (
+        "errors interpreter standard_streams memory protocol telemetry concurrency interface pacing lifecycle media "
+        "configuration crossing execution",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
         "errors descriptors protocol telemetry concurrency interface pacing admission lifecycle media configuration "
-        "crossing execution",
+        "crossing execution placement",
         "msgspec trio",
     ),
     "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),
@@ -66,7 +70,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "edge": ("errors descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors descriptors protocol telemetry concurrency interface admission media recording configuration "
-        "execution session transport connection leases edge",
+        "execution placement session transport connection leases edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
     "notebook": ("errors configuration interface server", "IPython"),
@@ -80,12 +84,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "offline": (
         "errors plain_text protocol telemetry concurrency interface pacing lifecycle media recording configuration crossing "
-        "execution server",
+        "execution placement server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors memory concurrency interface configuration crossing execution session transport edge server offline client",
+        "errors memory concurrency interface configuration crossing execution placement session transport edge server "
+        "offline client",
         "anyio msgspec trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),

@@ -15,9 +15,9 @@ import trio
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
+from reactor_trio.placement.placement import place_here
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server

@@ -8,9 +8,9 @@ import pytest
 from reactor_trio.crossing.channel import Handlers
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import FROM_MODEL, TO_MODEL
-from reactor_trio.execution.isolation.remote_session_run import SocketEnd
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.offline import rendered
+from reactor_trio.placement.isolation.remote_session_run import SocketEnd
 from reactor_trio.testing import open_server
 
 

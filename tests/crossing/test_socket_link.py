@@ -11,7 +11,7 @@ from tests.support.child_processes import in_a_fork
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.crossing.socket_link import SocketLink
-from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.placement.isolation import ipc_messages
 
 
 @pytest.fixture

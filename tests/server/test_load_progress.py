@@ -13,7 +13,6 @@ import trio
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, IntroductionKeys
 from reactor_trio.configuration.settings import AuthSettings, Settings
-from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import (
     DistributedPipeline,
     Output,
@@ -25,6 +24,7 @@ from reactor_trio.interface import (
     model,
     progress,
 )
+from reactor_trio.placement.placement import place_here
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server

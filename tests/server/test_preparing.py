@@ -14,9 +14,9 @@ from reactor_trio import issue_ticket
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
+from reactor_trio.placement.placement import place_here
 from reactor_trio.server import runtime as runtime_module
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime

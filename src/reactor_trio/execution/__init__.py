@@ -1,1 +1,1 @@
-"""Where author code runs: the model loop, placements (thread, process, ranks), and the model side of a session."""
+"""Where author code runs: how it is called, and the model side of a session."""

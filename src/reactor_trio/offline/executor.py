@@ -32,7 +32,6 @@ from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, Pr
 from reactor_trio.execution.drivers.app_driver import AppSteps, media_line
 from reactor_trio.execution.drivers.dynamic_batcher import call_batch
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
-from reactor_trio.execution.loading import call_load
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.performer import Performer, perform_each
 from reactor_trio.interface.app import ReactorApp
@@ -47,6 +46,7 @@ from reactor_trio.lifecycle import Action, Event, SessionLife, State
 from reactor_trio.media import chunk_from_output
 from reactor_trio.offline.executor_binding import ExecutorBinding
 from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.placement.loading import call_load
 from reactor_trio.protocol import decode_client_text
 
 T = TypeVar("T")

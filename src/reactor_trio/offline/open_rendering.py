@@ -18,8 +18,6 @@ from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError, ReactorError
-from reactor_trio.execution.model_side import model_source
-from reactor_trio.execution.placement import load_on
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
@@ -28,6 +26,8 @@ from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_time import UnpacedTime
+from reactor_trio.placement.model_side import model_source
+from reactor_trio.placement.placement import load_on
 from reactor_trio.protocol import transport_arguments
 from reactor_trio.telemetry import Telemetry
 

@@ -33,8 +33,6 @@ from reactor_trio.crossing.messages import (
 )
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.loading import LoadedModel
-from reactor_trio.execution.model_loop import ModelLoop
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_runner import SessionRunner
@@ -44,6 +42,8 @@ from reactor_trio.offline.film_room import ROOM, FilmCadence, FilmRoom
 from reactor_trio.offline.script import ScriptCommand, ScriptError
 from reactor_trio.offline.script_queue import ScriptQueue, StillIdle
 from reactor_trio.offline.unpaced_time import UnpacedTime
+from reactor_trio.placement.loading import LoadedModel
+from reactor_trio.placement.model_loop import ModelLoop
 
 log = logging.getLogger("reactor_trio.headless")
 

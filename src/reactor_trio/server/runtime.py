@@ -24,13 +24,13 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.model_loop import ModelEnding
 from reactor_trio.execution.model_schema import model_schema
-from reactor_trio.execution.placement import Place, Placement
-from reactor_trio.execution.restarts import Restarts
 from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
+from reactor_trio.placement.model_loop import ModelEnding
+from reactor_trio.placement.placement import Place, Placement
+from reactor_trio.placement.restarts import Restarts
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.model_health import ModelHealth

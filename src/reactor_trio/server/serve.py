@@ -20,12 +20,12 @@ from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.management import open_management, serve_management
-from reactor_trio.execution.model_side import Hook, ModelSource, model_source, place_model
-from reactor_trio.execution.placement import Place
 from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media.codec_pool import worker_threads
+from reactor_trio.placement.model_side import Hook, ModelSource, model_source, place_model
+from reactor_trio.placement.placement import Place
 from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime, one_failure

@@ -15,8 +15,8 @@ from typing import Any
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import CommandError
-from reactor_trio.execution.placement import Check
 from reactor_trio.interface.declaration import CommandSpec
+from reactor_trio.placement.placement import Check
 
 #: Texts of one command that a moderation hook checks at most. `limits.text_message` bounds their bytes.
 MOST_TEXTS = 64

@@ -6,7 +6,7 @@ import msgspec
 
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.execution.placement import Placement
+from reactor_trio.placement.placement import Placement
 from reactor_trio.session.upload_store import Disk
 from reactor_trio.telemetry import Telemetry
 

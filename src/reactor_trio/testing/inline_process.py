@@ -13,20 +13,20 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.crossing.socket_link import Handle, IpcLink
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import Given, WorkerModel, work
-from reactor_trio.execution.isolation.model_process import receive_to_end
-from reactor_trio.execution.isolation.shared_frames import MODEL, FrameExchange
-from reactor_trio.execution.ranks.rank_group import RankGroup
-from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
-from reactor_trio.execution.ranks.rank_worker import follow, lead
 from reactor_trio.interface.model import Model
 from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.isolated_worker import Given, WorkerModel, work
+from reactor_trio.placement.isolation.model_process import receive_to_end
+from reactor_trio.placement.isolation.shared_frames import MODEL, FrameExchange
+from reactor_trio.placement.ranks.rank_group import RankGroup
+from reactor_trio.placement.ranks.rank_messages import FromLeader, RankCallDone
+from reactor_trio.placement.ranks.rank_worker import follow, lead
 from reactor_trio.testing.memory_ipc_link import LeaderLink, memory_links
 
 
 class InlineProcess(WorkerModel):
-    """A `execution.isolation.model_process.ModelProcess` that loads `model` on `host`.
+    """A `placement.isolation.model_process.ModelProcess` that loads `model` on `host`.
 
     `serve` is what runs in the process. With `held_open` the link's other end outlives the process, as if a child of the
     process had it.
@@ -115,7 +115,7 @@ class InlineProcess(WorkerModel):
 
 
 class InlineRanks(RankGroup):
-    """A model's ranks in the test's loop; see `execution.ranks.rank_group.RankGroup`. The ranks make a call one by one.
+    """A model's ranks in the test's loop; see `placement.ranks.rank_group.RankGroup`. The ranks make a call one by one.
 
     There is no `torch.distributed` between them. `ranks[n].loaded` is the model of a rank; `ranks[n].kill()` ends the rank.
     """
@@ -131,7 +131,7 @@ class InlineRanks(RankGroup):
 async def inline_ranks(
     host: ModelHost, nursery: trio.Nursery, model: type[Model], ranks: int
 ) -> InlineProcess | InlineRanks:
-    """As `execution.ranks.rank_group.open_ranks`: an `InlineProcess` for each rank, in a group if there are several."""
+    """As `placement.ranks.rank_group.open_ranks`: an `InlineProcess` for each rank, in a group if there are several."""
     await trio.lowlevel.checkpoint()
     if ranks == 1:
         return InlineProcess(host, nursery, model)

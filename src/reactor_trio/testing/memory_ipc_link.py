@@ -10,7 +10,7 @@ import trio
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.socket_link import Handle
 from reactor_trio.crossing.wire import Wire
-from reactor_trio.execution.ranks.rank_messages import LeaderFinished
+from reactor_trio.placement.ranks.rank_messages import LeaderFinished
 
 
 class MemoryIpcLink:

@@ -24,9 +24,9 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.errors import ConnectionRefused
-from reactor_trio.execution.model_side import Hook, model_source, place_model
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.video_model import VideoModel
+from reactor_trio.placement.model_side import Hook, model_source, place_model
 from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import trio
 
 from reactor_trio.crossing.wire import Plane
-from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.memory.shared_arrays import SharedArrays
 from reactor_trio.memory.shared_mapping import SharedMapping
+from reactor_trio.placement.isolation import ipc_messages
 
 #: Where the frames of each process lie, as the number of the half.
 SERVER, MODEL = 0, 1

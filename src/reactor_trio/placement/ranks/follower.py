@@ -20,16 +20,16 @@ from reactor_trio.crossing.messages import Command
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
-from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.performer import Performer
-from reactor_trio.execution.ranks import rank_messages
-from reactor_trio.execution.ranks.leader import GRACE, call_name, is_fatal, outcome_text
-from reactor_trio.execution.ranks.rank_messages import LED, RankCall, RankCallDone
-from reactor_trio.execution.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import Action
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.ranks import rank_messages
+from reactor_trio.placement.ranks.leader import GRACE, call_name, is_fatal, outcome_text
+from reactor_trio.placement.ranks.rank_messages import LED, RankCall, RankCallDone
+from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 
 log = logging.getLogger("reactor_trio.model")
 

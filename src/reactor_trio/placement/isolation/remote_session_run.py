@@ -23,8 +23,8 @@ from reactor_trio.crossing.messages import (
     LogStack,
     SessionUnwound,
 )
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.protocol import EndReason
 from reactor_trio.telemetry import Telemetry
 

@@ -10,8 +10,8 @@ import trio
 
 from reactor_trio.crossing import socket_link
 from reactor_trio.crossing.socket_link import SocketLink
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.log_lines import MOST_BYTES, MOST_LINES, LinkHandler
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.log_lines import MOST_BYTES, MOST_LINES, LinkHandler
 
 
 @pytest.fixture

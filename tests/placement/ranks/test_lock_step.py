@@ -28,8 +28,8 @@ from reactor_trio import (
     file_uploaded,
 )
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, SessionEnded
-from reactor_trio.execution.ranks.leader import GRACE
 from reactor_trio.interface import ReactorPipeline
+from reactor_trio.placement.ranks.leader import GRACE
 from reactor_trio.testing import open_server
 
 

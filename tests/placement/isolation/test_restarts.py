@@ -10,9 +10,9 @@ import trio
 
 from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation import isolated_worker as worker
-from reactor_trio.execution.restarts import PAUSES, STAYED
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation import isolated_worker as worker
+from reactor_trio.placement.restarts import PAUSES, STAYED
 from reactor_trio.testing import open_server
 from reactor_trio.testing.inline_process import InlineProcess
 

@@ -18,12 +18,10 @@ from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import Turn
-from reactor_trio.execution.local_session_run import LocalSessionRun
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
-from reactor_trio.execution.session_copies import SessionCopies, SessionCopy
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
@@ -32,6 +30,8 @@ from reactor_trio.interface.progress import reported_load
 from reactor_trio.interface.video_model import VideoModel, instantiate
 from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
 from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.placement.local_session_run import LocalSessionRun
+from reactor_trio.placement.session_copies import SessionCopies, SessionCopy
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.server")

@@ -16,10 +16,10 @@ import trio
 
 from reactor_trio.concurrency import SessionOver
 from reactor_trio.errors import BufferClosed
-from reactor_trio.execution.ranks.replicated_answers import IN_CALL
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.model import ModelBinding
 from reactor_trio.interface.tracks import with_buffers
+from reactor_trio.placement.ranks.replicated_answers import IN_CALL
 
 T = TypeVar("T")
 F = TypeVar("F", list[InputFrame], list[InputFrame] | None)

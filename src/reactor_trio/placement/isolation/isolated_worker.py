@@ -24,14 +24,14 @@ from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink
 from reactor_trio.execution.author_failures import ends_process
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.session_relay import SessionRelay
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
-from reactor_trio.execution.loading import LoadedModel, load_model
-from reactor_trio.execution.model_loop import ModelLoop
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.interpreter import settle
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.session_relay import SessionRelay
+from reactor_trio.placement.isolation.shared_frames import FrameExchange
+from reactor_trio.placement.loading import LoadedModel, load_model
+from reactor_trio.placement.model_loop import ModelLoop
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")

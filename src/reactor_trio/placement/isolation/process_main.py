@@ -1,4 +1,4 @@
-"""The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main LINK AHEAD WORDS MEMORY`.
+"""The entry point of the model's process: `python -m reactor_trio.placement.isolation.process_main LINK AHEAD WORDS MEMORY`.
 
 A service manager sends its signals to all processes of a service. This process ignores them: the server handles them, and
 sends `StopModelProcess` when it is time. A terminal's signals do not come here: this process leads a group of its own.
@@ -23,14 +23,14 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.crossing.socket_link import IpcLink, SocketLink
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import work
-from reactor_trio.execution.isolation.log_lines import LinkHandler
-from reactor_trio.execution.isolation.shared_clock import shared_clock
-from reactor_trio.execution.isolation.shared_frames import MODEL, FrameExchange
 from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
 from reactor_trio.memory.shared_mapping import SharedMapping
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.isolated_worker import work
+from reactor_trio.placement.isolation.log_lines import LinkHandler
+from reactor_trio.placement.isolation.shared_clock import shared_clock
+from reactor_trio.placement.isolation.shared_frames import MODEL, FrameExchange
 from reactor_trio.standard_streams import optional_output
 
 #: `prctl`: the signal that a process gets when its parent ends

@@ -14,13 +14,13 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
-from reactor_trio.execution.placement import Check, Place, Placement, SeveralRanks, place_here
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
+from reactor_trio.placement.placement import Check, Place, Placement, SeveralRanks, place_here
 from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from reactor_trio.execution.isolation.model_process import OpenProcess
+    from reactor_trio.placement.isolation.model_process import OpenProcess
 
 #: `hook(text, command=, field=)` is the author's function that moderates text; it may be async.
 Hook = Callable[..., "str | Awaitable[str | None] | None"]
@@ -99,8 +99,8 @@ def place_model(
             assert host is not None
             with suppress(SeveralRanks):
                 return await place_here(host, source.name, find, config, settings, telemetry)
-        from reactor_trio.execution.isolation.process_supervision import place_in_process
-        from reactor_trio.execution.ranks.rank_group import open_ranks
+        from reactor_trio.placement.isolation.process_supervision import place_in_process
+        from reactor_trio.placement.ranks.rank_group import open_ranks
 
         return await place_in_process(
             nursery, open_process or open_ranks, source.name, await in_thread(find), source.path, source.files,

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reactor_trio.crossing.failures import Failure
-from reactor_trio.execution.isolation.ipc_messages import IpcMessage
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.lifecycle import HOOKS, Action
+from reactor_trio.placement.isolation.ipc_messages import IpcMessage
 
 CallKind = Literal["perform", "command", "file", "step"]
 

@@ -22,12 +22,12 @@ import trio
 
 from reactor_trio.crossing.socket_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.current_session import serve_connection
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import Given
-from reactor_trio.execution.isolation.shared_clock import ahead
 from reactor_trio.memory.shared_mapping import SharedMapping
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.isolated_worker import Given
+from reactor_trio.placement.isolation.shared_clock import ahead
 
-MAIN = "reactor_trio.execution.isolation.process_main"
+MAIN = "reactor_trio.placement.isolation.process_main"
 #: seconds that a process has to let go of its model after `StopModelProcess`
 GRACE = 2.0
 #: seconds for which the last messages of a process that has ended are received

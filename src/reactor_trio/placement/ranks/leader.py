@@ -31,9 +31,9 @@ from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.author_failures import ends_process
 from reactor_trio.execution.drivers.step_drivers import DONE
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.ranks import rank_messages
 from reactor_trio.lifecycle import Action
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.ranks import rank_messages
 
 log = logging.getLogger("reactor_trio.model")
 

@@ -17,12 +17,12 @@ from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
-from reactor_trio.execution.ranks.leader import Leader
-from reactor_trio.execution.ranks.rank_messages import LED, CallKind, RankCall
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import HOOKS, Action
+from reactor_trio.placement.ranks.leader import Leader
+from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
 
 #: seconds that the running step has to return when the session is over
 PATIENCE = 2.0

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, WORTH_SHARING, FrameExchange
 from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
+from reactor_trio.placement.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, WORTH_SHARING, FrameExchange
 
 SIDE = 200
 #: bytes of memory that a picture of that side takes: a multiple of 64 KiB

@@ -20,12 +20,12 @@ from reactor_trio.crossing.messages import (
     LogStack,
     SessionUnwound,
 )
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
-from reactor_trio.execution.local_session_run import LocalSessionRun
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.media import Bundle
+from reactor_trio.placement.isolation.shared_frames import FrameExchange
+from reactor_trio.placement.local_session_run import LocalSessionRun
 from reactor_trio.protocol import TRANSPORT, transport_arguments
 
 log = logging.getLogger("reactor_trio.model")

@@ -1,6 +1,6 @@
 """The work of a rank's process: rank 0 is an isolated worker that leads, each other rank follows.
 
-It is also the entry point: `python -m reactor_trio.execution.ranks.rank_worker SERVER AHEAD WORDS MEMORY STORE LINK...`.
+It is also the entry point: `python -m reactor_trio.placement.ranks.rank_worker SERVER AHEAD WORDS MEMORY STORE LINK...`.
 Rank 0 has a link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
 """
 
@@ -24,23 +24,23 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import LogStack
 from reactor_trio.crossing.socket_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
-from reactor_trio.execution.isolation.process_main import main
-from reactor_trio.execution.isolation.shared_frames import FrameExchange
-from reactor_trio.execution.loading import call_load, load_model
 from reactor_trio.execution.model_checks import refuse_several_sessions
-from reactor_trio.execution.ranks import torch_group
-from reactor_trio.execution.ranks.follower import Follower
-from reactor_trio.execution.ranks.leader import Leader
-from reactor_trio.execution.ranks.leading_performer import LeadingPerformer
-from reactor_trio.execution.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
-from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
 from reactor_trio.media import keep_frames_in
 from reactor_trio.pacing.cadence import DEFAULT_FPS
+from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
+from reactor_trio.placement.isolation.process_main import main
+from reactor_trio.placement.isolation.shared_frames import FrameExchange
+from reactor_trio.placement.loading import call_load, load_model
+from reactor_trio.placement.ranks import torch_group
+from reactor_trio.placement.ranks.follower import Follower
+from reactor_trio.placement.ranks.leader import Leader
+from reactor_trio.placement.ranks.leading_performer import LeadingPerformer
+from reactor_trio.placement.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
+from reactor_trio.placement.ranks.rank_messages import FromLeader, RankCallDone
 
 log = logging.getLogger("reactor_trio.model")
 

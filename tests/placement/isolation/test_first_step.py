@@ -10,8 +10,8 @@ import trio
 
 from reactor_trio import DistributedPipeline, Output, ReactorModel, ReactorPipeline, Video, connected, event
 from reactor_trio.errors import ModelFailed, SessionEnded
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation import isolated_worker as worker
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation import isolated_worker as worker
 from reactor_trio.testing import open_server
 
 FIRST = "its process computed for more than 30 s in its first step since the load (runtime.first_step_timeout)"

@@ -19,13 +19,13 @@ import trio
 from reactor_trio.crossing.messages import LogStack
 from reactor_trio.crossing.socket_link import Handle, IpcLink
 from reactor_trio.errors import ManifestError
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import Given
-from reactor_trio.execution.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
-from reactor_trio.execution.ranks.torch_group import environment
 from reactor_trio.memory.shared_mapping import new_shared_mapping
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.isolated_worker import Given
+from reactor_trio.placement.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
+from reactor_trio.placement.ranks.torch_group import environment
 
-RANK_MAIN = "reactor_trio.execution.ranks.rank_worker"
+RANK_MAIN = "reactor_trio.placement.ranks.rank_worker"
 #: the messages of the server that every rank gets; others are for rank 0
 _FOR_ALL = (ipc_messages.LoadModel, ipc_messages.Ping, LogStack, ipc_messages.FreeMemory)
 

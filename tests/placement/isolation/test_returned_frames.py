@@ -7,14 +7,14 @@ import pytest
 import trio
 
 from reactor_trio.crossing.messages import BeginSession, InputArrived
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import work
-from reactor_trio.execution.isolation.process_supervision import ProcessPlacement
-from reactor_trio.execution.isolation.remote_session_run import RemoteSessionRun
-from reactor_trio.execution.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, FrameExchange
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.media import Bundle, Origin
 from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.isolated_worker import work
+from reactor_trio.placement.isolation.process_supervision import ProcessPlacement
+from reactor_trio.placement.isolation.remote_session_run import RemoteSessionRun
+from reactor_trio.placement.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, FrameExchange
 from reactor_trio.telemetry import Telemetry
 from reactor_trio.testing.memory_ipc_link import memory_links
 
