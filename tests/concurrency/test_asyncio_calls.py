@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface import (
     Output,
     ReactorModel,
@@ -282,7 +282,7 @@ async def test_plain_code_may_run_a_loop_of_its_own(autojump_clock: object) -> N
 IMPORTS_LATE = """
 import sys
 import trio
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
 
 async def handler():
     import asyncio

@@ -16,7 +16,7 @@ import trio
 from reactor_trio.concurrency import AsyncioUsedError, with_twin
 from reactor_trio.concurrency.asyncio_guard import _TWINS
 from reactor_trio.errors import CommandError
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
 from reactor_trio.testing import open_session
 

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from reactor_trio.concurrency import open_model_host
-from reactor_trio.execution.drivers.call_watch import CallWatch, RunningCall, WatchesPieces
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.call_watch import CallWatch, RunningCall, WatchesPieces
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.testing.virtual_time import InlineTime
 
 

@@ -12,8 +12,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from reactor_trio.concurrency import ClockHooks
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.drivers.turns import CHECKPOINTS, TRANSITIONS, SharedTurn, Turn, TurnEvent, Turns, TurnState
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.turns import CHECKPOINTS, TRANSITIONS, SharedTurn, Turn, TurnEvent, Turns, TurnState
 
 IDLE, ASKING, HELD, KEPT = TurnState
 

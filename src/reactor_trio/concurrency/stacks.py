@@ -60,7 +60,7 @@ def awaits(code: Any) -> Iterator[tuple[FrameType, int]]:
         yield frame, frame.f_lineno
         code = getattr(code, {"cr": "cr_await", "gi": "gi_yieldfrom", "ag": "ag_await"}[kind])
         if code is None and frame.f_code.co_filename.startswith(_PACKAGE):
-            code = frame.f_locals.get("code")  # `execution.drivers.traced_awaitable` resumes it by hand
+            code = frame.f_locals.get("code")  # `execution.traced_awaitable` resumes it by hand
 
 
 def _is_suspended(item: Any) -> bool:

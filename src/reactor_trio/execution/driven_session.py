@@ -28,18 +28,18 @@ from reactor_trio.crossing.messages import (
     StateValuesChanged,
 )
 from reactor_trio.errors import CommandError
+from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.author_failures import is_failure
+from reactor_trio.execution.call_watch import CallWatch
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driver_scopes import DriverScopes
-from reactor_trio.execution.drivers.author_calls import AuthorCalls
-from reactor_trio.execution.drivers.call_watch import CallWatch
-from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.session_failures import SessionFailures
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.execution.turns import Turn
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from reactor_trio.execution.drivers.author_calls import AuthorCalls
+from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model

@@ -17,8 +17,8 @@ from reactor_trio.concurrency import ClockHooks, ModelHost, SessionOver
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.input_queue import InputQueue
+from reactor_trio.execution.turns import Turn
 from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputFrame

@@ -16,13 +16,13 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_runner import SessionRunner
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.turns import Turn
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel

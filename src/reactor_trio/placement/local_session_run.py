@@ -11,7 +11,7 @@ import trio
 from reactor_trio.concurrency import ModelHost, forget_variables
 from reactor_trio.crossing.local_channel import open_local_channel
 from reactor_trio.crossing.messages import LateCall
-from reactor_trio.execution.drivers.call_watch import RunningCall
+from reactor_trio.execution.call_watch import RunningCall
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.lifecycle import State

@@ -12,9 +12,9 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import SessionOver, with_twin
-from reactor_trio.execution.drivers.call_watch import WatchesPieces
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.call_watch import WatchesPieces
 from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.placement.loading import LoadedModel
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
-from reactor_trio.execution.drivers.turns import Turn, Turns
 from reactor_trio.execution.session_binding import SessionBinding, SharedBinding
+from reactor_trio.execution.turns import Turn, Turns
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 

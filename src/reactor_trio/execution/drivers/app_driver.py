@@ -19,8 +19,8 @@ import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.step_drivers import AuthorGenerator, StepDriver
-from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.execution.fences import wait_for_fences
+from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.model import Idle

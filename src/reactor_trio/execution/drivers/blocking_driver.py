@@ -24,8 +24,8 @@ import trio
 
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import is_failure
+from reactor_trio.execution.call_watch import RunningCall
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.call_watch import RunningCall
 from reactor_trio.execution.drivers.step_drivers import Driver
 from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track

@@ -25,9 +25,9 @@ import trio
 from reactor_trio.concurrency import SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import each_its_own
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.drivers.turns import Turn, Turns
 from reactor_trio.execution.session_binding import SEEN_SESSION
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.turns import Turn, Turns
 from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.model import Model
 

@@ -16,8 +16,8 @@ import trio
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
-from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.execution.fences import wait_for_fences
+from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.author_code import defining_line, plain_step, yielding_line
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import Chunk, Origin, chunk_from_output

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from reactor_trio.crossing.messages import Command
-from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
+from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain

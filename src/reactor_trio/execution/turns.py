@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeVar
 import trio
 
 from reactor_trio.concurrency import ClockHooks
-from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
+from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.pacing import RoundRobin
 
 T = TypeVar("T")
