@@ -51,9 +51,13 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors lost_part protocol telemetry concurrency interface pacing lifecycle media configuration crossing",
         "msgspec outcome trio",
     ),
+    "kinds": (
+        "errors concurrency interface pacing media configuration execution",
+        "msgspec outcome trio",
+    ),
     "placement": (
         "errors interpreter standard_streams memory protocol telemetry concurrency interface pacing lifecycle media "
-        "configuration crossing execution",
+        "configuration crossing execution kinds",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
@@ -84,19 +88,19 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "offline": (
         "errors plain_text protocol telemetry concurrency interface pacing lifecycle media recording configuration crossing "
-        "execution placement server",
+        "execution kinds placement server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors memory concurrency interface configuration crossing execution placement session transport edge server "
-        "offline client",
+        "errors memory concurrency interface configuration crossing execution kinds placement session transport edge "
+        "server offline client",
         "anyio msgspec trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors interpreter standard_streams plain_text protocol typegen interface media configuration execution edge "
+        "errors interpreter standard_streams plain_text protocol typegen interface media configuration execution kinds edge "
         "server replicas offline client deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),

@@ -27,7 +27,12 @@ class AuthorCalls:
 
     Args:
         client: given to each hook or handler that has a parameter for the client.
+
+    Attributes:
+        state: that of the session.
     """
+
+    state: Any
 
     def __init__(self, model: Model, declaration: Declaration, client: ClientInfo) -> None:
         self.model = model
@@ -50,8 +55,8 @@ class AuthorCalls:
         """Call `@file_uploaded`. Raises what the hook raises."""
         await self.hook("file_uploaded", arguments)
 
-    async def carry_out(self, command: Command, state: Any) -> Any:
-        """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.
+    async def carry_out(self, command: Command) -> Any:
+        """Call the command's handler, or set its field of the state; returns the reply as plain JSON data.
 
         Raises what the handler raises, and the error of a reply that is not JSON.
         """
@@ -60,7 +65,7 @@ class AuthorCalls:
             result = await self.call(spec.handler, command.arguments)
             return message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
         if spec.field is not None:
-            setattr(state, spec.field, command.arguments[spec.field])
+            setattr(self.state, spec.field, command.arguments[spec.field])
         return None
 
     async def call(self, handler: Handler, arguments: dict[str, Any]) -> Any:

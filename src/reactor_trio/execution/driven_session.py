@@ -69,10 +69,13 @@ class DrivenSession:
     Attributes:
         author: calls the author's hooks and handlers. The `SessionRunner` brings it.
         restart: carries out a restart, given its event. The `SessionRunner` brings it.
+        input_ended: called when a reader of an input track gets BufferClosed. The driver may bring it.
     """
 
     author: AuthorCalls
     restart: Callable[[Event], Awaitable[None]]
+
+    input_ended: Callable[[], object] = staticmethod(lambda: None)
 
     #: whether a generator that has made something and returns ends the session; otherwise a new one follows it. A rendering
     #: sets it.
@@ -96,9 +99,9 @@ class DrivenSession:
         self.binding = binding
         self.turn = binding.turn
         self.declaration = declaration
-        self.kind = declaration.kind
         self.outputs = declaration.outputs
-        self._state: Any = None
+        #: kept here unless the model keeps it, see `Performer.state`
+        self.state: Any = None
         self.life = SessionLife()
         self.scopes = DriverScopes()
         #: set when the driver is to end
@@ -134,18 +137,6 @@ class DrivenSession:
         """Whether the session is over. True as soon as the client has left; any thread may read it."""
         return self.life.state >= State.LEAVING or self.call.cancel_requested
 
-    @property
-    def state(self) -> Any:
-        """The session's state. That of an app is a plain attribute of its model."""
-        return self.model.state if self.declaration.keeps_state else self._state  # type: ignore[attr-defined]
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        if self.declaration.keeps_state:
-            self.model.state = state  # type: ignore[attr-defined]
-        else:
-            self._state = state
-
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     def take_command(self, command: Command) -> None:
@@ -171,7 +162,7 @@ class DrivenSession:
             return True
         try:
             with self.calls.running(f"the handler of {command.name} has run", self.author.thread):
-                reply = await self.author.carry_out(command, self.state)
+                reply = await self.author.carry_out(command)
         except CommandError as error:
             answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
         except BaseException as raised:
@@ -200,11 +191,6 @@ class DrivenSession:
         if self._idle:
             self._idle = False
             self.wakeup.set()
-
-    def input_ended(self) -> None:
-        """A reader gets BufferClosed: as after a cancellation, the cleanup of a generator may await."""
-        if self.declaration.stepped:
-            self.scopes.step_was_cancelled()
 
     def command_waited(self) -> float | None:
         """Seconds from the arrival of the newest command to the first call of this method, which is when a step sees it."""
@@ -304,15 +290,13 @@ class DrivenSession:
         """Note that a command is applied; the answer to all that share its place."""
         if command.id is not None:
             self.newest_command, self._newest_at, self._waited = command.id, command.at, None
-            if not self.declaration.stepped:
-                self.command_waited()  # a run loop or a blocking model may see the command in what it computes now
         return Answer(numbers, self.step if self.next_block is None else self.next_block, msgspec.json.encode(reply))
 
     def _answer(self, answer: Answer) -> None:
         self._channel.send(msgspec.structs.replace(answer, values=self._changed_values()))
 
     def _changed_values(self) -> dict[str, bytes]:
-        return self._watch.changes(self.state, trio.current_time()) if self.declaration.settings else {}
+        return self._watch.changes(self.author.state, trio.current_time()) if self.declaration.settings else {}
 
     async def send_to(self, client: int, message: ModelMessage) -> None:
         """See `ClientInfo.send`."""

@@ -61,8 +61,7 @@ class InputQueue:
         }
         #: by the attribute of the model, its `Input` class with a buffer in each field
         self.inputs = with_buffers(declaration.inputs, {name: buffer for name, (_, buffer) in self._tracks.items()})
-        if declaration.stepped:
-            self.close()
+        self.close()
 
     # ---- on the I/O loop ----------------------------------------------------------------------------------------------
 
@@ -70,7 +69,7 @@ class InputQueue:
         """Open the buffers for a new session; returns its number, for `put`. The session before must have ended."""
         self._newest_session += 1
         if self._tracks:
-            self._host.post(self._open, self._newest_session)
+            self._host.post(self.open, self._newest_session)
         return self._newest_session
 
     def put(self, session: int, track: str, frame: InputFrame) -> None:
@@ -107,7 +106,8 @@ class InputQueue:
         for _, buffer in self._tracks.values():
             buffer.keep_newest()
 
-    def _open(self, session: int) -> None:
+    def open(self, session: int = 0) -> None:
+        """Open the buffers, empty, for this session, or (0) for code that waits for the first one."""
         for _, buffer in self._tracks.values():
             buffer.reset()  # takes over and forgets the frames of the session before
         self._session = session

@@ -19,9 +19,6 @@ from reactor_trio.lifecycle import HOOKS, Action
 class LifeBinding(Protocol):
     """What a session binding does in the life of a session."""
 
-    def set_state(self, state: Any) -> None:
-        """Replace the state."""
-
     def connect(self) -> None:
         """Set `connected`."""
 
@@ -33,6 +30,12 @@ class LifeBinding(Protocol):
 
     def end(self) -> None:
         """Forget the session, which is over."""
+
+
+class KeepsState(Protocol):
+    """Keeps the state of a session, whatever that is."""
+
+    state: Any
 
 
 class Closes(Protocol):
@@ -47,6 +50,7 @@ class Performer(AuthorCalls):
 
     Args:
         binding: through which the model reaches the session.
+        keeper: keeps the state, unless the model does.
 
     Attributes:
         driver: moves the author code of the session along, and closes it.
@@ -54,16 +58,28 @@ class Performer(AuthorCalls):
 
     driver: Closes
 
-    def __init__(self, model: Model, declaration: Declaration, client: ClientInfo, binding: LifeBinding) -> None:
+    def __init__(
+        self, model: Model, declaration: Declaration, client: ClientInfo, binding: LifeBinding, keeper: KeepsState
+    ) -> None:
         super().__init__(model, declaration, client)
         self._life_binding = binding
+        self._keeper = keeper
+
+    @property
+    def state(self) -> Any:
+        """The session's state. That of an app is a plain attribute of its model, which may replace it."""
+        return (self.model if self._declaration.keeps_state else self._keeper).state  # type: ignore[union-attr]
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        (self.model if self._declaration.keeps_state else self._keeper).state = state  # type: ignore[union-attr]
 
     async def perform(self, action: Action) -> None:
         """Perform an action. Raises what author code raises."""
         match action:
             case Action.MAKE_STATE:
                 state = self._declaration.state
-                self._set_state(None if state is None else state())
+                self.state = None if state is None else state()
             case Action.SET_CONNECTED:
                 self._life_binding.connect()
             case Action.CLEAR_CONNECTED:
@@ -73,17 +89,10 @@ class Performer(AuthorCalls):
             case Action.CLOSE_DRIVER:
                 await self.driver.close()
             case Action.LET_GO:
-                self._set_state(None)
+                self.state = None
                 self._life_binding.end()
             case _ if action in HOOKS:
                 await self.hook(action.value, {})
-
-    def _set_state(self, state: Any) -> None:
-        """Give the session this state. That of an app is a plain attribute of its model."""
-        if self._declaration.keeps_state:
-            self.model.state = state  # type: ignore[attr-defined]
-        else:
-            self._life_binding.set_state(state)
 
 
 async def perform_each(actions: Sequence[Action], perform: Callable[[Action], Awaitable[None]]) -> None:

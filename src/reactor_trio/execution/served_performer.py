@@ -7,10 +7,7 @@ from collections.abc import Callable
 import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.app_driver import AppDriver
-from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
-from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
-from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
+from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.interface.messages import ClientInfo
@@ -23,8 +20,8 @@ class ServedPerformer(Performer):
 
     Args:
         client: number and joining time of the controlling client.
+        new_driver: opens the driver of a session.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
-        batcher: steps this session together with others; None: it is stepped alone.
 
     Attributes:
         restarted: set when the newest restart is over; None before the first.
@@ -37,22 +34,22 @@ class ServedPerformer(Performer):
         session: DrivenSession,
         binding: SessionBinding,
         client: tuple[int, float],
+        new_driver: Callable[[DrivenSession], Driver],
         own_model: Callable[[Model], Model] | None = None,
-        batcher: DynamicBatcher | None = None,
     ) -> None:
-        super().__init__(session.model, session.declaration, ClientInfo(*client, session.send_to), binding)
-        self.observer = session.turn.observer if session.declaration.stepped else None
+        super().__init__(session.model, session.declaration, ClientInfo(*client, session.send_to), binding, session)
         session.output_pacer.on_first_frame = binding.stepped
         self.restarted: trio.Event | None = None
         self._session = session
         self._binding = binding
         self._shared_model = session.model
         self._own_model = own_model
-        self._batcher = batcher
+        self._new_driver = new_driver
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
         self.driver = self._new_driver(self._session)
+        self.observer = self.driver.observer
 
     async def perform(self, action: Action) -> None:
         """See `Performer`."""
@@ -86,13 +83,3 @@ class ServedPerformer(Performer):
         left = self.driver.what_is_left()
         del self.driver
         return left
-
-    def _new_driver(self, session: DrivenSession) -> Driver:
-        match session.kind:
-            case "blocking":
-                return BlockingDriver(session)
-            case "run_loop":
-                return RunLoopDriver(session)
-            case "app":
-                return AppDriver(session)
-        return GeneratorDriver(session) if self._batcher is None else BatchDriver(session, self._batcher)

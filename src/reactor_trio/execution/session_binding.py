@@ -66,6 +66,7 @@ class SessionBinding:
         telemetry: counts and traces what happens.
         turn: how its sessions share the model thread with the sessions of other bindings; None: they do not share it.
         input_bytes: bytes of frames that may wait on each input track.
+        lasting: whether the model's code goes on between its sessions.
     """
 
     def __init__(
@@ -77,6 +78,8 @@ class SessionBinding:
         telemetry: Telemetry,
         turn: Turn | None = None,
         input_bytes: int = INPUT_BYTES,
+        *,
+        lasting: bool = False,
     ) -> None:
         self.connected = ConnectedSignal(host.time)
         self.runner: DrivenSession | None = None
@@ -89,11 +92,14 @@ class SessionBinding:
         self.declared_fps = fps
         self._max_fps = max_fps
         self._telemetry = telemetry
+        self._lasting = lasting
         self.input_queue = InputQueue(
             host, declaration, telemetry, self._input_read, self._input_arrived, self._input_ended, input_bytes,
             self._input_awaited,
         )  # fmt: skip
         self.inputs = self.input_queue.inputs
+        if lasting:
+            self.input_queue.open()
 
     @property
     def output_buffer(self) -> SessionBinding:
@@ -133,9 +139,9 @@ class SessionBinding:
         self.input_queue.close()
 
     def end(self) -> None:
-        """Forget the session, which is over. A pipeline returns to the rate that its class declares."""
+        """Forget the session, which is over. The model returns to the rate that its class declares, unless it goes on."""
         self.runner = None
-        if self._declaration.stepped:
+        if not self._lasting:
             self.declared_fps = self._class_fps
             self.turn.leave()
 

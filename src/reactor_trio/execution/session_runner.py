@@ -12,14 +12,13 @@ An exception of author code is caught in the task that ran it, before a nursery 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
 from functools import partial
-from typing import Any
 
 import trio
 
 from reactor_trio.concurrency import SessionOver, current_call, strip
 from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.performer import perform_each
 from reactor_trio.execution.served_performer import ServedPerformer
@@ -56,9 +55,9 @@ class SessionRunner:
         return self.session.model
 
     @property
-    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
-        """The author's generator; None before its first step, and after it has returned."""
-        return None if self.session.life.state is State.OVER else self.performer.driver.generator
+    def driver(self) -> Driver | None:
+        """Moves the author code of the session; None when that is over."""
+        return None if self.session.life.state is State.OVER else self.performer.driver
 
     def what_is_left(self) -> str:
         """What author code of this session still holds, in words; empty if it holds nothing."""

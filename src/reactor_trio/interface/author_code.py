@@ -6,23 +6,28 @@ import inspect
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from reactor_trio.errors import OutputError, ReactorError
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Any)
 
 #: Packages of event loops. If one of their frames called this package, no line of the author did.
 _LOOP_PACKAGES = ("trio", "anyio", "outcome")
 
 
 class _Thread(threading.local):
-    #: name of the plain (not async) method of a model that runs a step on this thread now; empty: none
+    """Of this thread: the name of the plain (not async) method of a model that runs a step on it now; empty: none."""
+
     plain_method = ""
 
 
-_thread = _Thread()
+this_thread = _Thread()
+
+#: the code of the functions that call plain methods
+_callers: set[CodeType] = set()
 
 
 class NamesPlace:
@@ -39,13 +44,20 @@ class NamesPlace:
             error.name_place(self._place())
 
 
+def calls_plain_methods(function: F) -> F:
+    """Mark a function that sets `this_thread.plain_method` while it calls such a method."""
+    _callers.add(function.__code__)
+    return function
+
+
+@calls_plain_methods
 def plain_step(function: Callable[..., T], *args: Any, method: str = "inference") -> T:
     """Call `function(*args)` and mark this thread as inside the model's plain `method` meanwhile."""
-    _thread.plain_method = method
+    this_thread.plain_method = method
     try:
         return function(*args)
     finally:
-        _thread.plain_method = ""
+        this_thread.plain_method = ""
 
 
 def refuse_in_plain_step(call: str) -> None:
@@ -54,7 +66,7 @@ def refuse_in_plain_step(call: str) -> None:
     An event loop may make the call within the step, as in `nursery.start_soon(self.send, note)`, because it awaits the
     result.
     """
-    if (method := _thread.plain_method) and not _loop_calls():
+    if (method := this_thread.plain_method) and not _loop_calls():
         remedy = f"make it `async def {method}` and write `await {call}`"
         if method == "inference" and "emit" in call:
             remedy += ", or yield the output"
@@ -66,7 +78,7 @@ def refuse_in_plain_step(call: str) -> None:
 def _loop_calls() -> bool:
     """Whether an event loop's frame lies on the stack between this call and the plain method's step."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not plain_step.__code__:
+    while frame is not None and frame.f_code not in _callers:
         if _package(frame) in _LOOP_PACKAGES:
             return True
         frame = frame.f_back

@@ -31,7 +31,8 @@ from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Input, Output, TrackSpec, with_buffers, without_none
 
 T = TypeVar("T")
-ModelKind = Literal["pipeline", "app", "run_loop", "blocking"]
+#: the author API that a model is written for; `kinds/` drives them
+ModelKind = Literal["generator", "batch", "app", "run_loop", "blocking"]
 #: How pending commands of one name from one client merge into one: not at all, only consecutive ones, or all of them.
 Sharing = Literal["none", "consecutive", "anywhere"]
 
@@ -67,8 +68,6 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     disconnected: Handler | None
     narrowed_output: type[Output] | None = None
     file_uploaded: Handler | None = None
-    #: whether the model defines `batch_inference()`, which steps several sessions in one call
-    batched: bool = False
     #: attribute -> the `Input` class with which the author annotated it
     inputs: dict[str, type[Input]] = msgspec.field(default_factory=dict)
     session_started: Handler | None = None
@@ -77,11 +76,6 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     keeps_state: bool = False
     #: which of `TRANSPORT` the controlling client may do
     transport: tuple[str, ...] = ()
-
-    @property
-    def stepped(self) -> bool:
-        """Whether the runtime makes the model's steps one by one."""
-        return self.kind in ("pipeline", "app")
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
@@ -193,9 +187,10 @@ def declare(cls: type) -> None:
     """Read the commands and hooks of a new model class and store its `Declaration` on it. Raises DeclarationError."""
     frame = class_statement_frame()
     hints = resolved_hints(cls, frame)
-    kind, app = cls.__reactor_kind__, cls.__reactor_app__  # type: ignore[attr-defined]
+    kind: ModelKind = cls.__reactor_kind__  # type: ignore[attr-defined]
+    app: bool = cls.__reactor_app__  # type: ignore[attr-defined]
     refuse_members_of_other_kinds(cls, kind, app, hints)
-    state = hints.get("state") if kind == "pipeline" or app else None
+    state = hints.get("state") if kind == "generator" or app else None
     if app:
         check_app(cls)
         state = without_none(state)
@@ -209,17 +204,16 @@ def declare(cls: type) -> None:
         takes_frames = any("on_frame" in vars(base) for base in authors_classes(cls))
         output, made = declared_output(cls), declared_input(cls, takes_frames)
         inputs = {} if made is None else {BLOCKING_INPUT: made}
-    batched = _is_batched(cls, kind)
+    kind = "batch" if _is_batched(cls, kind) else kind
     cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
         cls, kind, state, _commands(cls, state, frame),
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if is_subclass(output, Output) else None,
         hook_of(cls, "file_uploaded"),
-        batched,
         inputs,
         hook_of(cls, "session_started"), hook_of(cls, "session_ended"),
         app and state is not None,
-        _transport(cls, kind, batched),
+        _transport(cls, kind),
     )  # fmt: skip
     for attribute in inputs:
         setattr(cls, attribute, _InputAttribute(attribute))
@@ -266,7 +260,7 @@ def _is_batched(cls: type, kind: ModelKind) -> bool:
     function = getattr(cls, "batch_inference", None)
     if function is None:
         return False
-    if kind != "pipeline":
+    if kind != "generator":
         raise DeclarationError(f"{cls.__qualname__}.batch_inference: only a ReactorPipeline is stepped in batches")
     if is_generator_function(function):
         raise DeclarationError(
@@ -275,9 +269,9 @@ def _is_batched(cls: type, kind: ModelKind) -> bool:
     return True
 
 
-def _transport(cls: type, kind: ModelKind, batched: bool) -> tuple[str, ...]:
+def _transport(cls: type, kind: ModelKind) -> tuple[str, ...]:
     """What the controlling client may do: what the class says, by default all that its kind can. Raises DeclarationError."""
-    possible = {"pipeline": TRANSPORT[:2] if batched else TRANSPORT, "app": TRANSPORT[:2]}.get(kind, ())
+    possible = _POSSIBLE.get(kind, ())
     given = cls.transport  # type: ignore[attr-defined]
     if given is None:
         return possible
@@ -294,8 +288,12 @@ def _transport(cls: type, kind: ModelKind, batched: bool) -> tuple[str, ...]:
     return tuple(name for name in TRANSPORT if name in given)
 
 
+_POSSIBLE: Final[dict[ModelKind, tuple[str, ...]]] = {
+    "generator": TRANSPORT, "batch": TRANSPORT[:2], "app": TRANSPORT[:2]
+}  # fmt: skip
+
 _WHY_NOT: Final[dict[ModelKind, str]] = {
-    "pipeline": "batch_inference() has no generator to restart",
+    "batch": "batch_inference() has no generator to restart",
     "app": "an app has no generator to restart",
     "run_loop": "the runtime does not make the steps of a model with a run() of its own",
     "blocking": "the runtime does not make the steps of a VideoModel",

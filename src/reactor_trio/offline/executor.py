@@ -29,24 +29,22 @@ import trio
 from reactor_trio.concurrency import SessionOver, hide_trio_from_nested_loops, strip, with_twin
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
-from reactor_trio.execution.drivers.app_driver import AppSteps, media_line
-from reactor_trio.execution.drivers.dynamic_batcher import call_batch
-from reactor_trio.execution.drivers.step_drivers import DONE, Steps
-from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.performer import Performer, perform_each
+from reactor_trio.execution.step_loop import DONE
 from reactor_trio.interface.app import ReactorApp
-from reactor_trio.interface.author_code import NamesPlace, defining_line, yielding_line
+from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
 from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.kinds.model_checks import check_model
+from reactor_trio.kinds.table import kind_of
 from reactor_trio.lifecycle import Action, Event, SessionLife, State
 from reactor_trio.media import chunk_from_output
 from reactor_trio.offline.executor_binding import ExecutorBinding
 from reactor_trio.pacing.cadence import checked_fps
-from reactor_trio.placement.loading import call_load
 from reactor_trio.protocol import decode_client_text
 
 T = TypeVar("T")
@@ -85,13 +83,15 @@ class PipelineExecutor:
 
     def __init__(self, cls: type[ReactorPipeline] | type[ReactorApp], config: Mapping[str, Any] | None = None) -> None:
         self._declaration = declaration_of(cls)
-        if not self._declaration.stepped:
+        kind = kind_of(self._declaration)
+        if kind.source is None:
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline or a ReactorApp; test "
                                    "other models with open_session")  # fmt: skip
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = _ModelLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._steps = AppSteps() if self._declaration.kind == "app" else Steps()
+        self._open_source = kind.source
+        self._load_model = kind.load
         self._client: ClientInfo | None = None
         self._clients = 0
         #: the result of the last event's handler
@@ -105,7 +105,7 @@ class PipelineExecutor:
     @property
     def state(self) -> Any:
         """The session's state, None while no client is connected."""
-        return self.model.state if self._declaration.keeps_state else self._binding.state
+        return None if self._client is None else self._performer.state
 
     def connect(self) -> list[ModelMessage]:
         """Begin a session: make a new state, call `@session_started`, set `connected`, call `@connected`.
@@ -212,14 +212,14 @@ class PipelineExecutor:
     ) -> ReactorPipeline | ReactorApp:
         model = cls()
         self._binding = model._reactor_binding = ExecutorBinding(self._declaration, checked_fps(model.fps))
-        await call_load(model, config)
+        await self._load_model(model, config)
         return model
 
     async def _connect(self) -> list[ModelMessage]:
         self._clients += 1
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
-        self._performer = Performer(self.model, self._declaration, self._client, self._binding)
-        self._performer.driver = self._steps
+        self._performer = Performer(self.model, self._declaration, self._client, self._binding, self._binding)
+        self._performer.driver = self._source = self._open_source()
         self._life = SessionLife()
         for event in (Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED):
             for action in self._life.event(event):
@@ -241,38 +241,21 @@ class PipelineExecutor:
     async def _step(self) -> StepResult:
         began = trio.current_time()
         try:
-            value = await self._resume()
+            value = await self._source.resume(self.model)
         except BaseException:
-            self._steps.generator = None
+            self._performer.driver = self._source = self._open_source()
             raise
         seconds = trio.current_time() - began
-        outcome = refused = None
-        if isinstance(self._steps, AppSteps):
-            refused = self._steps.refusal
-            outcome = self._steps.outcome if refused is None else None
+        refused = self._source.refusal
+        outcome = self._source.outcome if refused is None else None
         if value is DONE or value is None or value is Idle:
             return StepResult(Idle, 0.0, self._taken(), outcome, refused)
         outputs = self._declaration.outputs
-        with NamesPlace(self._place):
+        with NamesPlace(lambda: self._source.place(self.model)):
             chunk_from_output(value, outputs)  # raises the same errors as under the server
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
         return StepResult(value, seconds, self._taken(), outcome, refused)
-
-    async def _resume(self) -> Any:
-        """The value of the next yield, or of a batch of one."""
-        if self._declaration.batched:
-            (value,) = await call_batch(self.model, [self.model])
-            if isinstance(value, BaseException):
-                raise value
-            return value
-        return await self._steps.resume(self.model)
-
-    def _place(self) -> str:
-        if self._declaration.kind == "app":
-            return media_line(self.model)
-        generator = self._steps.generator
-        return defining_line(self.model.batch_inference) if generator is None else yielding_line(generator)
 
     async def _disconnect(self) -> list[ModelMessage]:
         events = [Event.UNWOUND, Event.ENDED]

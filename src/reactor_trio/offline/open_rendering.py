@@ -88,9 +88,9 @@ async def render(
         async with open_model_host(time) as host:
             try:
                 loaded = await load_on(host, name, source.find_model, source.config, settings, Telemetry())
-                endless = _endless(loaded.declaration)
+                endless, method = loaded.kind.endless, loaded.kind.method
                 if endless and once:
-                    raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
+                    raise ReactorError(f"{name}: {method} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
                 room = FilmRoom(frames, seconds)
                 rendering = Rendering(host, time, room, loaded, name, commands, on_message, once=once)
@@ -112,11 +112,6 @@ async def render(
                 failure = failure or error
     if failure is not None:
         raise failure
-
-
-def _endless(declaration: Declaration) -> str:
-    """Return the method of a model that never returns, "" if there is none."""
-    return "run()" if declaration.kind == "run_loop" else "batch_inference()" if declaration.batched else ""
 
 
 def rendered(model: type[Model] | Manifest, **options: Any) -> list[RenderedBundle]:

@@ -123,7 +123,7 @@ class Rendering:
             FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
         })  # fmt: skip
         binding, declaration = session_copy.binding, loaded.declaration
-        queue = ScriptQueue(commands, room, computed=1 if declaration.kind == "blocking" else 0)
+        queue = ScriptQueue(commands, room, computed=loaded.kind.steps_ahead)
         pacer = OutputPacer(
             model_end, declaration, FilmCadence(fixed, loaded.max_fps), room, queue.wakeup,
             partial(host.post_io, self._count_drop), binding.turn.give_back,
@@ -134,10 +134,8 @@ class Rendering:
         )  # fmt: skip
         self._session.once = once
         time.begin(self._session, queue, room)
-        client, batcher = (1, trio.current_time()), loaded.session_copies.batcher
-        self._runner = SessionRunner(
-            self._session, binding, ServedPerformer(self._session, binding, client, batcher=batcher)
-        )
+        client, new_driver = (1, trio.current_time()), loaded.session_copies.open_driver
+        self._runner = SessionRunner(self._session, binding, ServedPerformer(self._session, binding, client, new_driver))
 
     def __aiter__(self) -> Rendering:
         return self

@@ -18,7 +18,7 @@ import trio
 from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import ReactorError
 from reactor_trio.execution.command_queue import CommandQueue
-from reactor_trio.execution.drivers.step_drivers import IDLE_WAIT
+from reactor_trio.execution.step_loop import IDLE_WAIT
 from reactor_trio.offline.film_room import EPSILON, FilmRoom
 from reactor_trio.offline.script import ScriptCommand
 

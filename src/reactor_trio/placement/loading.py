@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_runner import SessionRunner
-from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.turns import Turn
-from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
-from reactor_trio.interface.video_model import VideoModel, instantiate
-from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
+from reactor_trio.kinds.kind import Kind
+from reactor_trio.kinds.model_checks import buffer_size_of, check_model, sessions_of
+from reactor_trio.kinds.table import kind_of
+from reactor_trio.pacing import Cadence, PlayoutForecast
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.placement.local_session_run import LocalSessionRun
 from reactor_trio.placement.session_copies import SessionCopies, SessionCopy
@@ -50,6 +47,11 @@ class LoadedModel(msgspec.Struct, frozen=True):
     buffer_size: int
     #: makes what performs the actions of a session's life
     performer_type: Callable[..., ServedPerformer] = ServedPerformer
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of model."""
+        return kind_of(self.declaration)
 
     def open_session_run(self, session_id: str, client: tuple[int, float]) -> LocalSessionRun:
         """Make the run of a new session, on the I/O loop.
@@ -76,14 +78,11 @@ class LoadedModel(msgspec.Struct, frozen=True):
             session_id=session_id, host=self.host, model=copy.model, binding=binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
-        performer = self.performer_type(driven, copy.binding, client, copy.own, self.session_copies.batcher)
+        performer = self.performer_type(driven, copy.binding, client, self.session_copies.open_driver, copy.own)
         return SessionRunner(driven, copy.binding, performer)
 
     def _cadence(self, binding: SessionBinding) -> Cadence:
-        if self.declaration.kind != "blocking":
-            return Cadence(binding.declared_fps, self.max_fps)
-        fixed = fixed_rate(type(self.model))
-        return BlockCadence(fixed or binding.declared_fps, self.max_fps, fixed=fixed is not None)
+        return self.kind.cadence(self.model, binding.declared_fps, self.max_fps)
 
 
 async def load_model(
@@ -105,41 +104,28 @@ async def load_model(
     checked = check_model(model_class, settings)
     for doubt in checked.doubts:
         log.warning("%s; %s", doubt.text, doubt.remedy)
-    declaration = checked.declaration
+    declaration, kind = checked.declaration, kind_of(checked.declaration)
     with reported_load(host.post_io, telemetry.loading):
-        model = await _instantiate(model_class, config, host)
+        model = await kind.make(model_class, config, host)
     max_fps = checked_fps(settings.max_fps or model.max_fps)
     declared = _declared_fps(model) if settings.fps is None else settings.fps
 
     def open_binding(turn: Turn | None = None) -> SessionBinding:
-        return SessionBinding(host, declaration, declared, max_fps, telemetry, turn, settings.limits.input_bytes)
+        return SessionBinding(
+            host, declaration, declared, max_fps, telemetry, turn, settings.limits.input_bytes, lasting=kind.run is not None
+        )
 
     model._reactor_binding = binding = open_binding()
     prepare(model)
-    if isinstance(model, ReactorModel):
-        with reported_load(host.post_io, telemetry.loading):
-            await call_load(model, config)
+    with reported_load(host.post_io, telemetry.loading):
+        await kind.load(model, config)
     binding.loaded(_declared_fps(model) if settings.fps is None else settings.fps)
     declared = binding.declared_fps
-    if declaration.kind == "pipeline" and not declaration.batched:  # again: `load` may have assigned one
-        refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
+    kind.check(model_class.__qualname__, model)  # again: `load` may have assigned another method
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
-    session_copies = SessionCopies(model, declaration, binding, max_sessions, host, open_binding)
+    session_copies = SessionCopies(model, kind, binding, max_sessions, host, open_binding)
     loaded_max_fps = checked_fps(settings.max_fps or model.max_fps)
     return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, loaded_max_fps, buffer_size)
-
-
-async def call_load(model: ReactorModel, config: dict[str, Any]) -> None:
-    """Call the model's `load`, plain or async, with its configuration or the path of that."""
-    loaded: Awaitable[None] | None = model.load(load_argument(model.load, config))  # type: ignore[func-returns-value]
-    if inspect.isawaitable(loaded):
-        await TracedAwaitable(loaded)
-
-
-async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:
-    if issubclass(model_class, VideoModel):
-        return await host.author_threads[0].run(instantiate, model_class, config)
-    return model_class()
 
 
 def _declared_fps(model: Model) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -12,11 +11,8 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import SessionOver, with_twin
-from reactor_trio.execution.call_watch import WatchesPieces
-from reactor_trio.execution.session_binding import SessionBinding
-from reactor_trio.execution.traced_awaitable import TracedAwaitable
-from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.placement.loading import LoadedModel
+from reactor_trio.placement.session_copies import SessionCopy
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -80,7 +76,7 @@ class ModelLoop:
         with self._life:
             async with trio.open_nursery() as nursery:
                 for session_copy in self._session_copies.run_loops:
-                    nursery.start_soon(self._run, session_copy.model, session_copy.binding)
+                    nursery.start_soon(self._run, session_copy)
                 await trio.sleep_forever()
 
     async def _go_on(self, function: Callable[[], Awaitable[None]]) -> None:
@@ -90,10 +86,12 @@ class ModelLoop:
         finally:
             self.running -= 1
 
-    async def _run(self, model: Model, binding: SessionBinding) -> None:
+    async def _run(self, session_copy: SessionCopy) -> None:
+        run = self._session_copies.kind.run
+        assert run is not None
         ending = ModelEnding("run() returned; it must go on for the model's life")
         try:
-            await self._go_on(partial(_run, model, binding))
+            await self._go_on(partial(run, session_copy.model, session_copy.binding))
         except trio.Cancelled:
             raise
         except SessionOver as error:
@@ -108,13 +106,3 @@ class ModelLoop:
                 log.error("%s while the server ended", ending.what, exc_info=cause)
         self._ending = self._ending or ending
         self._life.cancel()
-
-
-async def _run(model: Model, binding: SessionBinding) -> None:
-    assert isinstance(model, ReactorModel)
-    running: object = model.run()
-    if not inspect.isawaitable(running):
-        raise TypeError(f"run() must be async, it returned {type(running).__name__}")
-    pieces = WatchesPieces(lambda: None if binding.runner is None else binding.runner.calls)
-    code = TracedAwaitable(running, observer=pieces)
-    await binding.turn.run(code)

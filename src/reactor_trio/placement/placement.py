@@ -10,10 +10,10 @@ import trio
 from reactor_trio.concurrency import ModelHost, with_twin
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
-from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.model_checks import check_model
 from reactor_trio.placement.loading import LoadedModel, load_model
 from reactor_trio.placement.model_loop import ModelEnding, ModelLoop
 from reactor_trio.telemetry import Telemetry

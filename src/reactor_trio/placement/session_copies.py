@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
-from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.session_binding import SessionBinding, SharedBinding
 from reactor_trio.execution.turns import Turn, Turns
-from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
+from reactor_trio.kinds.kind import Kind
 
 
 @dataclass(eq=False)
@@ -37,6 +39,7 @@ class SessionCopies:
         open_binding: makes a binding, given the turn by which its sessions get the model thread.
 
     Attributes:
+        kind: of the model.
         turns: of several sessions; None for one session.
         batcher: steps the sessions of a model with `batch_inference`; None for another.
         scheduler: grants the turns, as a task that runs for the model's life; None without turns.
@@ -46,26 +49,27 @@ class SessionCopies:
     def __init__(
         self,
         model: Model,
-        declaration: Declaration,
+        kind: Kind,
         binding: SessionBinding,
         number: int,
         host: ModelHost,
         open_binding: Callable[[Turn], SessionBinding],
     ) -> None:
+        self.kind = kind
         self.turns: Turns | None = None
         self.batcher: DynamicBatcher | None = None
         self._first = SessionCopy(model, binding)
         self._open_binding = open_binding
         self._shared = number > 1
-        if declaration.batched:
+        if kind.batcher is not None:
             self.turns = Turns(host.time)
-            self.batcher = DynamicBatcher(self.turns, model)
+            self.batcher = kind.batcher(self.turns, model)
             binding.turn = self.turns.open()
         elif number > 1:
             self.turns = Turns(host.time)
         self.scheduler: Turns | DynamicBatcher | None = self.batcher or self.turns
         self.run_loops: list[SessionCopy] = []
-        if declaration.kind == "run_loop":
+        if kind.run is not None:
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
         self._free = list(self.run_loops)
         if self._shared:
@@ -79,6 +83,10 @@ class SessionCopies:
             return self._first
         binding = self._open_binding(self.turns.open())
         return SessionCopy(self._first.model, binding, lambda model: own_copy(model, binding))
+
+    def open_driver(self, session: DrivenSession) -> Driver:
+        """The driver of a session, on the model loop."""
+        return self.kind.driver(session, self.batcher)
 
     def give_back(self, session_copy: SessionCopy) -> None:
         """Take back the instance of a session that is over."""

@@ -5,19 +5,15 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
-import sys
-import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import trio
-
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.stacks import awaits
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.table import kind_of
 
 if TYPE_CHECKING:
     from reactor_trio.execution.session_runner import SessionRunner
@@ -67,27 +63,17 @@ async def done_since(
 
 async def _place(runner: SessionRunner, host: ModelHost) -> str:
     """Describe where the author's code is; empty if that is unknown."""
-    session = runner.session
-    if session.kind == "pipeline":
-        if (generator := runner.generator) is not None:
-            return _said("inference()", _innermost(_places(awaits(generator)), session.model))
-        hook = ": @connected has not returned" if session.declaration.connected is not None else ""
-        return f"inference() has not begun{hook}" if not session.step and not session.empty_steps else ""
-    if session.kind == "app":
-        return "" if session.step or session.empty_steps else "no step has ended"
-    if session.kind == "blocking":
-        threads = host.opened_author_threads
-        frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None
-        callers = [] if frame is None else list(_places(traceback.walk_stack(frame)))
-        return _said("start_session()", _innermost(reversed(callers), session.model))
-    return _said("run()", await host.run(_run_place, session.model))
-
-
-def _said(what: str, place: Place | None) -> str:
-    if place is None:
+    session, driver = runner.session, runner.driver
+    if driver is None:
         return ""
+    kind, begun = kind_of(session.declaration), session.step or session.empty_steps
+    if (frames := await kind.frames(driver, session.model, host)) is None:
+        hook = ": @connected has not returned" if session.declaration.connected is not None else ""
+        return "" if begun else f"{kind.method} has not begun{hook}"
+    if (place := _innermost(_places(frames), session.model)) is None:
+        return "" if begun else "no step has ended"
     source = linecache.getline(*place).strip()
-    return f"{what} is at {place[0]}:{place[1]}" + (f": {source}" if source else "")
+    return f"{kind.method} is at {place[0]}:{place[1]}" + (f": {source}" if source else "")
 
 
 def _innermost(places: Iterable[Place], model: Model) -> Place | None:
@@ -103,19 +89,3 @@ def _innermost(places: Iterable[Place], model: Model) -> Place | None:
 
 def _places(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Place]:
     return ((frame.f_code.co_filename, line) for frame, line in frames)
-
-
-async def _run_place(model: Model) -> Place | None:
-    """Return where `run()` of this instance waits. Runs on the model loop."""
-    await trio.lowlevel.checkpoint()
-    run = type(model).run.__code__  # type: ignore[attr-defined]
-    tasks = [trio.lowlevel.current_root_task()]
-    while tasks:
-        if (task := tasks.pop()) is None:
-            continue
-        frames = list(awaits(task.coro))
-        for index, (frame, _) in enumerate(frames):
-            if frame.f_code is run and frame.f_locals.get("self") is model:
-                return _innermost(_places(frames[index:]), model)
-        tasks += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
-    return None

@@ -24,8 +24,9 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.errors import ConnectionRefused
+from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
-from reactor_trio.interface.video_model import VideoModel
+from reactor_trio.kinds.table import kind_of
 from reactor_trio.placement.model_side import Hook, model_source, place_model
 from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.runtime import Runtime, one_failure
@@ -198,7 +199,7 @@ async def open_server(
     time = HeldTime(step_cost) if thread else InlineTime(step_cost)
     with one_failure():
         async with open_model_host(time) as host, AsyncExitStack() as virtual, trio.open_nursery() as nursery:
-            if issubclass(model, VideoModel):
+            if kind_of(declaration_of(model)).threads:
                 virtual.enter_context(virtual_sleep(host))
             open_process = partial(inline_ranks, host, nursery, model)
             place = place_model(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)

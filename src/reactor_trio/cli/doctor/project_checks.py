@@ -10,8 +10,8 @@ from pathlib import Path
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.errors import ReactorError
-from reactor_trio.execution.model_checks import check_model as check_class
 from reactor_trio.interface.manifest_files import WEIGHTS_VARIABLE, files_of_manifest, get_weights_path
+from reactor_trio.kinds.model_checks import check_model as check_class
 
 
 def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:

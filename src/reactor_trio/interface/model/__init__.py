@@ -250,7 +250,7 @@ class ReactorPipeline(ReactorModel):
     Source: Reactor's documentation of `inference()`, of converting a pipeline, and its quickstart.
     """
 
-    __reactor_kind__: ClassVar[ModelKind] = "pipeline"
+    __reactor_kind__: ClassVar[ModelKind] = "generator"
 
     if not TYPE_CHECKING:
 

@@ -25,10 +25,10 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
-from reactor_trio.execution.model_checks import check_model
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.model_checks import check_model
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.model_process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.placement.isolation.remote_session_run import RemoteSessionRun

@@ -19,11 +19,12 @@ from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import Command
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.performer import Performer
+from reactor_trio.execution.step_loop import DONE
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.generator import GeneratorSource
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
@@ -53,7 +54,7 @@ class Follower:
         self._scope = trio.CancelScope()
         #: of the current session
         self._performer: Performer | None = None
-        self._steps = Steps()
+        self._source = GeneratorSource()
 
     def receive(self, message: Any, _session: int) -> None:
         """Process a message of rank 0."""
@@ -116,8 +117,8 @@ class Follower:
     async def _make(self, call: RankCall) -> Any:
         if call.kind == "perform" and self._performer is None:
             client = ClientInfo(call.client, call.at, _send_nothing)
-            self._performer = Performer(self._model, self._declaration, client, self._binding)
-            self._performer.driver = self._steps
+            self._performer = Performer(self._model, self._declaration, client, self._binding, self._binding)
+            self._performer.driver = self._source
         assert self._performer is not None, "a call outside of a session"
         match call.kind:
             case "perform":
@@ -128,11 +129,11 @@ class Follower:
             case "command":
                 arguments = self._declaration.decode(call.name, call.data, call.files.__getitem__)[1]
                 command = Command(call.number, call.client, call.name, arguments, None, call.at)
-                await self._performer.carry_out(command, self._binding.state)
+                await self._performer.carry_out(command)
             case "file":
                 await self._performer.file_uploaded(call.files)
             case "step":
-                return await self._steps.resume(self._model)
+                return await self._source.resume(self._model)
         return None
 
 

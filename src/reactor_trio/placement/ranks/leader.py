@@ -30,7 +30,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.author_failures import ends_process
-from reactor_trio.execution.drivers.step_drivers import DONE
+from reactor_trio.execution.step_loop import DONE
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages

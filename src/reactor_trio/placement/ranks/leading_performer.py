@@ -15,11 +15,12 @@ import trio
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
-from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
+from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.step_loop import StepLoop
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.generator import GeneratorSource
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
@@ -37,12 +38,17 @@ class LeadingPerformer(ServedPerformer):
         session: DrivenSession,
         binding: SessionBinding,
         client: tuple[int, float],
+        new_driver: Callable[[DrivenSession], Driver],
         own_model: Callable[[Model], Model] | None = None,
-        batcher: DynamicBatcher | None = None,
     ) -> None:
-        super().__init__(session, binding, client, own_model, batcher)
+        super().__init__(session, binding, client, new_driver, own_model)
         session.output_pacer.on_first_frame = leader.made_frame
         self.leader = leader
+
+    def open_driver(self) -> None:
+        """See `ServedPerformer`. Each step is a call of every rank."""
+        self.driver = StepLoop(self._session, _LedSource(self, self._session))
+        self.observer = self.driver.observer
 
     async def perform(self, action: Action) -> None:
         """See `Performer`."""
@@ -64,10 +70,10 @@ class LeadingPerformer(ServedPerformer):
             case _:
                 await make()
 
-    async def carry_out(self, command: Command, state: Any) -> Any:
+    async def carry_out(self, command: Command) -> Any:
         """See `AuthorCalls`."""
         return await self.lead(
-            "command", partial(super().carry_out, command, state), name=command.name, client=command.client,
+            "command", partial(super().carry_out, command), name=command.name, client=command.client,
             at=command.at, data=command.data, files=command.files,
         )  # fmt: skip
 
@@ -94,19 +100,19 @@ class LeadingPerformer(ServedPerformer):
         """Whether the action is a hook that the model does not have."""
         return action in HOOKS and getattr(self._declaration, action.value) is None
 
-    def _new_driver(self, session: DrivenSession) -> Driver:
-        return _LeadingDriver(session, self)
 
+class _LedSource(GeneratorSource):
+    """The steps of `inference()` on all ranks."""
 
-class _LeadingDriver(GeneratorDriver):
-    def __init__(self, session: DrivenSession, performer: LeadingPerformer) -> None:
-        super().__init__(session)
+    def __init__(self, performer: LeadingPerformer, session: DrivenSession) -> None:
+        super().__init__(session.scopes.step_was_cancelled, session.turn.observer)
         self._performer = performer
+        self._calls = session.calls
 
     async def resume(self, model: Any) -> Any:
         return await self._performer.lead("step", partial(super().resume, model))
 
-    async def _until_next_step(self) -> float | None:
-        with self._session.calls.running("a call of another rank has run"):
-            await self._performer.leader.level()  # not in `resume`: the step must see commands that arrive now
-        return await super()._until_next_step()
+    async def ready(self) -> None:
+        """Return when no rank is in a call. Not in `resume`: the step must see commands that arrive meanwhile."""
+        with self._calls.running("a call of another rank has run"):
+            await self._performer.leader.level()

@@ -24,17 +24,18 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import LogStack
 from reactor_trio.crossing.socket_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.execution.model_checks import refuse_several_sessions
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
+from reactor_trio.kinds.loading import call_load
+from reactor_trio.kinds.model_checks import refuse_several_sessions
 from reactor_trio.media import keep_frames_in
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.placement.isolation.process_main import main
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
-from reactor_trio.placement.loading import call_load, load_model
+from reactor_trio.placement.loading import load_model
 from reactor_trio.placement.ranks import torch_group
 from reactor_trio.placement.ranks.follower import Follower
 from reactor_trio.placement.ranks.leader import Leader

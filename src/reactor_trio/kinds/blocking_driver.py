@@ -26,7 +26,7 @@ from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.call_watch import RunningCall
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.step_drivers import Driver
+from reactor_trio.execution.driver import Driver
 from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track
 from reactor_trio.interface.context import running
@@ -37,6 +37,9 @@ from reactor_trio.interface.profiling import Profiler, get_profiler
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.interface.video_model import VideoModel
 from reactor_trio.media import Chunk, Origin, chunk_from_output
+
+#: The thread computes the first block before the session counts one.
+STEPS_AHEAD = 1
 
 #: Buckets that may wait for the data of their other tracks; more are dropped, the oldest first.
 OPEN_BUCKETS = 64
@@ -60,7 +63,7 @@ class BlockingDriver(Driver):
 
     async def drive(self) -> None:
         """Run `start_session` until it has returned, whatever is cancelled; what it raises is raised."""
-        self._session.step = 1  # the second block sees a command that comes while the first is computed
+        self._session.step = STEPS_AHEAD  # the second block sees a command that comes while the first is computed
         self._runs = True
         context = SessionContext(self._session, self)
         result: outcome.Maybe[None] = outcome.Value(None)

@@ -11,11 +11,11 @@ import msgspec
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError
-from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
+from reactor_trio.interface.declaration import Declaration, declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.state import InputState
-from reactor_trio.interface.video_model import VideoModel
+from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing.cadence import checked_fps
 
 #: ranks of one model; more than a machine has GPUs
@@ -48,30 +48,17 @@ def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
     declaration = declaration_of(model_class)
     ranks = _ranks_of(declaration, settings)
     _check_numbers(model_class, settings)
-    name, cls = model_class.__qualname__, declaration.model
-    if declaration.kind == "pipeline" and not declaration.batched:
-        refuse_no_generator(name, cls.inference)  # type: ignore[attr-defined]
-    if declaration.kind == "blocking" and cls.start_session is VideoModel.start_session:  # type: ignore[attr-defined]
-        raise DeclarationError(f"{name} has no start_session(); define it, it serves one client")
-    if declaration.kind == "run_loop" and is_generator_function(cls.run):  # type: ignore[attr-defined]
-        raise DeclarationError(f"{name}.run must not yield: it emits frames, `await self.emit(output)`")
+    kind_of(declaration).check(model_class.__qualname__, declaration.model)
     schema = declaration.schema()
     return CheckedModel(declaration, ranks, schema, tuple(_doubts(model_class, schema)))
 
 
-def refuse_no_generator(name: str, inference: Any) -> None:
-    """Raise DeclarationError unless `inference` of the class `name` is a generator function."""
-    if not is_generator_function(inference):
-        raise DeclarationError(f"{name}.inference must be a generator or an async generator")
-
-
 def sessions_of(model: Model | type[Model], settings: Settings) -> int:
     """How many sessions the model is to serve at the same time. Raises DeclarationError."""
-    number, kind = _number(model, "max_sessions", settings.max_sessions)
-    if number > 1 and issubclass(kind, VideoModel):
+    number, cls = _number(model, "max_sessions", settings.max_sessions)
+    if number > 1 and (reason := kind_of(declaration_of(cls)).one_session):
         raise DeclarationError(
-            f"{kind.__qualname__}: a VideoModel serves one session at a time, since start_session() keeps its thread for as "
-            f"long as the session lasts; {number} were asked for by max_sessions. Make it a ReactorPipeline, or start a "
+            f"{cls.__qualname__}: {reason}; {number} were asked for by max_sessions. Make it a ReactorPipeline, or start a "
             "server for each"
         )
     return number
@@ -95,7 +82,7 @@ def _ranks_of(declaration: Declaration, settings: Settings) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MOST_RANKS:
         raise DeclarationError(f"{name}.ranks must be a whole number from 1 to {MOST_RANKS}, not {number!r}")
     if number > 1:
-        if declaration.batched:
+        if kind_of(declaration).batcher is not None:
             raise DeclarationError(f"{name}: ranks step one session at a time; leave batch_inference() out, or ranks at 1")
         refuse_several_sessions(name, settings.max_sessions or model_class.max_sessions)
         if find_spec("torch") is None:
@@ -114,10 +101,10 @@ def refuse_several_sessions(name: str, sessions: int) -> None:
 
 def _number(model: Model | type[Model], name: str, given: int | None) -> tuple[int, type[Model]]:
     """The number `given`, or that of the model, and the model's class. Raises DeclarationError."""
-    number, kind = given or getattr(model, name), model if isinstance(model, type) else type(model)
+    number, cls = given or getattr(model, name), model if isinstance(model, type) else type(model)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise DeclarationError(f"{kind.__qualname__}.{name} must be a whole number above 0")
-    return number, kind
+        raise DeclarationError(f"{cls.__qualname__}.{name} must be a whole number above 0")
+    return number, cls
 
 
 def _check_numbers(model_class: type[Model], settings: Settings) -> None:

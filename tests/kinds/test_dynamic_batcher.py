@@ -12,10 +12,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
-from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher, call_batch
 from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.execution.turns import SharedTurn, Turns, TurnState
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
 
 
 class Costs(ClockHooks):

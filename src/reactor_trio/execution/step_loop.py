@@ -1,0 +1,206 @@
+"""The step loop: makes the steps of a session one after the other, each in a turn of the session.
+
+What a step is, its `StepSource` knows. Each kind of model whose steps the runtime makes has a class of them (`kinds/`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Final, Literal
+
+import trio
+
+from reactor_trio.errors import OutputError
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.fences import wait_for_fences
+from reactor_trio.interface.model import Idle
+from reactor_trio.interface.steps import StepOutcome
+from reactor_trio.media import Chunk, Origin, chunk_from_output
+
+#: What `StepSource.resume` gives for a step in which author code has returned; the next step begins it again.
+DONE: Final = object()
+
+#: Seconds for which a model that had nothing to make waits for a command before its next step.
+IDLE_WAIT = 0.02
+
+#: Seconds between the begins of two steps at least, if the first made no media.
+EMPTY_STEP = 0.005
+
+
+class StepSource(ABC):
+    """The steps of one session's author code. It serves the step loop, a rank that follows and a program that steps by hand.
+
+    Attributes:
+        whole: whether hooks wait for the end of a step, also where author code awaits something.
+        began: when the newest step began, if `resume` has spent the cost of the step; None if the loop spends it.
+        outcome: what the newest `generate` of an app came to; None before the first, and for other models.
+        refusal: the text of the ApplicationError by which an app refused the newest step; None if it did not.
+    """
+
+    whole: ClassVar[bool] = False
+    began: float | None = None
+    outcome: StepOutcome | None = None
+    refusal: str | None = None
+
+    #: waited for before the commands of each step are applied; None: nothing
+    ready: Callable[[], Awaitable[None]] | None = None
+
+    @abstractmethod
+    async def resume(self, model: Any) -> Any:
+        """Make the next step of `model`: its media; None, Idle or DONE if it made none. Raises what ends the session."""
+
+    @abstractmethod
+    def place(self, model: Any) -> str:
+        """`file:line` of the author's code that gave the value of the newest step."""
+
+    def after_no_frame(self) -> Literal["idle", "empty", "done"]:
+        """What the newest step was, which made no frame: there was nothing to make, a step without media, or DONE."""
+        return "idle"
+
+    async def close(self) -> None:  # noqa: B027 - nothing is left open between two steps of most models
+        """End what is left of author code."""
+
+    def what_is_left(self) -> str:
+        """What is left of author code, in words; empty if nothing is."""
+        return ""
+
+
+class StepLoop(Driver):
+    """Makes the steps of a session."""
+
+    #: since when the model is busy without a step: handlers, this runtime; None while it is not, or the step made no frame
+    _between_since: float | None = None
+
+    #: how long the next step has waited for the steps of other sessions, in seconds
+    _turn_waited = 0.0
+
+    #: whether author code has made a frame since it was begun
+    _produced = False
+
+    #: whether a step or a handler runs, and the event of its end, for the end of the session, which waits for it
+    _inside = False
+    _boundary: trio.Event | None = None
+
+    def __init__(self, session: DrivenSession, source: StepSource) -> None:
+        super().__init__(session)
+        self.source = source
+        self.observer = session.turn.observer
+        session.input_ended = session.scopes.step_was_cancelled
+
+    async def drive(self) -> None:
+        """Make one step after the other."""
+        session, source = self._session, self.source
+        while (late := await self._until_next_step()) is not None:
+            between = 0.0 if self._between_since is None else trio.current_time() - self._between_since - self._turn_waited
+            self._between_since = None
+            command, waited = session.newest_command, session.command_waited()
+            call = session.calls.begins(f"step {session.step} has run")
+            self._inside, began = True, trio.current_time()
+            try:
+                chunk, seconds = await self._step(began)
+            finally:
+                self._inside = False
+                if self._boundary is not None:
+                    self._boundary.set()
+                session.calls.ends(call)
+            session.tell_values()
+            if chunk is not None:
+                session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between)
+                await session.output_pacer.queue(chunk, Origin(session.step - 1, command, waited, seconds))
+                self._between_since = trio.current_time()
+                continue
+            session.empty_steps += 1
+            match source.after_no_frame():
+                case "done" if self._produced:  # if it made no frame it must not spin
+                    if session.once:
+                        return
+                    self._produced = False
+                case "empty":
+                    session.output_pacer.permit.ended()
+                    session.turn.give_back()
+                    await trio.sleep_until(began + EMPTY_STEP)
+                case _:
+                    session.turn.give_back()
+                    await session.wait_for_command(trio.current_time() + IDLE_WAIT)
+
+    async def close(self) -> None:
+        """See `Driver`."""
+        await self.source.close()
+
+    async def at_boundary(self) -> None:
+        """See `Driver`."""
+        while self._inside and self.source.whole:
+            self._boundary = trio.Event()
+            await self._boundary.wait()
+
+    def what_is_left(self) -> str:
+        """See `Driver`."""
+        return self.source.what_is_left()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _until_next_step(self) -> float | None:
+        """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
+
+        Returns how long ago that time was, in seconds, if the model waited for it.
+
+        From the last look at the commands to the step nothing is awaited, so the step sees each acknowledged command.
+        """
+        session, rested, planned = self._session, False, math.inf
+        if self.source.ready is not None:
+            await self.source.ready()
+        session.turn.give_back()  # that of the step before
+        self._turn_waited = 0.0
+        while True:
+            at = session.output_pacer.step_at(now := trio.current_time())
+            if at > now and not session.commands.pending(session.step) and not session.over:
+                planned = at
+                self._between_since, self._turn_waited = None, 0.0
+                session.turn.give_back()
+                await session.wakeup.wait(at)
+                rested = True
+                continue
+            self._turn_waited += await session.turn.take(rested)
+            rested = applied = False
+            self._inside = True
+            try:
+                while not session.over and await session.apply_next():
+                    applied = True
+            finally:
+                self._inside = False
+                if self._boundary is not None:
+                    self._boundary.set()
+            if session.over:
+                # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
+                session.turn.give_back()
+                await session.stopped.wait()
+                return None
+            may_begin = not applied and session.output_pacer.step_at(now := trio.current_time()) <= now
+            if may_begin and not session.commands.pending(session.step):
+                return max(0.0, now - planned - self._turn_waited)
+
+    async def _step(self, began: float) -> tuple[Chunk | None, float]:
+        """Make one step, which begins now: what it made, None for nothing, and its compute time in seconds."""
+        session, source = self._session, self.source
+        value = await source.resume(session.model)
+        if value is None or value is Idle or value is DONE:
+            return None, 0.0
+        try:
+            chunk = chunk_from_output(value, session.outputs, of_step=True)
+        except OutputError as error:
+            error.name_place(source.place(session.model))
+            raise
+        if chunk.length == 0:
+            return None, 0.0
+        if source.began is None:
+            _, cost = await session.until_computed(chunk, session.step)
+            seconds = trio.current_time() - began if cost is None else cost
+        else:
+            await wait_for_fences(chunk)
+            seconds = trio.current_time() - source.began
+        session.step += 1
+        self._produced = True
+        return chunk, seconds

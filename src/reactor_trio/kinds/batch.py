@@ -1,0 +1,63 @@
+"""Steps a `ReactorPipeline` that defines `batch_inference()`, which steps several sessions in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.step_loop import StepLoop, StepSource
+from reactor_trio.interface.author_code import defining_line
+from reactor_trio.interface.model import Model
+from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
+from reactor_trio.kinds.kind import Frames, Kind
+
+
+async def step_alone(model: Model) -> tuple[Any, float]:
+    """Make a batch of one. Returns what `DynamicBatcher.join` returns, and raises what it raises."""
+    began = trio.current_time()
+    (output,) = await call_batch(model, [model])
+    if isinstance(output, BaseException):
+        raise output
+    return output, began
+
+
+class BatchSource(StepSource):
+    """A session's share of the batches.
+
+    Args:
+        join: has the model stepped in the next batch, whose cost it spends; returns the output, and when the batch began.
+    """
+
+    def __init__(self, join: Callable[[Any], Awaitable[tuple[Any, float]]] = step_alone) -> None:
+        self._join = join
+
+    async def resume(self, model: Any) -> Any:
+        """See `StepSource`."""
+        output, self.began = await self._join(model)
+        return output
+
+    def place(self, model: Any) -> str:
+        """See `StepSource`."""
+        return defining_line(model.batch_inference)
+
+
+def open_driver(session: DrivenSession, batcher: DynamicBatcher | None) -> StepLoop:
+    """See `Kind`."""
+    assert batcher is not None
+    return StepLoop(session, BatchSource(partial(batcher.join, session.turn, over=lambda: session.over)))
+
+
+async def frames(_driver: Driver, _model: Model, _host: ModelHost) -> Frames | None:
+    """See `Kind`: a call of several sessions is at no place of one."""
+    return ()
+
+
+BATCH = Kind(
+    method="batch_inference()", driver=open_driver, frames=frames, source=BatchSource, batcher=DynamicBatcher, endless=True
+)

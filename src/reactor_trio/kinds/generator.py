@@ -1,0 +1,105 @@
+"""Steps a `ReactorPipeline`: its `inference()` is a generator, and each step resumes it for one yield."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, Literal
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency.stacks import awaits
+from reactor_trio.errors import DeclarationError
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.step_loop import DONE, StepLoop, StepSource
+from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
+from reactor_trio.interface.author_code import calls_plain_methods, plain_step, this_thread, yielding_line
+from reactor_trio.interface.declaration import is_generator_function
+from reactor_trio.interface.model import Model
+from reactor_trio.kinds.kind import Frames, Kind
+
+AuthorGenerator = Generator[Any, None, None] | AsyncGenerator[Any, None]
+
+
+class GeneratorSource(StepSource):
+    """The steps of one session's `inference()`. A generator that has returned is followed by a new one.
+
+    Args:
+        cancelled, observer: for the awaits of an async generator, see `TracedAwaitable`.
+
+    Attributes:
+        generator: the generator, None before its first step and after it has returned.
+    """
+
+    def __init__(self, cancelled: Callable[[], object] = lambda: None, observer: Observer | None = None) -> None:
+        self._cancelled = cancelled
+        self._observer = observer
+        self.generator: AuthorGenerator | None = None
+
+    @calls_plain_methods
+    async def resume(self, model: Any) -> Any:
+        """See `StepSource`. Raises TypeError if `inference()` of `model` is no generator."""
+        if self.generator is None:
+            self.generator = open_generator(model)
+        if isinstance(self.generator, Generator):
+            this_thread.plain_method = "inference"  # not by `plain_step`: a call less for each frame
+            try:
+                value = next(self.generator, DONE)  # blocks this loop, on purpose: the thread is the model's
+            finally:
+                this_thread.plain_method = ""
+        else:
+            step = anext(self.generator, DONE)
+            value = await TracedAwaitable(step, self._cancelled, self._observer)
+        if value is DONE:
+            self.generator = None
+        return value
+
+    def place(self, model: Any) -> str:
+        """See `StepSource`."""
+        return "" if self.generator is None else yielding_line(self.generator)
+
+    def after_no_frame(self) -> Literal["idle", "empty", "done"]:
+        """See `StepSource`."""
+        return "done" if self.generator is None else "idle"
+
+    async def close(self) -> None:
+        """Raise GeneratorExit at the yield, so that `finally` blocks run."""
+        generator, self.generator = self.generator, None
+        if isinstance(generator, Generator):
+            plain_step(generator.close)
+        elif generator is not None:
+            await TracedAwaitable(generator.aclose(), self._cancelled, self._observer)
+
+    def what_is_left(self) -> str:
+        """See `StepSource`."""
+        return "its generator is not closed" if self.generator is not None else ""
+
+
+def open_generator(model: Any) -> AuthorGenerator:
+    """A new `inference()` of `model`. Raises TypeError if it is no generator."""
+    steps = model.inference()
+    if isinstance(steps, (Generator, AsyncGenerator)):
+        return steps
+    if hasattr(steps, "close"):
+        steps.close()  # a coroutine that nothing awaits
+    raise TypeError(f"inference() must be a generator or an async generator, it returned {type(steps).__name__}")
+
+
+def open_driver(session: DrivenSession, _batcher: object = None) -> StepLoop:
+    """See `Kind`."""
+    return StepLoop(session, GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer))
+
+
+async def frames(driver: Driver, _model: Model, _host: ModelHost) -> Frames | None:
+    """See `Kind`: where the generator is suspended, or waits."""
+    assert isinstance(driver, StepLoop)
+    generator: AuthorGenerator | None = driver.source.generator  # type: ignore[attr-defined]
+    return None if generator is None else awaits(generator)
+
+
+def check(name: str, model: Any) -> None:
+    """See `Kind`."""
+    if not is_generator_function(model.inference):
+        raise DeclarationError(f"{name}.inference must be a generator or an async generator")
+
+
+GENERATOR = Kind(method="inference()", driver=open_driver, frames=frames, source=GeneratorSource, check=check)

@@ -1,0 +1,68 @@
+"""`Kind`: what the rest of the runtime asks about a kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from types import FrameType
+from typing import Any, TypeAlias
+
+import msgspec
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.step_loop import StepSource
+from reactor_trio.execution.turns import Turns
+from reactor_trio.interface.model import Model
+from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
+from reactor_trio.kinds.loading import call_load, make_model
+from reactor_trio.pacing import Cadence
+
+#: frames of a stack, the outermost first, each with the line where it is
+Frames: TypeAlias = Iterable[tuple[FrameType, int]]
+
+
+def nothing_wrong(_name: str, _model: Any) -> None:
+    """Of a kind whose declaration says all that could be wrong."""
+
+
+def cadence_of(_model: Model, declared_fps: float | None, max_fps: float) -> Cadence:
+    """Of a kind whose frames each stand for one step."""
+    return Cadence(declared_fps, max_fps)
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """How the runtime drives the author code of one kind of model. `KINDS` has a row for each.
+
+    Attributes:
+        method: the method of the author that makes the frames, for messages.
+        driver: opens the driver of a session. The batcher is None for a kind without one.
+        frames: where the author's code is now, given the session's driver; None if nobody can say.
+        source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
+        run: author code that goes on for the model's life, between its sessions too; None: there is none.
+        batcher: makes what steps the sessions of the model together; None: each is stepped alone.
+        endless: whether `method` goes on when it has nothing more to make, so a rendering must know when to end.
+        check: raises DeclarationError if `method` cannot be called, given the name of the class, and the class or the model.
+        make: makes the model from its class, before its binding.
+        load: loads a model that has its binding.
+        threads: whether its code runs on threads of its own, which block where others await.
+        one_session: why there can be only one session at a time; empty if there can be several.
+        steps_ahead: how many steps of those that `DrivenSession.step` counts are being made already.
+        cadence: how long each frame is shown, given the declared and the highest rate.
+    """
+
+    method: str
+    driver: Callable[[DrivenSession, DynamicBatcher | None], Driver]
+    frames: Callable[[Driver, Model, ModelHost], Awaitable[Frames | None]]
+    source: Callable[[], StepSource] | None = None
+    run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
+    batcher: Callable[[Turns, Model], DynamicBatcher] | None = None
+    endless: bool = False
+    check: Callable[[str, Any], None] = nothing_wrong
+    make: Callable[[type[Model], dict[str, Any], ModelHost], Awaitable[Model]] = make_model
+    load: Callable[[Any, dict[str, Any]], Awaitable[None]] = call_load
+    threads: bool = False
+    one_session: str = ""
+    steps_ahead: int = 0
+    cadence: Callable[[Model, float | None, float], Cadence] = cadence_of
