@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
@@ -22,6 +22,12 @@ from reactor_trio.interface.model import Model
 CallHandler = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
+class KeepsState(Protocol):
+    """Has the state of a session in an attribute."""
+
+    state: Any
+
+
 class AuthorCalls:
     """Calls a model's hooks and handlers for one session.
 
@@ -29,10 +35,10 @@ class AuthorCalls:
         client: given to each hook or handler that has a parameter for the client.
 
     Attributes:
-        state: that of the session.
+        keeper: keeps the state of the session: the session itself, or the model of an app.
     """
 
-    state: Any
+    keeper: KeepsState
 
     def __init__(self, model: Model, declaration: Declaration, client: ClientInfo) -> None:
         self.model = model
@@ -65,7 +71,7 @@ class AuthorCalls:
             result = await self.call(spec.handler, command.arguments)
             return message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
         if spec.field is not None:
-            setattr(self.state, spec.field, command.arguments[spec.field])
+            setattr(self.keeper.state, spec.field, command.arguments[spec.field])
         return None
 
     async def call(self, handler: Handler, arguments: dict[str, Any]) -> Any:

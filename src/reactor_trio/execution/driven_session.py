@@ -100,7 +100,7 @@ class DrivenSession:
         self.turn = binding.turn
         self.declaration = declaration
         self.outputs = declaration.outputs
-        #: kept here unless the model keeps it, see `Performer.state`
+        #: the state, unless the model keeps it: see `AuthorCalls.keeper`
         self.state: Any = None
         self.life = SessionLife()
         self.scopes = DriverScopes()
@@ -296,7 +296,7 @@ class DrivenSession:
         self._channel.send(msgspec.structs.replace(answer, values=self._changed_values()))
 
     def _changed_values(self) -> dict[str, bytes]:
-        return self._watch.changes(self.author.state, trio.current_time()) if self.declaration.settings else {}
+        return self._watch.changes(self.author.keeper.state, trio.current_time()) if self.declaration.settings else {}
 
     async def send_to(self, client: int, message: ModelMessage) -> None:
         """See `ClientInfo.send`."""

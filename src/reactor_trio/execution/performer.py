@@ -7,9 +7,9 @@ neither under the server, nor on the ranks that follow, nor where a program step
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, cast
 
-from reactor_trio.execution.author_calls import AuthorCalls
+from reactor_trio.execution.author_calls import AuthorCalls, KeepsState
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
@@ -30,12 +30,6 @@ class LifeBinding(Protocol):
 
     def end(self) -> None:
         """Forget the session, which is over."""
-
-
-class KeepsState(Protocol):
-    """Keeps the state of a session, whatever that is."""
-
-    state: Any
 
 
 class Closes(Protocol):
@@ -63,23 +57,16 @@ class Performer(AuthorCalls):
     ) -> None:
         super().__init__(model, declaration, client)
         self._life_binding = binding
-        self._keeper = keeper
-
-    @property
-    def state(self) -> Any:
-        """The session's state. That of an app is a plain attribute of its model, which may replace it."""
-        return (self.model if self._declaration.keeps_state else self._keeper).state  # type: ignore[union-attr]
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        (self.model if self._declaration.keeps_state else self._keeper).state = state  # type: ignore[union-attr]
+        self.keeper = keeper
 
     async def perform(self, action: Action) -> None:
         """Perform an action. Raises what author code raises."""
         match action:
             case Action.MAKE_STATE:
+                if self._declaration.keeps_state:
+                    self.keeper = cast(KeepsState, self.model)
                 state = self._declaration.state
-                self.state = None if state is None else state()
+                self.keeper.state = None if state is None else state()
             case Action.SET_CONNECTED:
                 self._life_binding.connect()
             case Action.CLEAR_CONNECTED:
@@ -89,7 +76,7 @@ class Performer(AuthorCalls):
             case Action.CLOSE_DRIVER:
                 await self.driver.close()
             case Action.LET_GO:
-                self.state = None
+                self.keeper.state = None
                 self._life_binding.end()
             case _ if action in HOOKS:
                 await self.hook(action.value, {})

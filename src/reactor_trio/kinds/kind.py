@@ -19,16 +19,16 @@ from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
 from reactor_trio.kinds.loading import call_load, make_model
 from reactor_trio.pacing import Cadence
 
-#: frames of a stack, the outermost first, each with the line where it is
+#: the frames of a stack, the outermost first, each with its line
 Frames: TypeAlias = Iterable[tuple[FrameType, int]]
 
 
 def nothing_wrong(_name: str, _model: Any) -> None:
-    """Of a kind whose declaration says all that could be wrong."""
+    """Accept a model whose declaration says all that could be wrong."""
 
 
 def cadence_of(_model: Model, declared_fps: float | None, max_fps: float) -> Cadence:
-    """Of a kind whose frames each stand for one step."""
+    """Make the cadence of a model each of whose steps is timed."""
     return Cadence(declared_fps, max_fps)
 
 
@@ -38,7 +38,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         method: the method of the author that makes the frames, for messages.
         driver: opens the driver of a session. The batcher is None for a kind without one.
-        frames: where the author's code is now, given the session's driver; None if nobody can say.
+        frames: where the author's code is now, given the session's driver; None if it has not begun, empty if that is unknown.
         source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
         run: author code that goes on for the model's life, between its sessions too; None: there is none.
         batcher: makes what steps the sessions of the model together; None: each is stepped alone.

@@ -105,7 +105,7 @@ class PipelineExecutor:
     @property
     def state(self) -> Any:
         """The session's state, None while no client is connected."""
-        return None if self._client is None else self._performer.state
+        return None if self._client is None else self._performer.keeper.state
 
     def connect(self) -> list[ModelMessage]:
         """Begin a session: make a new state, call `@session_started`, set `connected`, call `@connected`.

@@ -25,7 +25,7 @@ from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.kind import Kind
 from reactor_trio.kinds.model_checks import buffer_size_of, check_model, sessions_of
 from reactor_trio.kinds.table import kind_of
-from reactor_trio.pacing import Cadence, PlayoutForecast
+from reactor_trio.pacing import PlayoutForecast
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.placement.local_session_run import LocalSessionRun
 from reactor_trio.placement.session_copies import SessionCopies, SessionCopy
@@ -70,8 +70,9 @@ class LoadedModel(msgspec.Struct, frozen=True):
     ) -> SessionRunner:
         commands, binding = CommandQueue(), copy.binding
         forecast = PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold")
+        cadence = kind_of(self.declaration).cadence(self.model, binding.declared_fps, self.max_fps)
         pacer = OutputPacer(
-            channel, self.declaration, self._cadence(binding), forecast, commands.wakeup, binding.count_drop,
+            channel, self.declaration, cadence, forecast, commands.wakeup, binding.count_drop,
             binding.turn.give_back,
         )  # fmt: skip
         driven = DrivenSession(
@@ -80,9 +81,6 @@ class LoadedModel(msgspec.Struct, frozen=True):
         )  # fmt: skip
         performer = self.performer_type(driven, copy.binding, client, self.session_copies.open_driver, copy.own)
         return SessionRunner(driven, copy.binding, performer)
-
-    def _cadence(self, binding: SessionBinding) -> Cadence:
-        return self.kind.cadence(self.model, binding.declared_fps, self.max_fps)
 
 
 async def load_model(

@@ -46,6 +46,7 @@ class ModelLoop:
         self.running = 0
         self._host = loaded.host
         self._session_copies = loaded.session_copies
+        self._author_run = loaded.kind.run
         self._life = trio.CancelScope()
         self._ending: ModelEnding | None = None
 
@@ -87,11 +88,10 @@ class ModelLoop:
             self.running -= 1
 
     async def _run(self, session_copy: SessionCopy) -> None:
-        run = self._session_copies.kind.run
-        assert run is not None
+        assert self._author_run is not None
         ending = ModelEnding("run() returned; it must go on for the model's life")
         try:
-            await self._go_on(partial(run, session_copy.model, session_copy.binding))
+            await self._go_on(partial(self._author_run, session_copy.model, session_copy.binding))
         except trio.Cancelled:
             raise
         except SessionOver as error:

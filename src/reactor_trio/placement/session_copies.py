@@ -39,7 +39,6 @@ class SessionCopies:
         open_binding: makes a binding, given the turn by which its sessions get the model thread.
 
     Attributes:
-        kind: of the model.
         turns: of several sessions; None for one session.
         batcher: steps the sessions of a model with `batch_inference`; None for another.
         scheduler: grants the turns, as a task that runs for the model's life; None without turns.
@@ -55,7 +54,7 @@ class SessionCopies:
         host: ModelHost,
         open_binding: Callable[[Turn], SessionBinding],
     ) -> None:
-        self.kind = kind
+        self._kind = kind
         self.turns: Turns | None = None
         self.batcher: DynamicBatcher | None = None
         self._first = SessionCopy(model, binding)
@@ -86,7 +85,7 @@ class SessionCopies:
 
     def open_driver(self, session: DrivenSession) -> Driver:
         """The driver of a session, on the model loop."""
-        return self.kind.driver(session, self.batcher)
+        return self._kind.driver(session, self.batcher)
 
     def give_back(self, session_copy: SessionCopy) -> None:
         """Take back the instance of a session that is over."""
