@@ -9,6 +9,7 @@ import pytest
 
 from reactor_trio.cli.doctor.project_checks import check_manifest, check_model
 from reactor_trio.errors import ModelFailed
+from reactor_trio.interface import ReactorModel
 from reactor_trio.offline import render
 from reactor_trio.server.serve import serve
 from reactor_trio.testing import PipelineExecutor, open_server
@@ -203,3 +204,17 @@ async def test_what_is_meant_is_no_doubt(autojump_clock, project, caplog, name):
 def test_ranks_for_a_model_of_one_process_are_a_mistake_of_the_manifest(project):
     found = check_model(project(TRACK + PIPELINE, "ranks: 2"))
     assert (found.verdict, found.text.partition(":")[0]) == ("problem", "runtime.ranks")
+
+
+class RunAssigned(ReactorModel):
+    def load(self, config):
+        self.run = self.yielding
+
+    async def yielding(self):
+        yield
+
+
+async def test_a_run_that_load_assigns_is_checked_before_the_server_listens(autojump_clock):
+    with pytest.raises(ModelFailed, match=r"^RunAssigned: RunAssigned\.run must not yield"):
+        async with open_server(RunAssigned):
+            raise AssertionError("the server is up")

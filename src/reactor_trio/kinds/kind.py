@@ -38,7 +38,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         method: the method of the author that makes the frames, for messages.
         driver: opens the driver of a session. The batcher is None for a kind without one.
-        frames: where the author's code is now, given the session's driver; None if it has not begun, empty if that is unknown.
+        frames: where the author's code is now, given the session's driver; None before it begins, empty if that is unknown.
         source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
         run: author code that goes on for the model's life, between its sessions too; None: there is none.
         batcher: makes what steps the sessions of the model together; None: each is stepped alone.
