@@ -40,7 +40,6 @@ class SessionCopies:
 
     Attributes:
         turns: of several sessions; None for one session.
-        batcher: steps the sessions of a model with `batch_inference`; None for another.
         scheduler: grants the turns, as a task that runs for the model's life; None without turns.
         run_loops: the instances whose `run()` goes on for the server's life.
     """
@@ -56,17 +55,17 @@ class SessionCopies:
     ) -> None:
         self._kind = kind
         self.turns: Turns | None = None
-        self.batcher: DynamicBatcher | None = None
+        self._batcher: DynamicBatcher | None = None
         self._first = SessionCopy(model, binding)
         self._open_binding = open_binding
         self._shared = number > 1
         if kind.batcher is not None:
             self.turns = Turns(host.time)
-            self.batcher = kind.batcher(self.turns, model)
+            self._batcher = kind.batcher(self.turns, model)
             binding.turn = self.turns.open()
         elif number > 1:
             self.turns = Turns(host.time)
-        self.scheduler: Turns | DynamicBatcher | None = self.batcher or self.turns
+        self.scheduler: Turns | DynamicBatcher | None = self._batcher or self.turns
         self.run_loops: list[SessionCopy] = []
         if kind.run is not None:
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
@@ -85,7 +84,7 @@ class SessionCopies:
 
     def open_driver(self, session: DrivenSession) -> Driver:
         """The driver of a session, on the model loop."""
-        return self._kind.driver(session, self.batcher)
+        return self._kind.driver(session, self._batcher)
 
     def give_back(self, session_copy: SessionCopy) -> None:
         """Take back the instance of a session that is over."""
