@@ -34,7 +34,7 @@ from reactor_trio.placement.restarts import Restarts
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.model_health import ModelHealth
-from reactor_trio.server.server_facts import LoadedModel, ServerFacts
+from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.tracing import Tracing
@@ -309,7 +309,7 @@ class Runtime:
         self.room.admission.slots = placement.max_sessions
         services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
         schema = model_schema(self.name, placement.declaration, self.introduction)
-        self.session_manager.model = LoadedModel(services, schema, self._config)
+        self.session_manager.model = ServedModel(services, schema, self._config)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. New clients wait meanwhile."""

@@ -1,4 +1,4 @@
-"""`ServerFacts`: what the parts of a server read about it, and `LoadedModel`: what its newest load has made.
+"""`ServerFacts`: what the parts of a server read about it, and `ServedModel`: what its newest load has made.
 
     Runtime -> SessionManager -> Metrics -> ServerFacts
 
@@ -21,7 +21,7 @@ from reactor_trio.server.model_health import ModelHealth
 from reactor_trio.session import SessionServices
 
 
-class LoadedModel(msgspec.Struct, frozen=True):
+class ServedModel(msgspec.Struct, frozen=True):
     """A model that is loaded.
 
     Attributes:

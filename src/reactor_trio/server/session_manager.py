@@ -32,7 +32,7 @@ from reactor_trio.media import Worker, input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.run_facts import run_facts
-from reactor_trio.server.server_facts import LoadedModel, ServerFacts
+from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.waiting_room import RoomPlace, WaitingRoom
 from reactor_trio.session import Session
@@ -71,7 +71,7 @@ class SessionManager:
         self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()
         self.recordings: Path | None = None
-        self.model: LoadedModel | None = None
+        self.model: ServedModel | None = None
         self._facts, self._metrics, self._room, self._leases = facts, metrics, room, leases
         self._on_session = on_session
         self.codec_pool = CodecPool(worker, facts.settings.codec.timeout)
@@ -102,7 +102,7 @@ class SessionManager:
         return [resumable for resumable in self._resumables.values() if resumable.away]
 
     @property
-    def loaded(self) -> LoadedModel:
+    def loaded(self) -> ServedModel:
         """The loaded model. There must be one."""
         assert self.model is not None, "the model is not loaded"
         return self.model
