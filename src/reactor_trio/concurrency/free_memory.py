@@ -20,8 +20,6 @@ from functools import cache
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
-
 #: least seconds between two trims after sessions
 EACH = 30.0
 #: seconds without a session after which a server is idle
@@ -59,12 +57,11 @@ class FreeMemory:
         self._next = trio.current_time() + each
         #: when the process is idle, if no session begins before; never, once that has been seen to
         self._idle_at = math.inf
-        self._wakeup = RepeatedEvent()
+        self._sleep = trio.CancelScope()  # until then
 
     def session_over(self) -> None:
         """Note that a session is over."""
-        self._idle_at = trio.current_time() + IDLE
-        self._wakeup.set()
+        self._idle_at = self._sleep.deadline = trio.current_time() + IDLE
 
     async def after_session(self) -> None:
         """Note that a session is over, and trim if the last time is long enough ago.
@@ -88,7 +85,8 @@ class FreeMemory:
         """
         while True:
             while trio.current_time() < self._idle_at:
-                await self._wakeup.wait(self._idle_at)
+                with trio.move_on_at(self._idle_at) as self._sleep:
+                    await trio.sleep_forever()
             self._idle_at = math.inf
             if not busy():
                 others()

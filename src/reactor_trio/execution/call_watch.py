@@ -21,7 +21,6 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.concurrency.lost_time import resumed_at
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +54,7 @@ class CallWatch:
         self._reading: set[trio.lowlevel.Task] = set()
         self._asleep = False
         # on the I/O loop
-        self._wakeup = RepeatedEvent()
+        self._begun = trio.Event()  # by the next call, while `watch` is asleep
         self._late: list[RunningCall] = []
         self._tell: Callable[[str, float], object] = _tell_none
 
@@ -68,7 +67,7 @@ class CallWatch:
         self._running.add(call)
         if self._asleep:
             self._asleep = False
-            self._host.post_io(self._wakeup.set)
+            self._host.post_io(self._begun.set)
         return call
 
     def ends(self, call: RunningCall) -> None:
@@ -114,12 +113,12 @@ class CallWatch:
             while True:
                 call = self._unreported()
                 if call is None:
-                    self._asleep = True
+                    self._begun, self._asleep = trio.Event(), True
                     if self._unreported() is None:  # looked at again: the model may have read the flag before it was set
-                        await self._wakeup.wait()
+                        await self._begun.wait()
                     self._asleep = False
                 elif (at := max(call.since, resumed_at()) + after) > trio.current_time():
-                    await self._wakeup.wait(at)
+                    await trio.sleep_until(at)
                 elif call.task in self._reading:
                     call.since = trio.current_time()
                 else:

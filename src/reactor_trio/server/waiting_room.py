@@ -17,7 +17,6 @@ import trio
 
 from reactor_trio.admission import Admission, Change, NotAdmitted, RefusalReason
 from reactor_trio.concurrency.lost_time import at, run_time
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ConnectRequest
 from reactor_trio.protocol import EndReason
 
@@ -66,20 +65,22 @@ class WaitingRoom:
         self.admission = admission
         self._takeover = takeover
         self._places: dict[str, RoomPlace] = {}
-        self._wakeup = RepeatedEvent()
+        #: ends when the next reservation does
+        self._sleep = trio.CancelScope()
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
         self.drain_reason: EndReason | None = None
 
     async def run(self) -> None:
         """Task: end reservations that are not claimed in time; until cancelled."""
         while True:
-            await self._wakeup.wait(at(self.admission.next_deadline))
+            with trio.move_on_at(at(self.admission.next_deadline)) as self._sleep:
+                await trio.sleep_forever()
             self._tell(self.admission.expire(run_time()))
 
     def reserve(self, sid: str) -> None:
         """Reserve a slot for a session whose client will come. Raises NotAdmitted if none is free now."""
         self._tell(self.admission.reserve(sid, run_time(), wait=False))
-        self._wakeup.set()
+        self._sleep.deadline = at(self.admission.next_deadline)
 
     def release(self, sid: str) -> bool:
         """Free a slot that was reserved ahead. Returns False if its client has come already."""
@@ -175,7 +176,7 @@ class WaitingRoom:
                 continue
             if change.kind == "admitted":
                 place.admitted.set()
-                self._wakeup.set()
+                self._sleep.deadline = at(self.admission.next_deadline)
             elif change.kind == "moved":
                 place.moved(change.position, change.total)
             else:

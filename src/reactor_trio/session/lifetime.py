@@ -18,7 +18,6 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency.lost_time import resumed_at
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.protocol import EndReason
 
@@ -45,7 +44,8 @@ class Lifetime:
 
     def __init__(self, limits: LimitSettings, longest: float) -> None:
         self._limits = limits
-        self._wakeup = RepeatedEvent()
+        #: cancelled, `run` looks again
+        self._sleep = trio.CancelScope()
         self._acted = trio.current_time()
         self._busy = 0
         self._ends = [self._in(min(limits.session_length or math.inf, longest), "expired", self._acted)]
@@ -61,7 +61,7 @@ class Lifetime:
         """Note that the controlling client did something."""
         self._acted = trio.current_time()
         if self._warned is not None:
-            self._wakeup.set()
+            self._sleep.cancel()
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -73,18 +73,18 @@ class Lifetime:
         finally:
             self._busy -= 1
             self.acted()
-            self._wakeup.set()
+            self._sleep.cancel()
 
     def announce(self, seconds: float) -> None:
         """End the session in `seconds`, since the server goes down; its clients are warned now."""
         now = trio.current_time()
         self._ends.append(_End(now + seconds, now, "draining"))
-        self._wakeup.set()
+        self._sleep.cancel()
 
     def over(self) -> None:
         """Note that the session has been ended; it keeps its clients no longer than `FAREWELL`."""
         self._over = True
-        self._wakeup.set()
+        self._sleep.cancel()
 
     def in_sight(self) -> dict[str, Any] | None:
         """Data of `reactor.ending` for a client that attaches now; None if no end is in sight."""
@@ -113,7 +113,8 @@ class Lifetime:
                 tell(self._say(self._warned))
             elif self._warned is None and before is not None:
                 tell({"reason": before.reason, "seconds": None})
-            await self._wakeup.wait(min([nearest.at, *(each.warn_at for each in ends if each.warn_at > now)]))
+            with trio.move_on_at(min([nearest.at, *(each.warn_at for each in ends if each.warn_at > now)])) as self._sleep:
+                await trio.sleep_forever()
         await trio.sleep(FAREWELL)
         dismiss()
 

@@ -15,7 +15,6 @@ from typing import Final, Literal
 import msgspec
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.interface.json_values import same_json
 from reactor_trio.session.attachment import Attachment
 
@@ -50,8 +49,8 @@ class KnownValues:
         self._clients: dict[int, _Client] = {}
         self._news = False
         self._next = -math.inf
-        self._timed = False
-        self._wakeup = RepeatedEvent()
+        #: ends when what could not be sent at once may be sent
+        self._sleep = trio.CancelScope()
 
     def welcome(self, number: int) -> dict[str, msgspec.Raw]:
         """All values, for the welcome of a client, which knows them from now on."""
@@ -83,8 +82,7 @@ class KnownValues:
         if not self._news:
             return
         if trio.current_time() < self._next:
-            if not self._timed:
-                self._wakeup.set()
+            self._sleep.deadline = self._next
             return
         self._news = False
         told = [self._tell(number, client) for number, client in self._clients.items()]
@@ -94,14 +92,9 @@ class KnownValues:
     async def run(self) -> None:
         """Task: send what could not be sent at once; cancelled when the session is over."""
         while True:
-            if not self._news:
-                await self._wakeup.wait()
-            elif trio.current_time() < self._next:
-                self._timed = True
-                await self._wakeup.wait(self._next)
-                self._timed = False
-            else:
-                self.tell()
+            with trio.move_on_at(self._next if self._news else math.inf) as self._sleep:
+                await trio.sleep_forever()
+            self.tell()
 
     def _tell(self, number: int, client: _Client) -> bool:
         attachment = self._attachments.get(number)
