@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.concurrency.newest_items import send_newest
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.input_buffer import InputFrame
@@ -35,6 +34,9 @@ log = logging.getLogger("reactor_trio.connection")
 WAITING = 8
 #: seconds between two errors for one track
 QUIET = 1.0
+
+#: takes the name of a track, and a frame of it
+Deliver = Callable[[str, InputFrame], None]
 
 _MAX_PTS_US = 2**53  # what a float holds exactly
 
@@ -52,8 +54,7 @@ class MediaReceiver:
         self._say = say
         self._decoders = {index: InputDecoder(track) for index, track in self._tracks.items()}
         self._gaps: set[int] = set()
-        self._waiting: deque[tuple[TrackSpec, Packet, Callable[[str, InputFrame], None]]] = deque()
-        self._wakeup = RepeatedEvent()
+        self._to_decode, self._waiting = trio.open_memory_channel[tuple[TrackSpec, Packet, Deliver]](WAITING)
         #: what the codec pool knows this client by; not `self`, which a decoder that hangs must not keep
         self._client = object()
         #: when a message of a type was last sent about a track
@@ -64,7 +65,7 @@ class MediaReceiver:
         """Whether the model has input tracks."""
         return bool(self._tracks)
 
-    def take(self, message: bytes, deliver: Callable[[str, InputFrame], None]) -> None:
+    def take(self, message: bytes, deliver: Deliver) -> None:
         """Take a binary message of the controlling client; `deliver` gets the track's name and the frame. Never waits."""
         index: int | None = None
         try:
@@ -82,12 +83,14 @@ class MediaReceiver:
         except (ProtocolError, Undecodable) as error:
             self._not_used(index, str(error))
             return
-        self._waiting.append((spec, packet, deliver))
-        if len(self._waiting) > WAITING:
-            _, lost, _ = self._waiting.popleft()
-            self._gaps.add(lost.track)
+        try:
+            lost = send_newest(self._to_decode, self._waiting, (spec, packet, deliver))
+        except trio.BrokenResourceError:
+            self._context.telemetry.dropped("input", "client_left", 1)
+            return
+        if lost is not None:
+            self._gaps.add(lost[1].track)
             self._context.telemetry.dropped("input", "overflow", 1)
-        self._wakeup.set()
 
     def not_taken(self, code: str, message: str) -> None:
         """Count and refuse a binary message of a client that may not send any."""
@@ -98,12 +101,8 @@ class MediaReceiver:
         """Task: decode and deliver until cancelled. A cancellation waits for the picture under way."""
         under_way = 0
         try:
-            while True:
-                under_way = 0
-                while not self._waiting:
-                    await self._wakeup.wait()
+            async for spec, packet, deliver in self._waiting:
                 under_way = 1
-                spec, packet, deliver = self._waiting.popleft()
                 decoder = self._decoders[packet.track]
                 if packet.track in self._gaps:  # the dropped packet was older than all that wait
                     self._gaps.remove(packet.track)
@@ -111,7 +110,7 @@ class MediaReceiver:
                 if not decoder.wants(packet.meta, packet.keyframe):
                     self._context.telemetry.dropped("input", "no_keyframe", 1)
                     self._ask_keyframe(packet.track)
-                    await trio.lowlevel.checkpoint()
+                    under_way = 0
                     continue
                 codec = packet.meta.get("codec")
                 try:
@@ -125,9 +124,11 @@ class MediaReceiver:
                         self._ask_keyframe(packet.track)
                 else:
                     deliver(spec.name, _frame(packet, data))
+                under_way = 0
         finally:
-            if left := len(self._waiting) + under_way:
+            if left := self._waiting.statistics().current_buffer_used + under_way:
                 self._context.telemetry.dropped("input", "client_left", left)
+            self._waiting.close()
 
     def _ask_keyframe(self, index: int) -> None:
         self._say_seldom("reactor.keyframe", index, {"track": index}, KEYFRAME_REQUEST_FLOOR)

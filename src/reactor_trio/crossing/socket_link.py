@@ -7,16 +7,16 @@ frames bound that queue. Beyond `MOST_UNSENT` the other process counts as lost, 
 from __future__ import annotations
 
 import logging
+import math
 import select
 import socket
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.wire import Wire
 from reactor_trio.descriptors import keep_from_children
 
@@ -67,10 +67,9 @@ class SocketLink:
         self._socket = keep_from_children(sock)
         self._socket.setblocking(False)
         self.wire = Wire(message_types)
-        self._unsent: deque[memoryview] = deque()
+        self._unsent, self._to_write = trio.open_memory_channel[memoryview](math.inf)
         #: bytes that wait for the other process
         self.unsent = 0
-        self._wakeup = RepeatedEvent()
         self._gone = False
 
     def send(self, message: object, session: int = 0) -> None:
@@ -78,25 +77,24 @@ class SocketLink:
         if self._gone:
             return
         data = memoryview(self.wire.encode(message, session))
-        if self._unsent:
-            self._unsent.append(data)
+        waits = self.unsent > 0
+        if not waits:
+            data = self._write(data)
+        if data:
             self.unsent += len(data)
-            if self.unsent > MOST_UNSENT:
+            self._unsent.send_nowait(data)
+            if waits and self.unsent > MOST_UNSENT:
                 self._cut()
-        elif not self._write(data):
-            self._wakeup.set()
 
     async def run(self) -> None:
         """See `IpcLink`."""
-        while True:
-            while not self._unsent:
-                await self._wakeup.wait()
-            await trio.lowlevel.wait_writable(self._socket)
-            while self._unsent:
-                data = self._unsent.popleft()
-                self.unsent -= len(data)
-                if not self._write(data):
-                    break
+        async for rest in self._to_write:
+            while rest and not self._gone:
+                before, rest = len(rest), self._write(rest)  # noqa: PLW2901 - what the kernel has not taken
+                self.unsent -= before - len(rest)
+                if rest:
+                    await trio.lowlevel.wait_writable(self._socket)
+        await trio.sleep_forever()
 
     async def receive(self, handle: Handle) -> None:
         """See `IpcLink`."""
@@ -135,22 +133,21 @@ class SocketLink:
         self._forget()
 
     def _forget(self) -> None:
-        self._unsent.clear()
+        self._unsent.close()
+        with suppress(trio.EndOfChannel):
+            while True:
+                self._to_write.receive_nowait()
         self.unsent = 0
 
-    def _write(self, data: memoryview) -> bool:
-        """Write, and return whether all of it went. The rest becomes the first of the queue."""
+    def _write(self, data: memoryview) -> memoryview:
+        """Write what the kernel takes at once, and return the rest."""
         try:
-            sent = self._socket.send(data)
+            return data[self._socket.send(data) :]
         except (BlockingIOError, InterruptedError):
-            sent = 0
+            return data
         except OSError:  # `receive` notices it, too, and returns
             self._gone = True
-            return True
-        if sent < len(data):
-            self._unsent.appendleft(data[sent:])
-            self.unsent += len(data) - sent
-        return sent == len(data)
+            return data[:0]
 
 
 async def answered_within(seconds: float, answered: Callable[[], Awaitable[object]]) -> bool:

@@ -6,13 +6,14 @@ checked. The commands that come after it wait behind it, so their order stays.
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
+import trio
+
 from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import CommandSpec
@@ -29,16 +30,16 @@ class CommandPreparer:
     """Prepares the commands of one session, on the I/O loop. `CommandLedger` bounds how many may wait."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Command, Sequence[Preparation]]] = deque()
-        self._wakeup = RepeatedEvent()
+        self._to_prepare, self._commands = trio.open_memory_channel[tuple[Command, Sequence[Preparation]]](math.inf)
+        self._waiting = 0  # with the one that is prepared now
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return self._waiting
 
     def add(self, command: Command, preparations: Sequence[Preparation]) -> None:
         """Prepare a command, behind those that wait."""
-        self._waiting.append((command, preparations))
-        self._wakeup.set()
+        self._to_prepare.send_nowait((command, preparations))
+        self._waiting += 1
 
     async def run(
         self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
@@ -49,10 +50,7 @@ class CommandPreparer:
             post: hands a prepared command to the model's side.
             refused: called with a command that a preparation refused; it goes no further.
         """
-        while True:
-            while not self._waiting:
-                await self._wakeup.wait()
-            command, preparations = self._waiting[0]
+        async for command, preparations in self._commands:
             try:
                 for prepare in preparations:
                     await prepare()
@@ -60,7 +58,7 @@ class CommandPreparer:
                 refused(command, error)
             else:
                 post(command)
-            self._waiting.popleft()
+            self._waiting -= 1
 
 
 def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any]) -> list[Preparation]:

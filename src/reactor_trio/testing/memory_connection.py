@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -23,25 +24,30 @@ class Stall:
     """Whether the client reads. `stall` and `resume` are plain calls; each then calls `changed`."""
 
     def __init__(self, changed: Callable[[], object] = lambda: None) -> None:
-        self.stalled = False
         self._changed = changed
-        self._resumed = RepeatedEvent()
+        self._reading = trio.Event()
+        self._reading.set()
+
+    @property
+    def stalled(self) -> bool:
+        """Whether it reads nothing now."""
+        return not self._reading.is_set()
 
     def stall(self) -> None:
         """Read no more."""
-        self.stalled = True
+        if not self.stalled:
+            self._reading = trio.Event()
         self._changed()
 
     def resume(self) -> None:
         """Read again."""
-        self.stalled = False
-        self._resumed.set()
+        self._reading.set()
         self._changed()
 
     async def wait_reading(self) -> None:
         """Return when the client reads."""
         while self.stalled:
-            await self._resumed.wait()
+            await self._reading.wait()
 
 
 class ServerEnd(MessageChannel):
@@ -105,16 +111,17 @@ class MemoryLink:
         self.stall = stall
         self.patience = patience
         self.to_client: list[str | bytes] = []
-        self.to_server: list[str | bytes] = []
         #: close code and reason, once either side has closed or the link is broken
         self.closed: tuple[int, str] | None = None
-        #: a message has come or gone, or the link is closed
+        self.to_server, self.from_client = trio.open_memory_channel[str | bytes](math.inf)
+        #: a message to the client has come or gone, or the link is closed. Tests look at `to_client`, so it is no channel.
         self.changed = RepeatedEvent()
 
     def close(self, code: int, reason: str) -> None:
         """Take no more messages; the first close counts. A broken link (1006) loses the messages under way."""
         if self.closed is None:
             self.closed = (code, reason)
+            self.to_server.close()
             if code == 1006:
                 self.to_client.clear()
         self.changed.set()
@@ -132,11 +139,11 @@ class MemoryMessages(ServerEnd):
     async def receive(self) -> str | bytes:
         """The client's next message."""
         await trio.lowlevel.checkpoint()
-        while not self._link.to_server:
-            if self._link.closed is not None:
-                raise PeerGone(*self._link.closed)
-            await self._link.changed.wait()
-        return self._link.to_server.pop(0)
+        try:
+            return await self._link.from_client.receive()
+        except trio.EndOfChannel:
+            assert self._link.closed is not None
+            raise PeerGone(*self._link.closed) from None
 
     async def aclose(self, code: int, reason: str) -> None:
         """Close; earlier messages arrive first."""
@@ -187,8 +194,7 @@ class MemoryTransport(ClientEnd):
         await trio.lowlevel.checkpoint()
         if self._link.closed is not None:
             raise TransportClosed(*self._link.closed)
-        self._link.to_server.append(message)
-        self._link.changed.set()
+        self._link.to_server.send_nowait(message)
 
 
 def open_ends(stall: Stall, patience: float, peer: str) -> tuple[ServerEnd, ClientEnd]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from contextlib import suppress
 from typing import Any
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.socket_link import Handle
 from reactor_trio.crossing.wire import Wire
 from reactor_trio.placement.ranks.rank_messages import LeaderFinished
@@ -17,22 +17,20 @@ class MemoryIpcLink:
     """A link within one process, for tests in virtual time. Messages are encoded and decoded here, too."""
 
     other: MemoryIpcLink
+    #: messages with their sessions, to the other end and from it
+    _out: trio.MemorySendChannel[tuple[Any, int]]
+    _came: trio.MemoryReceiveChannel[tuple[Any, int]]
 
     def __init__(self, message_types: Any) -> None:
         self.wire = Wire(message_types)
-        self._came: deque[tuple[Any, int]] = deque()
-        self._wakeup = RepeatedEvent()
-        self._gone = False
 
     def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
-        other = self.other
-        if self._gone or other._gone:
-            return
-        decoded = other.wire.decode(bytearray(self.wire.encode(message, session)))
-        assert decoded is not None
-        other._came.append(decoded[:2])
-        other._wakeup.set()
+        channel = self._out.statistics()
+        if channel.open_send_channels and channel.open_receive_channels:
+            decoded = self.other.wire.decode(bytearray(self.wire.encode(message, session)))
+            assert decoded is not None
+            self._out.send_nowait(decoded[:2])
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -40,18 +38,18 @@ class MemoryIpcLink:
 
     async def receive(self, handle: Handle) -> None:
         """See `IpcLink`."""
-        while self._came or not self.other._gone:
-            while self._came:
-                handle(*self._came.popleft())
-            if not self.other._gone:
-                await self._wakeup.wait()
+        with suppress(trio.EndOfChannel, trio.ClosedResourceError):
+            while True:
+                handle(*await self._came.receive())
+                with suppress(trio.WouldBlock):  # and what came with it, as from a socket
+                    while True:
+                        handle(*self._came.receive_nowait())
 
     def close(self) -> None:
         """See `IpcLink`."""
-        self._gone = True
+        self._out.close()
+        self._came.close()
         self.wire.close()
-        self._came.clear()
-        self.other._wakeup.set()
 
 
 class LeaderLink(MemoryIpcLink):
@@ -76,4 +74,6 @@ def memory_links(
     """Make both ends of a link; `here` is a union of the messages that may come to the first, `there` to the second."""
     first, second = first_type(here), MemoryIpcLink(there)
     first.other, second.other = second, first
+    first._out, second._came = trio.open_memory_channel[tuple[Any, int]](math.inf)
+    second._out, first._came = trio.open_memory_channel[tuple[Any, int]](math.inf)
     return first, second

@@ -14,7 +14,6 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import ModelHost, strip
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import Command
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
@@ -49,8 +48,8 @@ class Follower:
         self._host = host
         self._report = report
         self._answers = ReplicatedAnswers(host)
-        self._next: tuple[RankCall, ReplicatedAnswers] | None = None
-        self._wakeup = RepeatedEvent()
+        #: on the model loop. Rank 0 sends the next call when this rank has made the call before.
+        self._next_call, self._calls = trio.open_memory_channel[tuple[RankCall, ReplicatedAnswers]](1)
         self._scope = trio.CancelScope()
         #: of the current session
         self._performer: Performer | None = None
@@ -61,7 +60,7 @@ class Follower:
         match message:
             case RankCall():
                 self._answers = ReplicatedAnswers(self._host)
-                self._host.post(self._take, message, self._answers)
+                self._host.post(self._next_call.send_nowait, (message, self._answers))
             case rank_messages.RuntimeAnswer(key, value):
                 self._answers.put(key, value)
             case rank_messages.LeaderFinished():
@@ -76,17 +75,14 @@ class Follower:
             with trio.CancelScope() as self._scope:
                 over = False
                 while not over:
-                    while self._next is None:
-                        await self._wakeup.wait()
-                    (call, answers), self._next = self._next, None
+                    try:  # a call that has come belongs to this scope, also if it is cancelled by now
+                        call, answers = self._calls.receive_nowait()
+                    except trio.WouldBlock:
+                        call, answers = await self._calls.receive()
                     await self._carry_out(call, answers)
                     over = self._performer is None
 
     # ---- inside -------------------------------------------------------------------------------------------------------
-
-    def _take(self, call: RankCall, answers: ReplicatedAnswers) -> None:
-        self._next = call, answers
-        self._wakeup.set()
 
     async def _carry_out(self, call: RankCall, answers: ReplicatedAnswers) -> None:
         token = IN_CALL.set(answers)
