@@ -64,7 +64,7 @@ class ClientSender:
         self._waits = False
         self._begun: CodedFrame | None = None
         self._stream: MessageChannel | None = None
-        self._free = RepeatedEvent()
+        self._free = trio.Event()  # while `wait_free` waits
         #: when `reactor.beat` is due, if nothing else is sent before; never for a client that does not want it
         self._beat_at = math.inf
         self._pause = context.heartbeat if request.beat else math.inf
@@ -198,6 +198,7 @@ class ClientSender:
         while self.end_reason is None and (
             any(len(down_track) for down_track in self._turns) or any(rendition.waits for _, rendition in self._served())
         ):
+            self._free = trio.Event()
             await self._free.wait()
 
     def _served(self) -> Iterator[tuple[DownTrack, Rendition]]:

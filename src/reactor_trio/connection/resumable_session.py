@@ -20,7 +20,6 @@ from typing import Any, Protocol
 import trio
 
 from reactor_trio.concurrency.lost_time import patient
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
@@ -79,7 +78,7 @@ class ResumableSession:
         self.sender: ClientSender | None = first
         self.over = False
         self._scope = trio.CancelScope()
-        self._wakeup = RepeatedEvent()
+        self._lost = trio.Event()  # of a connection, while `run` waits for the last one
 
     @property
     def open(self) -> bool:
@@ -102,7 +101,8 @@ class ResumableSession:
             with patient(self._scope):
                 await self.run_session(self.session)
             while self.sender is not None:
-                await self._wakeup.wait()
+                self._lost = trio.Event()
+                await self._lost.wait()
         finally:
             self.over = True
             self.place.release()
@@ -133,7 +133,7 @@ class ResumableSession:
             self.session.detach(sender)
             self.session.reason = self.session.reason or sender.end_reason or "client_left"
             self._scope.cancel()
-        self._wakeup.set()
+        self._lost.set()
         self.changed(self)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.crossing.messages import MessagesTaken, ModelMessageSent
 
@@ -25,12 +25,12 @@ class MessageFlow:
     def __init__(self, channel: ChannelEnd) -> None:
         self._channel = channel
         self._under_way = self._bytes = 0
-        self._room = RepeatedEvent()
+        self._wait_for_room = trio.lowlevel.ParkingLot()
 
     async def put(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """Send a message. Waits only while too many are under way."""
         while self._under_way >= MOST or self._bytes >= MOST_BYTES:
-            await self._room.wait()
+            await self._wait_for_room.park()
         text = msgspec.json.encode(data)
         self._under_way += 1
         self._bytes += len(text)
@@ -40,12 +40,12 @@ class MessageFlow:
         """Note what the I/O loop has taken."""
         self._under_way -= report.messages
         self._bytes -= report.size
-        self._room.set()
+        self._wait_for_room.unpark_all()
 
     def close(self) -> None:
         """Let those that wait for room go on: the session is over, and no report comes any more."""
         self._under_way = self._bytes = 0
-        self._room.set()
+        self._wait_for_room.unpark_all()
 
 
 class MessageReports:

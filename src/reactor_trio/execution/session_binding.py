@@ -14,7 +14,6 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import ClockHooks, ModelHost, SessionOver
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.input_queue import InputQueue
@@ -37,12 +36,13 @@ class ConnectedSignal:
     def __init__(self, time: ClockHooks) -> None:
         self._time = time
         self._runner: DrivenSession | None = None
-        self._wakeup = RepeatedEvent()
+        self._wakeup = trio.Event()  # set by the next change
 
     def change(self, runner: DrivenSession | None) -> None:
         """Note that a session begins (`runner`) or ends (None)."""
         self._runner = runner
-        self._wakeup.set()
+        wakeup, self._wakeup = self._wakeup, trio.Event()
+        wakeup.set()
 
     def is_set(self) -> bool:
         """Whether a client is connected; False as soon as it has left, also in the middle of a step."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
-
 log = logging.getLogger("reactor_trio.server")
 
 #: Seconds between two lines of the log, and between two messages to clients that wait.
@@ -32,7 +30,7 @@ class LoadProgress:
         self.fraction: float | None = None
         self.text = ""
         self._on_report, self._tell = on_report, tell
-        self._changed = RepeatedEvent()
+        self._changed = trio.Event()
 
     def reset(self) -> None:
         """Forget the reports: a load begins or is over."""
@@ -59,6 +57,7 @@ class LoadProgress:
         shown = ""
         while True:
             if (words := str(self)) == shown:
+                self._changed = trio.Event()
                 await self._changed.wait()
                 continue
             shown = words

@@ -20,7 +20,6 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency.lost_time import patient
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest
 from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.media import Bundle, choose_codecs, to_host
@@ -85,7 +84,7 @@ class SessionRecording(MessageChannel):
         self._session = session
         self._sender = sender
         self._disk = session.services.disk
-        self._wakeup = RepeatedEvent()
+        self._news = trio.Event()  # for the task that writes
         self._tracks = {track.index: track for track in welcome.tracks}
         self._recorder: Recorder | None = None
         self._early = [session_line(welcome, run)]
@@ -137,7 +136,8 @@ class SessionRecording(MessageChannel):
                     await self._disk(recorder.write, abandon_on_cancel=True)
                     self._count(recorder)
                 else:
-                    await self._wakeup.wait()
+                    self._news = trio.Event()
+                    await self._news.wait()
             self._leave()
             reason = self._session.reason or self._sender.end_reason or "client_left"
             await self._disk(partial(recorder.close, self._now(), reason), abandon_on_cancel=True)
@@ -181,7 +181,7 @@ class SessionRecording(MessageChannel):
         packet = decode_packet(b"".join((head, payload)))
         assert self._recorder is not None
         self._recorder.put(self._tracks[packet.track], packet)
-        self._wakeup.set()
+        self._news.set()
 
     async def aclose(self, code: int, reason: str) -> None:
         """No message follows."""
@@ -190,7 +190,7 @@ class SessionRecording(MessageChannel):
     async def abort(self) -> None:
         """No message follows."""
         self._closed = True
-        self._wakeup.set()
+        self._news.set()
         await trio.lowlevel.checkpoint()
 
     # ---- Journal, and the bundles as the model makes them -------------------------------------------------------------
@@ -201,7 +201,7 @@ class SessionRecording(MessageChannel):
         tracks = {name: (bundle.seqs[name], partial(to_host, frame)) for name, frame in bundle.tracks.items()}
         line = partial(frames_line, self._now(), bundle.origin.step, tracks)
         self._recorder.note_later(line, bundle.nbytes, partial(line, digests=False))
-        self._wakeup.set()
+        self._news.set()
 
     def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
         """A command was applied."""
@@ -228,7 +228,7 @@ class SessionRecording(MessageChannel):
             self._early.append(line)
         else:
             self._recorder.note(line)
-        self._wakeup.set()
+        self._news.set()
 
     def _now(self) -> float:
         return trio.current_time() - self._session.began

@@ -26,7 +26,6 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.author_failures import ends_process
@@ -74,7 +73,7 @@ class Leader:
         #: the newest call's result on this rank; None if it was cancelled
         self._result: rank_messages.RankCallDone | None = None
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
-        self._wakeup = RepeatedEvent()
+        self._news = trio.Event()  # for the call that waits for the other ranks
         self._asked = 0
         self._stopped = trio.Event()
 
@@ -92,7 +91,7 @@ class Leader:
     def stop(self) -> None:
         """End every wait for other ranks: this process ends."""
         self._stopped.set()
-        self._wakeup.set()
+        self._news.set()
 
     def answer(self, key: str, found: Any) -> None:
         """Send the other ranks what the runtime answers to `key` in this call. For any thread.
@@ -181,7 +180,8 @@ class Leader:
 
     async def _all_done(self) -> None:
         while self._late() is not None:
-            await self._wakeup.wait()
+            self._news = trio.Event()
+            await self._news.wait()
 
     def _late(self) -> int | None:
         if self._stopped.is_set():
@@ -190,7 +190,7 @@ class Leader:
 
     def _receive(self, index: int, message: rank_messages.RankCallDone) -> None:
         self._done[index] = message
-        self._wakeup.set()
+        self._news.set()
 
     def _send(self, message: object) -> None:
         for link in self._links:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+import trio
+
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import ReactorError
 
 
@@ -31,7 +32,7 @@ class ReplicatedAnswers:
         self._finished = False
         self._awaited = False  # by a task of the model loop
         self._changed = threading.Condition()
-        self._wakeup = RepeatedEvent()
+        self._waiting = trio.lowlevel.ParkingLot()  # tasks of the model loop
 
     def put(self, key: str, value: Any) -> None:
         """Add the next answer to `key`."""
@@ -64,12 +65,12 @@ class ReplicatedAnswers:
         with self._changed:
             self._awaited = True
         while not done():
-            await self._wakeup.wait()
+            await self._waiting.park()
 
     def _notify(self) -> None:
         self._changed.notify_all()
         if self._awaited:  # a loop that computes must not be woken for nothing
-            self._host.post(self._wakeup.set)
+            self._host.post(self._waiting.unpark_all)
 
     def _ready(self, key: str) -> bool:
         ready = bool(self._came.get(key))
