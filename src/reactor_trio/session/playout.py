@@ -7,8 +7,8 @@ The playout reports each hand-out to the model's side. It waits for time alone; 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import trio
 from msgspec.structs import replace
@@ -32,7 +32,14 @@ class Playout:
     def __init__(self, telemetry: Telemetry, channel: ChannelEnd) -> None:
         self._telemetry = telemetry
         self._channel = channel
-        self._queue: deque[Bundle] = deque()
+        #: bounded in bytes by `OutputPacer`, which makes the bundles
+        self._to_show, self._queue = trio.open_memory_channel[Bundle](math.inf)
+        self._queued = self._received = 0
+        #: the bundle that is shown next, once it is received
+        self._next: Bundle | None = None
+        #: the oldest epoch that is shown; the number of the newest bundle that has another duration since, and that duration
+        self._epoch = 0
+        self._retimed, self._interval = 0, 0.0
         self._timeline = PresentationTimeline()
         self._shown_paced = False
         self._held = self._has_rested = False
@@ -43,7 +50,7 @@ class Playout:
         self.last_lateness = 0.0
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return self._queued - self._received + (self._next is not None)
 
     async def run(self, hand: Callable[[Bundle, float], None], hold: Callable[[], Awaitable[None]] | None) -> None:
         """Task: hand out each bundle at its due time; cancelled when the session is over.
@@ -58,21 +65,34 @@ class Playout:
             if self._timeline.until > now:
                 await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
                 continue
-            if not self._queue or self._held:
+            empty = self._next is None and self._received == self._queued
+            if empty or self._held:
                 if not self._channel.asleep:
                     self._channel.asleep = True  # and look once more: `LocalEnd` says why
-                else:
+                elif self._held:
                     await self._wakeup.wait()
+                else:
+                    self._next = await self._queue.receive()
+                    self._received += 1
                 continue
-            bundle = self._queue[0]
+            if self._next is None:
+                self._next = self._queue.receive_nowait()
+                self._received += 1
+            bundle = self._next
+            if bundle.epoch < self._epoch:  # a flush came when it had left the queue, and this task had not run yet
+                self._next = None
+                self._telemetry.dropped("buffer", "flushed", 1)
+                continue
             if hold is not None:
                 await hold()
-                if not self._queue or self._queue[0] is not bundle or self._held:
-                    continue
                 now = trio.current_time()
+                if self._next is not bundle or self._held or self._timeline.until > now:
+                    continue
+            if bundle.paced and self._received <= self._retimed:
+                bundle = replace(bundle, duration=self._interval)
             expected = max(self._timeline.until, bundle.ready)
             due = self._timeline.due(bundle.ready, now, bundle.duration)
-            self._queue.popleft()
+            self._next = None
             self._channel.asleep = False
             if not bundle.paced and -math.inf < self._timeline.until < due and not self._has_rested:
                 self._telemetry.underrun()
@@ -99,11 +119,10 @@ class Playout:
 
     def put(self, bundle: Bundle) -> None:
         """Queue a bundle to be shown."""
-        self._queue.append(bundle)
+        self._to_show.send_nowait(bundle)
+        self._queued += 1
         if self.made is not None:
             self.made(bundle)
-        if self._channel.asleep:
-            self._wakeup.set()
 
     def retime(self, message: RetimePlayout) -> None:
         """Show the frame on screen and those queued for the interval each, unless audio fixes their duration."""
@@ -111,21 +130,31 @@ class Playout:
         if self._shown_paced and self._timeline.until > -math.inf:
             self._timeline.retime(interval)
             self._channel.send(ShownUntil(self._timeline.until))
-        self._queue = deque(replace(bundle, duration=interval) if bundle.paced else bundle for bundle in self._queue)
+        self._retimed, self._interval = self._queued, interval
         self._wakeup.set()
 
     def flush(self, message: FlushPlayout) -> None:
         """Drop the bundles of epochs before the message's."""
-        self._keep(deque(bundle for bundle in self._queue if bundle.epoch >= message.epoch), "flushed")
+        self._epoch = message.epoch
+        self._drop("flushed")
         self._channel.send(ShownUntil(self._timeline.until))
         self._wakeup.set()
 
     def close(self) -> None:
         """End the session: drop and count what is queued."""
         self._channel.take()
-        self._keep(deque(), "session_over")
+        self._drop("session_over")
+        self._queue.close()
 
-    def _keep(self, kept: deque[Bundle], reason: str) -> None:
-        if gone := len(self._queue) - len(kept):
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _drop(self, reason: str) -> None:
+        """Drop and count what is queued."""
+        gone, self._next = int(self._next is not None), None
+        with suppress(trio.WouldBlock):
+            while True:
+                self._queue.receive_nowait()
+                self._received += 1
+                gone += 1
+        if gone:
             self._telemetry.dropped("buffer", reason, gone)
-        self._queue = kept
