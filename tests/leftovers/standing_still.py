@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import trio
 
 from reactor_trio.crossing.input_lanes import MOST_BYTES_UNDER_WAY
 from reactor_trio.crossing.message_flow import MOST as MOST_MESSAGES
@@ -90,7 +91,7 @@ class Bound:
 QUEUES = {
     "session.command_ledger:CommandLedger._commands": Bound(1024, MOST_JSON, measure=json),
     "session.command_preparation:CommandPreparer._waiting": Bound(
-        256, MOST_JSON, look=lambda kept: [command for command, _ in kept], measure=json
+        255, MOST_JSON, look=lambda kept: [command for command, _ in kept], measure=json  # and one that is prepared now
     ),
     "execution.command_queue:CommandQueue._places": Bound(
         256, MOST_JSON, look=dict.values, measure=lambda kept: sum(map(json, kept))
@@ -150,7 +151,10 @@ class Watch:
         for found in gc.get_objects():
             for where in owners.get(type(found), ()):
                 bound = self.bounds[where]
-                kept = bound.look(getattr(found, where.rpartition(".")[2]))
+                attribute = getattr(found, where.rpartition(".")[2])
+                if isinstance(attribute, trio.MemoryReceiveChannel):
+                    attribute = attribute._state.data  # its statistics only count
+                kept = bound.look(attribute)
                 items, kept_bytes = len(kept), bound.measure(kept)
                 assert items <= bound.items, f"{where} has {items} items"
                 assert kept_bytes <= bound.bytes + bound.over, f"{where} has {kept_bytes / MIB:.1f} MiB"

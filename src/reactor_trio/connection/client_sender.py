@@ -188,6 +188,7 @@ class ClientSender:
                 self.context.telemetry.dropped("lane", "client_left", lost)
             if self._renditions is not None:
                 self._renditions.leave(down_track)
+        self._texts.close()
         self._sound.close()
         self._down_tracks, self._shown = {}, {}  # a down track has this object as its owner
         self._turns.clear()
@@ -195,9 +196,7 @@ class ClientSender:
 
     async def wait_free(self) -> None:
         """See `Attachment.wait_free`."""
-        while self.end_reason is None and (
-            any(len(down_track) for down_track in self._turns) or any(rendition.waits for _, rendition in self._served())
-        ):
+        while self.end_reason is None and (any(map(len, self._turns)) or any(each.waits for _, each in self._served())):
             self._free = trio.Event()
             await self._free.wait()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
+from reactor_trio.concurrency.newest_items import send_newest
 from reactor_trio.connection.outgoing_frames import DueFrame
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.interface.tracks import TrackSpec
@@ -91,23 +91,25 @@ class SoundQueue:
     def __init__(self, context: SenderContext) -> None:
         self.tracks: dict[str, SoundTrack] = {}
         self._context = context
-        self._blocks: deque[tuple[SoundTrack, DueFrame]] = deque()
+        self._to_send, self._blocks = trio.open_memory_channel[tuple[SoundTrack, DueFrame]](AUDIO_BLOCKS)
+        self._count = 0  # of blocks that wait; each frame asks for it
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        return self._count
 
     def put(self, name: str, block: DueFrame) -> None:
         """Queue a block that is played now, if the viewer hears its track; drop the oldest one if too many wait."""
         if (track := self.tracks.get(name)) is None:
             return
-        if len(self._blocks) >= AUDIO_BLOCKS:
-            self._blocks.popleft()
+        if send_newest(self._to_send, self._blocks, (track, block)) is None:
+            self._count += 1
+        else:
             self._context.telemetry.dropped("lane", "audio_overflow", 1)
-        self._blocks.append((track, block))
 
     async def encode_next(self) -> tuple[bytes, memoryview] | None:
         """Take the oldest block and encode it: head and payload; None if no codec is left that can."""
-        (track, block), began = self._blocks.popleft(), trio.current_time()
+        (track, block), began = self._blocks.receive_nowait(), trio.current_time()
+        self._count -= 1
         encoded = await track.encode(block.frame)
         if encoded is None:
             return None
@@ -121,9 +123,10 @@ class SoundQueue:
 
     def close(self) -> None:
         """Drop and count what waits, and let go of the encoders."""
-        if self._blocks:
-            self._context.telemetry.dropped("lane", "client_left", len(self._blocks))
-            self._blocks.clear()
+        if self._count:
+            self._context.telemetry.dropped("lane", "client_left", self._count)
+        self._blocks.close()
+        self._count = 0
         for track in self.tracks.values():
             track.close()
         self.tracks.clear()  # their callbacks are the sender's, which has this queue

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import trio
 
 #: bytes of texts that may wait, beyond one of any size
 MOST_BYTES = 16 * 1024 * 1024
@@ -19,21 +22,23 @@ class TextQueue:
 
     def __init__(self, most: int) -> None:
         self._most, self._most_bytes = most, MOST_BYTES
-        self._texts: deque[tuple[str, Callable[[], object] | None]] = deque()
-        self._bytes = 0
+        self._to_send, self._texts = trio.open_memory_channel[tuple[str, Callable[[], object] | None]](math.inf)
+        self._count = self._bytes = 0  # of what waits: a channel knows no bytes, and each frame asks for the count
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return self._count
 
     @property
     def overfull(self) -> bool:
         """Whether more waits than may: the client does not read."""
-        return len(self._texts) > self._most or (self._bytes > self._most_bytes and len(self._texts) > 1)
+        return self._count > self._most or (self._bytes > self._most_bytes and self._count > 1)
 
     def put(self, text: str, sent: Callable[[], object] | None = None) -> None:
-        """Queue a text."""
-        self._texts.append((text, sent))
-        self._bytes += sys.getsizeof(text)
+        """Queue a text; drop it if the connection is over."""
+        with suppress(trio.BrokenResourceError):
+            self._to_send.send_nowait((text, sent))
+            self._count += 1
+            self._bytes += sys.getsizeof(text)
 
     def put_again(self, texts: Iterable[str]) -> None:
         """Queue texts that were kept for this client. They count against no bound."""
@@ -44,11 +49,17 @@ class TextQueue:
 
     def take(self) -> tuple[str, Callable[[], object] | None]:
         """Remove the oldest text; returns it with what to call when it has been written."""
-        text, sent = self._texts.popleft()
+        text, sent = self._texts.receive_nowait()
+        self._count -= 1
         self._bytes -= sys.getsizeof(text)
         return text, sent
 
     def clear(self) -> None:
         """Drop all texts."""
-        self._texts.clear()
-        self._bytes = 0
+        while self._count:
+            self.take()
+
+    def close(self) -> None:
+        """Drop all texts, and what is queued from now on: the connection is over."""
+        self._texts.close()
+        self._count = self._bytes = 0

@@ -30,16 +30,16 @@ class CommandPreparer:
     """Prepares the commands of one session, on the I/O loop. `CommandLedger` bounds how many may wait."""
 
     def __init__(self) -> None:
-        self._to_prepare, self._commands = trio.open_memory_channel[tuple[Command, Sequence[Preparation]]](math.inf)
-        self._waiting = 0  # with the one that is prepared now
+        self._to_prepare, self._waiting = trio.open_memory_channel[tuple[Command, Sequence[Preparation]]](math.inf)
+        self._count = 0  # of those that wait, with the one that is prepared now
 
     def __len__(self) -> int:
-        return self._waiting
+        return self._count
 
     def add(self, command: Command, preparations: Sequence[Preparation]) -> None:
         """Prepare a command, behind those that wait."""
         self._to_prepare.send_nowait((command, preparations))
-        self._waiting += 1
+        self._count += 1
 
     async def run(
         self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
@@ -50,7 +50,7 @@ class CommandPreparer:
             post: hands a prepared command to the model's side.
             refused: called with a command that a preparation refused; it goes no further.
         """
-        async for command, preparations in self._commands:
+        async for command, preparations in self._waiting:
             try:
                 for prepare in preparations:
                     await prepare()
@@ -58,7 +58,7 @@ class CommandPreparer:
                 refused(command, error)
             else:
                 post(command)
-            self._waiting -= 1
+            self._count -= 1
 
 
 def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any]) -> list[Preparation]:
