@@ -1,10 +1,10 @@
 """One client's connection from the upgrade to the closed socket.
 
     control -+- its scope: this one, or the server's -+- ResumableSession.run   ends when the model has let go of the session
-             '- wire nursery -+- receive    socket -> commands, media; never waits for the model
-                              +- receiver   media, decoded in order -> session, if the model takes any
-                              +- send       messages and frames -> socket; the only writer
-                              '- farewell   cancels the wire if the client does not take the goodbye in time
+             '- wire nursery -+- event intake     socket -> commands, media; never waits for the model
+                              +- input decoding   media, decoded in order -> session, if the model takes any
+                              +- transport        messages and frames -> socket; the only writer
+                              '- farewell         cancels the wire if the client does not take the goodbye in time
 
 The task that learns first that the client is gone cancels the wire. Leaving the wire closes the socket at once and informs
 the resumable session. That ends the session when the step that runs has ended, or waits for the client to come back. A
@@ -193,11 +193,12 @@ class _ClientConnection:
     # ---- the wire -----------------------------------------------------------------------------------------------------
 
     def _start_wire(self, wire: trio.Nursery) -> None:
-        wire.start_soon(self._until_gone, self._receive, wire.cancel_scope)
-        wire.start_soon(self._until_gone, partial(self.sender.send, self._messages), wire.cancel_scope)
-        wire.start_soon(self._bound_farewell, wire.cancel_scope)
+        send = partial(self.sender.send, self._messages)
+        wire.start_soon(self._until_gone, self._receive, wire.cancel_scope, name="event intake")
+        wire.start_soon(self._until_gone, send, wire.cancel_scope, name="transport")
+        wire.start_soon(self._bound_farewell, wire.cancel_scope, name="farewell")
         if self._receiver.open:
-            wire.start_soon(self._receiver.run)
+            wire.start_soon(self._receiver.run, name="input decoding")
 
     async def _until_gone(self, exchange: Callable[[], Awaitable[None]], wire: trio.CancelScope) -> None:
         """Receive or send. The task that learns first that the client is gone keeps the reason."""

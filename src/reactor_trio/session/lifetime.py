@@ -88,15 +88,15 @@ class Lifetime:
 
     def in_sight(self) -> dict[str, Any] | None:
         """Data of `reactor.ending` for a client that attaches now; None if no end is in sight."""
-        return None if self._warned is None else self._say(self._warned)
+        return None if self._warned is None else self._data(self._warned)
 
     async def run(
-        self, tell: Callable[[dict[str, Any]], None], end: Callable[[EndReason], None], dismiss: Callable[[], None]
+        self, say: Callable[[str, dict[str, Any]], None], end: Callable[[EndReason], None], dismiss: Callable[[], None]
     ) -> None:
         """Task: warn, end and dismiss; cancelled when the session has unwound.
 
         Args:
-            tell: sends the data of `reactor.ending` to the clients.
+            say: sends the clients a message: type, data.
             end: ends the session for a reason.
             dismiss: says goodbye to the clients although the session has not unwound.
         """
@@ -110,15 +110,15 @@ class Lifetime:
             before = self._warned
             self._warned = min((each for each in ends if each.warn_at <= now), key=lambda each: each.at, default=None)
             if self._warned is not None and self._warned != before:
-                tell(self._say(self._warned))
+                say("reactor.ending", self._data(self._warned))
             elif self._warned is None and before is not None:
-                tell({"reason": before.reason, "seconds": None})
+                say("reactor.ending", {"reason": before.reason, "seconds": None})
             with trio.move_on_at(min([nearest.at, *(each.warn_at for each in ends if each.warn_at > now)])) as self._sleep:
                 await trio.sleep_forever()
         await trio.sleep(FAREWELL)
         dismiss()
 
-    def _say(self, end: _End) -> dict[str, Any]:
+    def _data(self, end: _End) -> dict[str, Any]:
         return {"reason": end.reason, "seconds": round(end.at - trio.current_time(), 3)}
 
     def _idle(self) -> _End:

@@ -1,7 +1,8 @@
 """A session on the I/O loop: it owns the model's side and the playout, and knows no socket.
 
-    connection scope -> Session.run -> nursery -+- SessionRun.run   the model's side: hooks, commands, steps, close
-                                                '- Playout.run      due bundles to the attachments
+    Session.run -+- model generator   the model's side, by `SessionRun.run`: hooks, commands, steps, close
+                 |- pacer             due bundles to the attachments
+                 '- command preparation, setting values, limits
 
 Clients attach and detach. The session hands each due bundle and each message to the attached clients and waits for none of
 them. When `run` returns, the model's side has unwound, the queue is empty, and the reason of the end is known.
@@ -83,8 +84,7 @@ class Session:
         self._attachments: dict[int, Attachment] = {}
         #: the values of the settings, and what each client knows of them
         self.values = KnownValues(declaration.settings, self._attachments)
-        #: number of the controlling client
-        self.controller = controller[0]
+        self.controller = controller[0]  # number of the controlling client
         self._scope = trio.CancelScope()
         self.lifetime = Lifetime(limits, length)
         self._last: tuple[Bundle, float] | None = None
@@ -109,14 +109,12 @@ class Session:
         """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
         hold = self._wait_free if self.services.settings.slow_client == "hold" else None
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.playout.run, self._hand, hold)
-                nursery.start_soon(self._preparer.run, self._channel.send, self._refused)
-                nursery.start_soon(self.lifetime.run, partial(self._say, "reactor.ending"), self.end, self._dismiss)
-                nursery.start_soon(self.values.run)
-                with self._scope:
-                    await self._run_model()
-                nursery.cancel_scope.cancel()
+            async with trio.open_nursery() as tasks:
+                tasks.start_soon(self._preparer.run, self._channel.send, self._refused, name="command preparation")
+                tasks.start_soon(self._run_model, tasks.cancel_scope, name="model generator")
+                tasks.start_soon(self.playout.run, self._hand, hold, name="pacer")
+                tasks.start_soon(self.values.run, name="setting values")
+                tasks.start_soon(self.lifetime.run, self._say, self.end, self._dismiss, name="limits")
         finally:
             if self.error is not None:  # also if the client has left at the same moment
                 self.reason = "model_error"
@@ -391,17 +389,19 @@ class Session:
             return ""
         return sendable(self._failure if self.error is None else f"{type(self.error).__name__}: {self.error}")
 
-    async def _run_model(self) -> None:
+    async def _run_model(self, tasks: trio.CancelScope) -> None:
         unwound = trio.Event()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._see_to_end, unwound)
-            try:
-                await self._run.run()
-                self.reason = self.reason or self._run.reason  # the model ended it
-            finally:
-                self.error = self._run.raised
-                unwound.set()
-            nursery.cancel_scope.cancel()
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._see_to_end, unwound)
+                try:
+                    await self._run.run()
+                    self.reason = self.reason or self._run.reason  # the model ended it
+                finally:
+                    self.error = self._run.raised
+                    unwound.set()
+                nursery.cancel_scope.cancel()
+        tasks.cancel()
 
     async def _see_to_end(self, unwound: trio.Event) -> None:
         """Task: wait to be cancelled, which is the session's end; then end its uploads, and report a step that goes on."""
