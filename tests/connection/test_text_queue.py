@@ -45,3 +45,11 @@ def test_texts_that_were_kept_count_against_no_bound():
     assert not queue.overfull
     queue.put("c")
     assert queue.overfull
+
+
+def test_a_queue_that_is_closed_drops_what_waits_and_what_comes():
+    queue = TextQueue(2)
+    queue.put("a")
+    queue.close()
+    queue.put("b")
+    assert len(queue) == 0

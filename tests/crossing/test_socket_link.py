@@ -7,6 +7,7 @@ import socket
 
 import pytest
 import trio
+import trio.testing
 from tests.support.child_processes import in_a_fork
 
 from reactor_trio.crossing.messages import Command
@@ -61,3 +62,36 @@ async def test_receiving_ends_with_the_other_end_and_what_is_sent_later_is_disca
         one.close()
     one.send(said(b"too late"))
     other.send(said(b"not received"))
+
+
+async def test_the_bytes_that_wait_are_known_until_the_other_end_reads_them(ends):
+    one, other = ends
+    heard, all_heard = [], trio.Event()
+
+    def take(message, _session):
+        heard.append(message.number)
+        if len(heard) == 3:
+            all_heard.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.run)
+        for number in range(3):
+            one.send(said(b"x" * 100_000, number))
+        await trio.testing.wait_all_tasks_blocked()
+        assert 200_000 < one.unsent < 310_000
+        nursery.start_soon(other.receive, take)
+        await all_heard.wait()
+        assert one.unsent == 0
+        nursery.cancel_scope.cancel()
+    assert heard == [0, 1, 2]
+
+
+async def test_a_link_that_is_closed_drops_what_waits(ends):
+    one, _other = ends
+    for number in range(3):
+        one.send(said(b"x" * 100_000, number))
+    assert one.unsent
+    one.close()
+    assert one.unsent == 0
+    one.send(said(b"x"))
+    assert one.unsent == 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from reactor_trio.crossing.local_channel import open_local_channel
 from reactor_trio.crossing.messages import BundleShown, FlushPlayout, RetimePlayout, ShownUntil

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -37,9 +38,10 @@ class CommandPreparer:
         return self._count
 
     def add(self, command: Command, preparations: Sequence[Preparation]) -> None:
-        """Prepare a command, behind those that wait."""
-        self._to_prepare.send_nowait((command, preparations))
-        self._count += 1
+        """Prepare a command, behind those that wait; drop it if the session is over."""
+        with suppress(trio.BrokenResourceError):
+            self._to_prepare.send_nowait((command, preparations))
+            self._count += 1
 
     async def run(
         self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
@@ -50,15 +52,16 @@ class CommandPreparer:
             post: hands a prepared command to the model's side.
             refused: called with a command that a preparation refused; it goes no further.
         """
-        async for command, preparations in self._waiting:
-            try:
-                for prepare in preparations:
-                    await prepare()
-            except CommandError as error:
-                refused(command, error)
-            else:
-                post(command)
-            self._count -= 1
+        with self._waiting:
+            async for command, preparations in self._waiting:
+                try:
+                    for prepare in preparations:
+                        await prepare()
+                except CommandError as error:
+                    refused(command, error)
+                else:
+                    post(command)
+                self._count -= 1
 
 
 def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any]) -> list[Preparation]:
