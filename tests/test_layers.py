@@ -46,7 +46,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors plain_text interface media", "msgspec yaml"),
-    "crossing": ("errors descriptors concurrency interface media", "msgspec numpy trio"),
+    "crossing": ("errors descriptors interface media", "msgspec numpy trio"),
     "execution": (
         "errors lost_part protocol telemetry concurrency interface pacing lifecycle media configuration crossing",
         "msgspec outcome trio",
