@@ -23,16 +23,16 @@ class Memory:
 
     def show(self, frame):
         plane = Plane(frame.shape, frame.dtype.str, len(self.frames) + 1)
-        self.frames[plane.segment] = frame
+        self.frames[plane.slot] = frame
         return plane
 
     def see(self, plane):
-        self.seen.append(plane.segment)
-        return self.frames[plane.segment]
+        self.seen.append(plane.slot)
+        return self.frames[plane.slot]
 
-    def returned(self, segments):
-        for segment in segments:
-            del self.frames[segment]
+    def returned(self, slots):
+        for slot in slots:
+            del self.frames[slot]
 
 
 @pytest.fixture

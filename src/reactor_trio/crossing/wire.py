@@ -22,11 +22,11 @@ HEAD = 8
 
 
 class Plane(msgspec.Struct, frozen=True, array_like=True):
-    """Where one frame's values lie: from byte `offset` of the shared memory on, or `inline` if `segment` is 0."""
+    """Where one frame's values lie: from byte `offset` of the shared memory on, or `inline` if `slot` is 0."""
 
     shape: tuple[int, ...]
     dtype: str
-    segment: int = 0
+    slot: int = 0
     offset: int = 0
     inline: bytes = b""
 
@@ -40,8 +40,8 @@ class FrameSharing(Protocol):
     def see(self, plane: Plane) -> npt.NDArray[Any]:
         """Return the frame that the other process has shown, read-only. Raises ValueError if it lies nowhere."""
 
-    def returned(self, segments: list[int]) -> None:
-        """Note that the other process no longer uses the frames in these segments."""
+    def returned(self, slots: list[int]) -> None:
+        """Note that the other process no longer uses the frames in these slots."""
 
 
 class Wire:
@@ -90,7 +90,7 @@ class _Parts:
 
     Attributes:
         frames: those that the two processes share; None: no message has a frame.
-        shown: the segments that the message in progress has shown.
+        shown: the slots that the message in progress has shown.
     """
 
     frames: FrameSharing | None = None
@@ -105,8 +105,8 @@ class _Parts:
             raise NotImplementedError
         frame: FrameHandle = value  # type: ignore[assignment]
         plane = self.frames.show(to_host(frame))
-        if plane.segment:
-            self.shown.append(plane.segment)
+        if plane.slot:
+            self.shown.append(plane.slot)
         return plane
 
     def unpack(self, kind: type, packed: Any) -> object:

@@ -21,7 +21,7 @@ class IpcMessage(msgspec.Struct, frozen=True, array_like=True, tag_field="tag"):
 
 
 class FramesReturned(IpcMessage, frozen=True, tag=3):
-    """Frames in these segments are no longer in use; a segment's number is there once for each frame."""
+    """Frames in these slots are no longer in use; a slot's number is there once for each frame."""
 
     numbers: list[int]
 

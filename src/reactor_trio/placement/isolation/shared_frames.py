@@ -79,9 +79,9 @@ class FrameExchange:
     def see(self, plane: Plane) -> npt.NDArray[Any]:
         """Return the frame, read-only. Raises ValueError if it does not lie in the memory."""
         kind = np.dtype(plane.dtype)
-        if not plane.segment:
+        if not plane.slot:
             return np.frombuffer(plane.inline, kind).reshape(plane.shape)
-        frame = self._memory.array(plane.offset, plane.shape, kind, self._let_go, plane.segment)
+        frame = self._memory.array(plane.offset, plane.shape, kind, self._let_go, plane.slot)
         frame.flags.writeable = False
         return frame
 

@@ -1,0 +1,43 @@
+"""A gate answers probes on the port of `runtime.management` too, whatever happens to its other port."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
+import trio
+from tests.edge.test_reserved_slots import ask
+from tests.support.free_port import free_port
+
+from reactor_trio.configuration.settings import AuthSettings, LimitSettings, ManagementSettings, Settings
+from reactor_trio.gate.serve_gate import serve_gate
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+class NoServers:
+    """A `Lessor` of a gate whose servers are all down."""
+
+    async def lease(self, *_: Any, **__: Any) -> Any:
+        await trio.sleep_forever()
+
+
+async def test_a_full_gate_answers_on_both_ports():
+    port = free_port()
+    settings = Settings(
+        port=0, auth=AuthSettings(token=TOKEN), limits=LimitSettings(connections=1), management=ManagementSettings(port=port)
+    )
+    serving = partial(serve_gate, NoServers(), settings, schema={"name": "mine"}, most=4)
+    async with trio.open_nursery() as nursery, AsyncExitStack() as there:
+        gate = await nursery.start(lambda task_status: serving(task_status=task_status))
+        await there.enter_async_context(await trio.open_tcp_stream("127.0.0.1", gate.port))
+        bearer = f"authorization: Bearer {TOKEN}"
+        for each in (gate.port, port):
+            assert (await ask(each, "/health"))[0] == 200
+            assert (await ask(each, "/ready"))[0] == 200
+            assert (await ask(each, "/metrics", bearer))[0] == 200
+        assert (await ask(port, "/metrics"))[0] == 401
+        assert (await ask(port, "/v1/sessions", bearer))[0] == 404
+        assert (await ask(gate.port, "/schema", bearer))[0] == 503
+        nursery.cancel_scope.cancel()
