@@ -66,7 +66,7 @@ def test_views_frames_and_packets_tell_the_same_of_a_step(place: BrowserPage, en
         + """
       const [views, frames, packets] = [new Map(), new Map(), new Map()];
       const stop = new AbortController();
-      const facts = ({ pts, step, command }) => [pts, step, command];
+      const facts = ({ ptsUs, step, command }) => [ptsUs, step, command];
       client.attach(canvas("one"), { lead: false, onPresented: (picture) => views.set(picture.seq, facts(picture)) });
       const loops = [
         (async () => {

@@ -47,7 +47,7 @@ def test_it_shows_the_model_tells_events_and_has_its_client(place: Page) -> None
       const statuses = seen.state.map(({ status }) => status);
       const veiled = !shadowRoot.querySelector("[part=veil]").hidden;
       const messages = seen.message.map(({ type, data }) => [type, data]);
-      const pts = seen.presented[0].pts > 0;
+      const pts = seen.presented[0].ptsUs > 0;
       return { reply, parts, statuses, sockets: sockets.length, size: [view.width, view.height], pts, messages, veiled };
     """)  # fmt: skip
     assert told == {

@@ -76,7 +76,7 @@ TAKE = """
   const source = COUNT + WORKER + `\\nimport("${location.origin}/decoder-worker.js");`;
   const worker = () => new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })), { type: "module" });
   await begin({ workers: { pictures: worker } });
-  const made = ({ seq, pts, command, step, meta }) => [seq, pts, command, step, JSON.stringify(meta)].join();
+  const made = ({ seq, ptsUs, command, step, meta }) => [seq, ptsUs, command, step, JSON.stringify(meta)].join();
   const packets = new Map();
   (async () => { for await (const packet of client.packets()) packets.set(packet.seq, made(packet)); })();
   const presented = [];

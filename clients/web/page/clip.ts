@@ -19,7 +19,7 @@ const MOST_WAITING = 4;
 export async function makeClip(frames: AsyncIterable<Frame>): Promise<Blob> {
   let clip: Clip | null = null;
   try {
-    for await (const { image, pts, [Symbol.dispose]: close } of frames) {
+    for await (const { image, ptsUs: pts, [Symbol.dispose]: close } of frames) {
       try {
         clip ??= await Clip.begin(...sizeOf(image), pts);
         await clip.add(image, pts);

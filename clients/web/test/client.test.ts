@@ -425,7 +425,7 @@ test("pictures are asked for when somebody takes them, and each packet says what
   for (let i = 0; i < 2; i++) packets.push((await loop.next()).value as Packet);
   assert.deepEqual(packets[0], {
     seq: 0,
-    pts: 40_000,
+    ptsUs: 40_000,
     command: 3,
     step: 9,
     meta: { a: 1 },

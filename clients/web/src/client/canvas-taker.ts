@@ -133,7 +133,7 @@ export class CanvasTaker implements Taker {
           for (const recordNext of this.#recorders) recordNext(this.#last as Picture);
           this.#host.presented(frame, now, lead, this.#description ?? track);
           const { seq, ptsUs, command, step, meta } = frame;
-          this.#onPresented?.({ seq, pts: ptsUs, command, step, meta, at: now, width, height });
+          this.#onPresented?.({ seq, ptsUs, command, step, meta, at: now, width, height });
         },
         skipped: () => this.#host.skipped(track),
         failed: (frame, message) => {

@@ -6,7 +6,7 @@ import type { ItemQueue } from "./item-queue.ts";
 import type { Taker } from "./outputs.ts";
 import type { Frame, Made, Packet } from "./types.ts";
 
-const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, pts: ptsUs, command, step, meta });
+const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, ptsUs, command, step, meta });
 
 /** The picture as an application closes it; null if the browser makes no bitmap of it. */
 const closable = (image: DecodedImage): Promise<ImageBitmap | null> | VideoFrame | ImageBitmap =>

@@ -163,10 +163,10 @@ export interface UploadOptions {
   onProgress?: (part: number) => void;
 }
 
-/** What made a frame: `pts` in microseconds since the session began, `command` the newest of this client's that was applied before. */
+/** What made a frame: `ptsUs` in microseconds since the session began, `command` the newest of this client's that was applied before. */
 export interface Made {
   readonly seq: number;
-  readonly pts: number;
+  readonly ptsUs: number;
   readonly command: number | null;
   readonly step: number;
   readonly meta: Readonly<Record<string, unknown>>;
