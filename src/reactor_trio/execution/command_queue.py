@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.messages import Command
 
@@ -13,7 +15,11 @@ class CommandQueue:
 
     Attributes:
         wakeup: set when a command arrives.
+        pause: called when the command arrives that pauses the session. The steps stop then, also where a frame waits for
+            room that the pause keeps from it.
     """
+
+    pause: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(self) -> None:
         self.wakeup = RepeatedEvent()
@@ -25,6 +31,8 @@ class CommandQueue:
 
     def add(self, command: Command) -> None:
         """Put a command behind the others, or to the commands that have its place."""
+        if command.name == "reactor.pause" and command.arguments["paused"]:
+            self.pause()
         self._places.setdefault(command.place, []).append(command)
         self.wakeup.set()
 

@@ -111,6 +111,7 @@ class DrivenSession:
         self.calls = CallWatch(host)
         self.wakeup = commands.wakeup
         self.commands = commands
+        commands.pause = output_pacer.pause
         self.output_pacer = output_pacer
         #: number of the next step; only steps that make frames count
         self.step = 0
@@ -124,7 +125,7 @@ class DrivenSession:
         self._channel = channel
         self._messages = MessageFlow(channel)
         channel.connect({
-            Command: self.take_command, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watch,
+            Command: commands.add, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watch,
             BundleShown: output_pacer.handed, ShownUntil: output_pacer.shown, MessagesTaken: self._messages.taken,
         })  # fmt: skip
         self._watch = StateWatch(declaration.settings)
@@ -138,12 +139,6 @@ class DrivenSession:
         return self.life.state >= State.LEAVING or self.call.cancel_requested
 
     # ---- commands -----------------------------------------------------------------------------------------------------
-
-    def take_command(self, command: Command) -> None:
-        """Queue a command. A pause stops the steps now, also where a frame waits for room that the pause keeps from it."""
-        if command.name == "reactor.pause" and command.arguments["paused"]:
-            self.output_pacer.pause()
-        self.commands.add(command)
 
     async def apply_next(self) -> bool:
         """Apply the oldest pending command and answer all that share its place; False if none is pending."""
