@@ -73,7 +73,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "leases": ("protocol concurrency admission configuration", "msgspec trio"),
     "edge": ("errors descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
-        "errors descriptors protocol telemetry concurrency interface admission media recording configuration "
+        "errors protocol telemetry concurrency interface admission media recording configuration "
         "execution placement session transport connection leases edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),

@@ -91,15 +91,16 @@ def test_without_a_network_there_is_loopback(host, loopback, monkeypatch):
     assert reachable_hosts(host) == [loopback]
 
 
-@pytest.mark.parametrize("refusal", [errno.EAFNOSUPPORT, errno.EMFILE])
-def test_a_system_that_gives_no_socket_has_no_such_address(refusal, monkeypatch):
+@pytest.mark.parametrize(("refusal", "own"), [(errno.EAFNOSUPPORT, False), (errno.EMFILE, True)])
+def test_a_system_that_gives_no_socket_has_no_such_address_unless_it_has_nothing_left(refusal, own, monkeypatch):
     def no_socket(*_args):
         raise OSError(refusal, os.strerror(refusal))
 
     doorman = RequestPolicy(Settings(host="::"))
     monkeypatch.setattr(socket, "socket", no_socket)
-    assert not doorman.hosts_allowed("2001:db8::7")
-    assert not is_own_address("2001:db8::7")
+    assert doorman.hosts_allowed("2001:db8::7") is own, "a probe by address is no victim of a shortage"
+    assert is_own_address("2001:db8::7") is own
+    assert not doorman.hosts_allowed("rebound.example")
     assert reachable_hosts("::") == ["::1"]
 
 

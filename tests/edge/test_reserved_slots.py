@@ -60,12 +60,32 @@ async def test_an_address_takes_slots_from_itself_alone_while_it_has_its_share(a
             assert [number for number, slot in enumerate(taken) if slot.scope.cancel_called] == [2]
 
 
-async def test_there_is_no_slot_while_all_are_answered(autojump_clock):
+async def test_there_is_no_slot_while_all_wait_for_their_answer(autojump_clock):
     slots = ReservedSlots()
     async with all_taken(slots, use="probe") as taken:
         with slots.slot("198.51.100.1") as newcomer:
             assert newcomer is None
         assert not any(slot.scope.cancel_called for slot in taken)
+        taken[5].answered = True  # its connection only lingers
+        with slots.slot("198.51.100.1") as newcomer:
+            assert newcomer is not None
+        assert [number for number, slot in enumerate(taken) if slot.scope.cancel_called] == [5]
+
+
+async def test_the_address_with_the_most_slots_gives_one(autojump_clock):
+    slots = ReservedSlots()
+    with ExitStack() as there:
+        addresses = [*(f"192.0.2.{number}" for number in range(RESERVED - 2)), "192.0.2.77", "192.0.2.77"]
+        taken = [there.enter_context(slots.slot(address)) for address in addresses]
+        there.enter_context(slots.slot("198.51.100.1"))
+        assert [slot.address for slot in taken if slot.scope.cancel_called] == ["192.0.2.77"]
+
+
+async def test_clients_that_share_an_address_have_all_slots(autojump_clock):
+    slots = ReservedSlots()
+    with ExitStack() as there:
+        taken = [there.enter_context(slots.slot(None)) for _ in range(RESERVED)]
+        assert not any(slot.scope.cancel_called for slot in taken), "loopback, or a proxy"
 
 
 async def test_a_connection_whose_slot_is_taken_ends(autojump_clock):
@@ -135,7 +155,16 @@ async def test_a_full_port_answers_probes_and_refuses_others():
             status, head = await ask(server.port, path, *headers)
             assert (status, "retry-after: 1" in head) == (503, True), path
         assert (await ask(server.port, "/health", method="POST"))[0] == 503
-        assert server.runtime.metrics._limited["connections"] >= 4
+        assert (await ask(server.port, "/health", "content-length: 9"))[0] == 503, "a probe has no body to wait for"
+        assert server.runtime.metrics._limited["connections"] >= 5
+
+
+async def test_every_refusal_is_counted_by_its_status():
+    async with full(limits={"connections": 64}) as (server, _):
+        for path, headers, method in (("/nothing", (), "GET"), ("/uploads", (), "GET"), ("/ws?role=king", UPGRADE, "GET")):
+            await ask(server.port, path, *headers, method=method)
+        counted = server.runtime.metrics._refusals
+        assert {status: number for status, number in counted.items() if number} == {"404": 1, "405": 1, "400": 1}
 
 
 async def test_what_says_nothing_on_a_full_port_is_closed(monkeypatch):
@@ -165,6 +194,9 @@ async def test_the_owner_of_a_session_gets_in():
             while server.runtime.metrics.connections > 2:
                 await trio.lowlevel.checkpoint()
             await silent(there, server, 3)
+            for query in (f"/ws?resume={token}&role=viewer", f"/health2?resume={token}"):
+                assert (await ask(server.port, query, *UPGRADE))[0] == 503, "the token is good for its session alone"
+            assert (await ask(server.port, f"/ws?resume={token}"))[0] == 503, "no handshake"
             assert (await ask(server.port, f"/ws?resume={token}", *UPGRADE))[0] == 101
 
 

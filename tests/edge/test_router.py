@@ -23,6 +23,9 @@ ROUTER = Router(
 )  # fmt: skip
 
 
+NOT_FOUND = (404, "not found; there are /, /health, /uploads, /v1/sessions, /v1/sessions/ID and the WebSocket /ws", "")
+
+
 def asked(method: str, path: str) -> tuple[int, str, str]:
     """Status, text and `Allow` of the answer; a POST is (201, "taken", "")."""
     request = Request(method=method, path=path)
@@ -52,11 +55,8 @@ def asked(method: str, path: str) -> tuple[int, str, str]:
         ("DELETE", "/v1/sessions", (405, "/v1/sessions takes GET and HEAD and POST, not DELETE", "GET, HEAD, POST")),
         ("GET", "/v1/sessions/abc", (405, "/v1/sessions/abc takes DELETE, not GET", "DELETE")),
         ("POST", "/ws", (405, "/ws takes GET and HEAD, not POST", "GET, HEAD")),
+        ("GET", "/elsewhere", NOT_FOUND),
         ("POST", "/elsewhere", (405, "/elsewhere takes GET and HEAD, not POST", "GET, HEAD")),
-        (
-            "GET", "/elsewhere",
-            (404, "not found; there are /, /health, /uploads, /v1/sessions, /v1/sessions/ID and the WebSocket /ws", ""),
-        ),
         ("DELETE", "/v1/sessions/a/b", (405, "/v1/sessions/a/b takes GET and HEAD, not DELETE", "GET, HEAD")),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import trio
-from tests.edge.test_reserved_slots import ask
+from tests.edge.test_reserved_slots import UPGRADE, ask
 from tests.support.free_port import free_port
 
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, ManagementSettings, Settings
@@ -40,4 +40,17 @@ async def test_a_full_gate_answers_on_both_ports():
         assert (await ask(port, "/metrics"))[0] == 401
         assert (await ask(port, "/v1/sessions", bearer))[0] == 404
         assert (await ask(gate.port, "/schema", bearer))[0] == 503
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_gate_tells_the_name_of_its_model_to_no_stranger():
+    settings = Settings(port=0, auth=AuthSettings(token=TOKEN))
+    serving = partial(serve_gate, NoServers(), settings, schema={"name": "secret-name"}, most=4)
+    async with trio.open_nursery() as nursery:
+        gate = await nursery.start(lambda task_status: serving(task_status=task_status))
+        for path in ("/ws?model=other&follow=1", "/ws?role=king&follow=1", "/v1/queue?model=other"):
+            status, head = await ask(gate.port, path, *UPGRADE)
+            assert (status, "reactor-refusal: token_missing" in head) == (401, True), path
+        status, head = await ask(gate.port, f"/ws?model=other&follow=1&token={TOKEN}", *UPGRADE)
+        assert (status, "reactor-refusal: wrong_model" in head) == (404, True)
         nursery.cancel_scope.cancel()

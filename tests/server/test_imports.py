@@ -34,8 +34,9 @@ LATE = [
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
     "admission", "cli", "concurrency", "configuration", "connection", "crossing", "decoding", "descriptors", "edge",
-    "errors", "execution", "interface", "interpreter", "leases", "log", "lifecycle", "lost_part", "media", "notebook",
-    "pacing", "plain_text", "protocol", "server", "session", "standard_streams", "telemetry", "transport",
+    "errors", "execution", "interface", "interpreter", "kinds", "leases", "lifecycle", "log", "lost_part", "media",
+    "notebook", "pacing", "placement", "plain_text", "protocol", "server", "session", "standard_streams", "telemetry",
+    "transport",
 }  # fmt: skip
 OTHERS = {
     "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",

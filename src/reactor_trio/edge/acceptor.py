@@ -12,7 +12,7 @@ from typing import cast
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.address_limits import is_loopback, network_of
+from reactor_trio.edge.address_limits import is_loopback
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.edge.reserved_site import PortSite, ReservedSite
@@ -66,12 +66,12 @@ class Acceptor:
         """Serve a connection for which there is no room in a reserved slot, if its address may have another connection."""
         why, most = self.site.addresses.words("connections"), self.site.most_connections
         served: ReservedSlot | None = None
-        with self._reserved.slot(network_of(peer)) if allowed else nullcontext() as slot:
+        with self._reserved.slot(self.site.addresses.of_peer(peer)) if allowed else nullcontext() as slot:
             served = slot
             if slot is not None:
                 site = cast(Site, ReservedSite(self.site, self._reserved, slot, why))
                 await self._serve(stream, site, self._closes)
-        if served is None or served.use is None:
+        if served is None or not served.heard:
             self.site.addresses.refuse("connections", peer, most)
         if served is None:
             await self._refuse(stream, "connections", why)

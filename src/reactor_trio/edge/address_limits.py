@@ -15,6 +15,7 @@ This module also knows this machine's own addresses: which ones it has, and at w
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 import math
@@ -35,6 +36,8 @@ log = logging.getLogger("reactor_trio.server")
 
 #: Wrong credentials that one address may show in a minute.
 FAILURES_PER_MINUTE = 60
+#: errors that say that the system has nothing left, and nothing about an address
+_SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 #: Seconds between two lines in the log about one kind of refusal.
 QUIET = 60.0
 
@@ -218,7 +221,8 @@ def is_everywhere(host: str) -> bool:
 def is_own_address(host: str) -> bool:
     """Whether `host` is an IP address, not a name, that this machine has now.
 
-    It looks up no name and sends nothing: the system binds a socket only to an address of this machine.
+    It looks up no name and sends nothing: the system binds a socket only to an address of this machine. Without a free
+    descriptor for that it says yes, because no DNS record can point an address elsewhere, and probes come by address.
     """
     try:
         address = ipaddress.ip_address(host)
@@ -230,8 +234,8 @@ def is_own_address(host: str) -> bool:
         with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:  # refused by a system without IPv6
             probe.bind((str(address), 0))
             probe.connect((str(address), 9))  # refused to a broadcast address, which may be bound
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno in _SHORT
     return True
 
 

@@ -13,11 +13,9 @@ import msgspec
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.descriptors import keep_from_children
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses
 from reactor_trio.edge.address_limits import page_urls
 from reactor_trio.edge.request_policy import WATCHED, AccessSite, RequestPolicy
-from reactor_trio.errors import ManifestError
 from reactor_trio.transport import BodyTaker, Conversation, Request, Response
 
 log = logging.getLogger("reactor_trio.server")
@@ -57,26 +55,16 @@ class ManagementSite(RequestPolicy):
         return None
 
 
-async def open_management(settings: Settings) -> list[trio.SocketListener]:
-    """Listen for `runtime.management`; no listener without it. Raises ManifestError if that cannot be."""
-    if (management := settings.management) is None:
-        return []
-    try:
-        listeners = await trio.open_tcp_listeners(management.port, host=management.host)
-    except OSError as error:
-        where = f"{management.host}:{management.port}"
-        raise ManifestError(f"runtime.management: cannot listen on {where}: {error.strerror or error}") from error
-    for listener in listeners:
-        keep_from_children(listener.socket)
-    return listeners
-
-
 async def serve_management(
-    site: AccessSite, settings: Settings, listeners: Sequence[trio.SocketListener], connections: trio.Nursery
+    site: AccessSite,
+    settings: Settings,
+    listeners: Sequence[trio.SocketListener],
+    connections: trio.Nursery,
+    closing: trio.Event,
 ) -> None:
-    """Task: answer on `listeners` until cancelled, also while the server on the other port drains."""
+    """Task: answer on `listeners` until cancelled. From `closing` on a connection ends with its response."""
     bound = bound_addresses(listeners)
     url = page_urls(bound[0], listeners[0].socket.getsockname()[1], secure=False)[0]
     log.info("%s are also at %s (runtime.management)", ", ".join(WATCHED), url)
     management = ManagementSite(site, settings, *bound)
-    await Acceptor(management, lambda: True, trio.Event(), None).run(listeners, connections)
+    await Acceptor(management, lambda: True, closing, None).run(listeners, connections)

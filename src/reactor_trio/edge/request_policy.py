@@ -35,7 +35,7 @@ from reactor_trio.transport import (
     Response,
 )
 from reactor_trio.transport.refusal_bye import refuse_inside, wants_bye
-from reactor_trio.transport.upgrade import wants_websocket
+from reactor_trio.transport.upgrade import check_handshake, wants_websocket
 
 SESSIONS_PATH = "/v1/sessions"
 #: Paths that every client may request as often as it wants, because those who watch over the server do.
@@ -120,7 +120,22 @@ class RequestPolicy:
 
     def reserved_use(self, request: Request) -> ReservedUse | None:
         """Return what a request is good for on a connection above `most_connections`; None: it is refused."""
-        return "probe" if request.path in WATCHED and request.method in ("GET", "HEAD") else None
+        has_body = request.header("content-length") or request.header("transfer-encoding")
+        return "probe" if request.path in WATCHED and request.method in ("GET", "HEAD") and not has_body else None
+
+    def _is_handshake(self, request: Request) -> bool:
+        """Whether the request is a WebSocket handshake that reaches `admit`."""
+        if not wants_websocket(request) or not self._from_allowed_page(request):
+            return False
+        try:
+            check_handshake(request, "1.1", self.websockets)
+        except Refused:
+            return False
+        return True
+
+    def _from_allowed_page(self, request: Request) -> bool:
+        origins = request.header_values("origin")
+        return len(origins) < 2 and self.origin_allowed(origins[0] if origins else None, request)
 
     def over_limit(self, request: Request) -> Response | None:
         """See `Site`. Without limits by address there are never too many."""
@@ -195,8 +210,8 @@ class AccessSite(RequestPolicy):
         return self._end_session(session_id) or Response.refusing("not_found", f"no session {session_id} is here")
 
     def _counts_as(self, request: Request) -> LimitKind | None:
-        """Return the limit of its address in which a request counts."""
-        if wants_websocket(request):
+        """Return the limit of its address in which a request counts. A handshake counts in `admit`, if it gets there."""
+        if self._is_handshake(request):
             return "address_handshakes"
         return None if request.path in PROBES else "address_requests"
 
@@ -247,7 +262,7 @@ class AccessSite(RequestPolicy):
         else:
             await messages.aclose(code or refusal_close_code(refusal.status), why)
 
-    def _counts(self, request: Request) -> Response:
+    def _metrics_page(self, request: Request) -> Response:
         """Answer `GET /metrics`. Raises Denied."""
         if self._look(request).ticket is not None:
             raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")

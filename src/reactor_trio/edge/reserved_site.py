@@ -51,6 +51,7 @@ class ReservedSite:
 
     def over_limit(self, request: Request) -> Response | None:
         """See `Site`. Refuses a request that is not good for the slot, and counts it as any other."""
+        self._slot.heard = True
         self._slot.use = use = self._site.reserved_use(request)
         if use == "owner":
             self._slots.release(self._slot)
@@ -59,4 +60,10 @@ class ReservedSite:
             return too_many
         if wants_websocket(request) and (too_many := self._site.addresses.refusal(request)) is not None:
             return too_many
+        self._site.addresses.refuse("connections", request.peer, self._site.most_connections)
         return Response.refusing("connections", self._why_not, {"retry-after": "1"})
+
+    def respond(self, request: Request) -> Response:
+        """See `Site`. The slot may go to another connection from now on."""
+        self._slot.answered = True
+        return self._site.respond(request)

@@ -4,9 +4,10 @@ A connection above `runtime.limits.connections` gets a reserved slot until its f
 a request to a probe's path, and becomes a connection like others for a request of an owner, who resumes a session or uploads
 to one. Any other request is answered 503.
 
-A connection that has sent no whole request loses the slot as soon as another one needs it, the oldest first, and after
-`reserved_site.FIRST_REQUEST` seconds in any case. So connections that say nothing keep no probe out, however many there are:
-a probe sends its request at once.
+A connection that has sent no whole request, and one that is answered, loses the slot as soon as another one needs it, that
+of the address with the most slots first, then the oldest; and after `reserved_site.FIRST_REQUEST` seconds in any case. So
+connections that say nothing keep no probe out: a probe sends its request at once, and is answered in the same turn of the
+loop. With TLS a probe needs its time for the handshake, in which others may take the slot; `runtime.management` does not.
 """
 
 from __future__ import annotations
@@ -28,14 +29,23 @@ class ReservedSlot:
     """One connection in a reserved slot.
 
     Attributes:
+        address: None if many clients may share it: loopback, or a proxy.
         scope: cancelled when another connection gets the slot.
         use: None until a request has shown what the connection is for.
+        heard: whether a request has come.
+        answered: whether that has its response.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str | None) -> None:
         self.address = address
         self.scope = trio.CancelScope()
         self.use: ReservedUse | None = None
+        self.heard = self.answered = False
+
+    @property
+    def takeable(self) -> bool:
+        """Whether another connection may have the slot."""
+        return self.use is None or self.answered
 
 
 class ReservedSlots:
@@ -48,17 +58,18 @@ class ReservedSlots:
         return len(self._taken)
 
     @contextmanager
-    def slot(self, address: str) -> Iterator[ReservedSlot | None]:
+    def slot(self, address: str | None) -> Iterator[ReservedSlot | None]:
         """Have a slot during the block; None if all are in use, or both of this address."""
-        own = [slot for slot in self._taken if slot.address == address]
+        own = [slot for slot in self._taken if slot.address == address is not None]
         full = own if len(own) >= OF_ONE_ADDRESS else list(self._taken) if len(self._taken) >= RESERVED else None
         if full is not None:
-            silent = next((slot for slot in full if slot.use is None), None)
-            if silent is None:
+            takeable = [slot for slot in full if slot.takeable]
+            if not takeable:
                 yield None
                 return
-            self.release(silent)
-            silent.scope.cancel()
+            taken = max(takeable, key=self._share)  # the first of equals: the oldest
+            self.release(taken)
+            taken.scope.cancel()
         slot = ReservedSlot(address)
         self._taken[slot] = None
         try:
@@ -66,6 +77,10 @@ class ReservedSlots:
                 yield slot
         finally:
             self.release(slot)
+
+    def _share(self, slot: ReservedSlot) -> int:
+        """How many slots its address has."""
+        return 1 if slot.address is None else sum(one.address == slot.address for one in self._taken)
 
     def release(self, slot: ReservedSlot) -> None:
         """Free a slot; its connection may go on."""

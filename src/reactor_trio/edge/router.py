@@ -71,7 +71,7 @@ class Router:
         return self._not_allowed(request, route) if handler is None else handler(request)
 
     def body_taker(self, request: Request) -> BodyTaker | None:
-        """What reads the body of a POST as a stream; None for a method whose body is read whole. Raises Refused: 405."""
+        """What reads the body of a POST as a stream; None for a DELETE. Raises Refused: 405, also without a route."""
         route = self._find(request)
         if request.method == "POST" and route is not None and route.post is not None:
             return route.post(request)
@@ -83,7 +83,7 @@ class Router:
         return next((route for route in self._routes if route.has(request.path)), None)
 
     def _not_allowed(self, request: Request, route: Route | None) -> Response:
-        allowed = _READS if route is None else route.methods
+        allowed = _READS if route is None else route.methods  # the page's paths are no routes
         why = f"{request.path} takes {' and '.join(allowed)}, not {request.method}"
         return Response.refusing("method_not_allowed", why, {"allow": ", ".join(allowed)})
 

@@ -9,9 +9,9 @@
 | `max_session` | | seconds after which the session ends |
 | `aud` | | the model's name, or a list of names; other models refuse it |
 | `nbf` | | from when on it is valid, in seconds since 1970 |
-| `session` | | id of the session that is reserved for its client (`server/leases.py`) |
+| `session` | | id of the session that is reserved for its client (`leases`) |
 
-This is the only module of the server that reads the time of day, because the issuer of a ticket knows no other clock.
+It reads the time of day, because the issuer of a ticket knows no other clock.
 """
 
 from __future__ import annotations

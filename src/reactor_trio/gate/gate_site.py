@@ -57,7 +57,7 @@ class GateSite(AccessSite):
         self._draining = draining
         self._route(
             Route("/health", get=self._health), Route("/ready", get=self._ready),
-            Route("/schema", get=self._schema_of_model), Route("/metrics", get=self._counts),
+            Route("/schema", get=self._schema_of_model), Route("/metrics", get=self._metrics_page),
             Route(SESSIONS_PATH, post=self._allocate), Route(WEBSOCKET_PATH, websocket=True),
             Route(QUEUE_PATH, websocket=True),
         )  # fmt: skip
@@ -115,7 +115,7 @@ class GateSite(AccessSite):
 
     def _counts_as(self, request: Request) -> LimitKind | None:
         """A request for a place counts as a handshake, by which it could be asked for as well."""
-        asks = request.path == SESSIONS_PATH and request.method == "POST"
+        asks = request.path == SESSIONS_PATH and request.method == "POST" and self._from_allowed_page(request)
         return "address_handshakes" if asks else super()._counts_as(request)
 
     def _check_client(self, request: Request) -> Response | Grant:
@@ -124,17 +124,17 @@ class GateSite(AccessSite):
             return too_much
         if self._draining.is_set():
             return busy("draining", _GOING_DOWN)
-        if request.query.get("model", self._name) != self._name:
-            return Response.refusing("wrong_model", f"this gate serves {self._name}, not {request.query['model']}")
-        if (role := request.query.get("role", "control")) != "control":
-            why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
-            return Response.refusing("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}")
         try:
             grant = self._look(request)
             if grant.claims.role == "viewer":
                 raise Denied("not_allowed", "this token can only watch; a link for viewers leads to its replica")
         except Denied as denied:
             return self._deny(request, denied)
+        if request.query.get("model", self._name) != self._name:
+            return Response.refusing("wrong_model", f"this gate serves {self._name}, not {request.query['model']}")
+        if (role := request.query.get("role", "control")) != "control":
+            why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
+            return Response.refusing("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}")
         if self._allocation.address_full(self.addresses.of_request(request)):
             return self.addresses.queue_full(request)
         return grant

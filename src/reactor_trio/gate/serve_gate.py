@@ -13,7 +13,8 @@ from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.edge.management import open_management, serve_management
+from reactor_trio.edge.management import serve_management
+from reactor_trio.edge.ports import open_ports
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import GateSite
@@ -53,30 +54,24 @@ async def serve_gate(
 
     Raises OSError if the address cannot be bound, ManifestError if a secret or a certificate cannot be used.
     """
-    certificates = await Certificates.read(settings.tls)
     drain = trio.Event() if drain is None else drain
     metrics = GateMetrics()
     allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
-    management = await open_management(settings)
-    open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
-    try:
-        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners), pictures=pictures)
+    async with open_ports(settings, listeners) as ports:
+        certificates = await Certificates.read(settings.tls)
+        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(ports.clients), pictures=pictures)
         with LoopLag().watched() as lag:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(lag.tick)
-                warn_if_open(open_listeners, settings)
+                warn_if_open(ports.clients, settings)
                 await nursery.start(allocation.run)
                 reception = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
                 async with trio.open_nursery() as connections:
-                    nursery.start_soon(reception.run, open_listeners, connections)
-                    if management:
-                        nursery.start_soon(serve_management, site, settings, management, connections)
-                    bound = open_listeners[0].socket.getsockname()
-                    task_status.started(Gate(bound[0], bound[1], allocation))
+                    nursery.start_soon(reception.run, ports.clients, connections)
+                    if ports.management:
+                        nursery.start_soon(serve_management, site, settings, ports.management, connections, drain)
+                    task_status.started(Gate(*ports.address, allocation))
                     await drain.wait()
                     allocation.drain()
                     connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace
                 nursery.cancel_scope.cancel()
-    finally:
-        for listener in [*open_listeners, *management]:
-            listener.socket.close()

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
+from reactor_trio.connection.resumable_session import ResumableSession
 from reactor_trio.edge.access import Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import DenialReason, Denied
@@ -33,16 +34,24 @@ class ReactorSite(AccessSite):
         self._runtime = runtime
         self._route(
             Route("/health", get=self._health), Route("/ready", get=self._ready), Route("/schema", get=self._schema),
-            Route("/metrics", get=self._counts), Route(UPLOAD_PATH, post=self._upload, shared=True),
+            Route("/metrics", get=self._metrics_page), Route(UPLOAD_PATH, post=self._upload, shared=True),
             Route(WEBSOCKET_PATH, websocket=True),
         )  # fmt: skip
 
     def reserved_use(self, request: Request) -> ReservedUse | None:
         """See `RequestPolicy`. An owner shows the resume token or the upload token of a session."""
-        owns = self._sessions.resumable(request.query.get("resume")) or (
-            request.path == UPLOAD_PATH and self._sessions.uploaded_to(shown_token(request))
-        )
+        if self._is_handshake(request):
+            owns = self._resumed(request) is not None
+        else:
+            uploads = request.method == "POST" and request.path == UPLOAD_PATH
+            owns = uploads and self._sessions.uploaded_to(shown_token(request)) is not None
         return "owner" if owns else super().reserved_use(request)
+
+    def _resumed(self, request: Request) -> ResumableSession | None:
+        """Return the session that the client resumes with this request."""
+        if request.query.get("role", "control") != "control":
+            return None
+        return self._sessions.resumable(request.query.get("resume"))
 
     def _upload(self, request: Request) -> BodyTaker:
         return take_upload(self._sessions, self._runtime.metrics, request)
@@ -83,12 +92,13 @@ class ReactorSite(AccessSite):
         For a client that resumes its session the resume token suffices, and its permissions stay.
         """
         address = self.addresses.of_request(request)
-        resumable = self._sessions.resumable(request.query.get("resume"))
-        if resumable is not None and request.query.get("role", "control") == "control":
+        resumable = self._resumed(request)
+        if resumable is not None:
             connect_request = self._parse(request)
             return replace(connect_request, claims=resumable.claims, address=address), Grant(resumable.claims)
         shown = shown_token(request)
-        if shown is None and resumable is None and self._access.required and request.query.get("resume"):
+        stale = self._sessions.resumable(request.query.get("resume")) is None
+        if shown is None and stale and self._access.required and request.query.get("resume"):
             raise Denied("wrong", "no session can be resumed with this token now, and a new one takes the server's token")
         grant = self._look(request, share_links=True)
         connect_request = self._parse(request)

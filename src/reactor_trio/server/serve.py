@@ -15,11 +15,11 @@ from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
 from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
-from reactor_trio.descriptors import keep_from_children
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.edge.management import open_management, serve_management
+from reactor_trio.edge.management import serve_management
+from reactor_trio.edge.ports import Ports, open_ports
 from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
@@ -96,14 +96,9 @@ async def serve(
     settings = msgspec.structs.replace(source.settings, **given)
     source = msgspec.structs.replace(source, settings=settings)
     tell = on_phase or (lambda _phase: None)
-    certificates = await Certificates.read(settings.tls)
-    management = await open_management(settings)
-    open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
-    for listener in open_listeners:
-        keep_from_children(listener.socket)
     worker = worker_threads(usable_processors())
-
-    try:
+    async with open_ports(settings, listeners) as ports:
+        certificates = await Certificates.read(settings.tls)
         with files_of_manifest(source.files), one_failure(), LoopLag().watched() as lag:
             async with open_tracing(settings.tracing, source.name) as tracing, _open_place(source) as place:
                 runtime = Runtime(
@@ -112,13 +107,11 @@ async def serve(
                     introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
                     lag=lag.seconds,
                 )  # fmt: skip
-                bound = open_listeners[0].socket.getsockname()
-                management_port = management[0].socket.getsockname()[1] if management else None
-                serving = Serving(bound[0], bound[1], runtime, certificates, management_port)
+                serving = Serving(*ports.address, runtime, certificates, ports.management_port)
                 accepting = trio.CancelScope()
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(lag.tick)
-                    listen = partial(_listen, serving, open_listeners, management, accepting)
+                    listen = partial(_listen, serving, ports, accepting)
                     await nursery.start(partial(runtime.run, source.config, transports=[listen]))
                     if certificates is not None:
                         nursery.start_soon(certificates.run)
@@ -128,9 +121,6 @@ async def serve(
                         accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
                     await runtime.drain()
                     nursery.cancel_scope.cancel()
-    finally:
-        for listener in [*open_listeners, *management]:
-            listener.socket.close()
     tell("stopped")
 
 
@@ -145,19 +135,17 @@ async def _open_place(source: ModelSource) -> AsyncGenerator[Place, None]:
 
 
 async def _listen(
-    serving: Serving,
-    listeners: Sequence[trio.SocketListener],
-    management: Sequence[trio.SocketListener],
-    accepting: trio.CancelScope,
-    connections: trio.Nursery,
+    serving: Serving, ports: Ports, accepting: trio.CancelScope, connections: trio.Nursery
 ) -> None:
     """Accept until `accepting` is cancelled, and on the port of `runtime.management` until this task is."""
     runtime = serving.runtime
-    warn_if_open(listeners, runtime.settings)
-    site = ReactorSite(runtime, *bound_addresses(listeners))
+    warn_if_open(ports.clients, runtime.settings)
+    site = ReactorSite(runtime, *bound_addresses(ports.clients))
     acceptor = Acceptor(site, lambda: runtime.facts.phase == "ready", runtime.draining, serving.certificates)
     async with trio.open_nursery() as nursery:
-        if management:
-            nursery.start_soon(serve_management, site, runtime.settings, management, connections)
+        if ports.management:
+            nursery.start_soon(
+                serve_management, site, runtime.settings, ports.management, connections, runtime.draining
+            )
         with accepting:
-            await acceptor.run(listeners, connections)
+            await acceptor.run(ports.clients, connections)

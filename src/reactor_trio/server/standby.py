@@ -7,6 +7,7 @@ get 503 and `Retry-After`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import trio
 
@@ -25,15 +26,18 @@ class StandbySite(RequestPolicy):
     def __init__(self, settings: Settings, name: str, reason: str, *bound: str) -> None:
         super().__init__(settings, *bound)
         self._name = name
-        self._reason = "see the server's log" if settings.auth is not None else reason
+        self._protected = settings.auth is not None
+        self._reason = "see the server's log" if self._protected else reason
 
     def respond(self, request: Request) -> Response:
         """Answer with the page or the reason."""
         if (page := page_response(request, self.frame_ancestors)) is not None:
             return page
         if request.path == "/health":
-            body = {"status": "failed", "model": self._name, "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
-                    "reason": self._reason}  # fmt: skip
+            body: dict[str, Any] = {"status": "failed", "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
+                                    "reason": self._reason}  # fmt: skip
+            if not self._protected:
+                body["model"] = self._name
             return json_response(503, body, {"retry-after": "1"})
         if request.path == "/ready":
             return not_ready("failed", self._reason)

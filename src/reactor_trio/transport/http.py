@@ -179,14 +179,18 @@ class _Connection:
                     async with aclosing(self._stream_body(request, body_until)) as body:
                         answer = await taker(body)
         except Refused as refused:
-            who = f"{self._wire.peer}, {refused.client}," if refused.client else self._wire.peer
-            self._refused(who, refused.response)
+            self._note(refused.response, refused.client)
             await self._refuse(refused.response)
             return None
         if isinstance(answer, tuple):
             return answer
+        if answer.refusal is not None:
+            self._note(answer)
         await self._send(answer, keep_alive=not self._closing.is_set() and self._h11.their_state is not h11.SEND_BODY)
         return None
+
+    def _note(self, refusal: Response, client: str = "") -> None:
+        self._refused(f"{self._wire.peer}, {client}," if client else self._wire.peer, refusal)
 
     async def _decide(self, request: Request) -> Response | tuple[Handshake, Conversation]:
         if self._cors and is_preflight(request):
