@@ -242,6 +242,7 @@ class Runtime:
             await self._drained.wait()
         if self.journal.phase == "loading":  # the first load, or one after a restart
             self.room.drain(self.drain_reason)
+            await self.session_manager.all_left(self.settings.drain_grace)  # who waits hears why
         if self.journal.phase != "ready":
             return
         try:
@@ -312,7 +313,7 @@ class Runtime:
         self.session_manager.model = ServedModel(services, schema, self._config)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
-        """End all sessions and load the model again. New clients wait meanwhile."""
+        """End all sessions and load the model again. Clients that wait go on waiting; new ones are refused meanwhile."""
         restarts.gone(ending)
         log.error("the model is gone: %s; its sessions end%s", ending.what, restarts.then(ending), exc_info=ending.cause)
         self.metrics.model_restarted()
@@ -338,6 +339,7 @@ class Runtime:
                 await self.admit_clients()
                 return
         self._failed(str(failure).removeprefix(f"{self.name}: "))
+        await self.session_manager.all_left(self.settings.drain_grace, shield=True)  # as in `watch_model`
         raise failure
 
     def _failed(self, reason: str) -> None:

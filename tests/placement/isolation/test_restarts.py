@@ -319,3 +319,46 @@ async def test_a_run_that_ends_is_the_servers_end_here_too(autojump_clock):
     with pytest.raises(Exception, match="the device is lost"):
         async with open_server(Loop, isolation="process") as server, server.connect() as client:
             await client.take(10)
+
+
+async def waits(server, heard, task_status=trio.TASK_STATUS_IGNORED):
+    """A client that waits in the queue, and what it hears in the end."""
+    queued = trio.Event()
+
+    def on_queued(_position, _total):
+        if not queued.is_set():
+            queued.set()
+            task_status.started()
+
+    try:
+        async with server.connect(on_queued=on_queued) as second:
+            await second.take(1000)
+    except (SessionEnded, ConnectionRefused) as error:
+        heard.append(getattr(error, "reason", str(error)))
+
+
+async def test_a_client_that_waits_for_a_load_hears_that_the_server_gives_up(autojump_clock):
+    config, heard = {"loads": [], "failing": range(2, 100)}, []
+    with pytest.raises(ModelFailed, match="the disk is gone"):
+        async with open_server(World, isolation="process", config=config) as server, trio.open_nursery() as nursery:
+            async with server.connect() as client:
+                await client.take(1)
+                await nursery.start(waits, server, heard)
+                process(server).kill()
+                with pytest.raises(SessionEnded):
+                    await client.take(1000)
+            await trio.sleep(1000)
+    assert heard == ["draining"]
+
+
+async def test_a_client_that_waits_for_a_load_hears_that_the_server_goes_down(autojump_clock):
+    heard = []
+    async with open_server(World, isolation="process") as server, trio.open_nursery() as nursery:
+        async with server.connect() as client:
+            await client.take(1)
+            await nursery.start(waits, server, heard)
+            process(server).kill()
+            with pytest.raises(SessionEnded):
+                await client.take(1000)
+        await server.runtime.drain()
+        assert heard == ["draining"]
