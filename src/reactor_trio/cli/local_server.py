@@ -56,6 +56,8 @@ class LocalServer:
                     self._watchdog.running = lambda: running(None if self._serving is None else self._serving.runtime.facts)
                     nursery.start_soon(self._watchdog.run)
                 self._serving = await self._load(nursery)
+                if self._watchdog is not None:
+                    self._watchdog.say_running()  # before a client's first step can keep the lock
                 stop.armed = True
                 await self._announce(self._serving)
 

@@ -78,6 +78,11 @@ class Watchdog:
                 if self._lock_watch is not None:
                     self._lock_watch.close()
 
+    def say_running(self) -> None:
+        """Tell the process that watches what may keep the GIL from now on. The thread says it at each beat."""
+        if self._lock_watch is not None:
+            self._lock_watch.beat(self.running())
+
     def expect_exit(self, seconds: float, reason: str) -> None:
         """End the process in `seconds` if it has not exited by then. The thread needs no beats from now on."""
         self._leave_by = (time.monotonic() + seconds, reason)
@@ -85,8 +90,7 @@ class Watchdog:
     def _watch(self) -> None:
         late = False
         while not self._stop.wait(self._limit / _BEATS_PER_LIMIT):
-            if self._lock_watch is not None:
-                self._lock_watch.beat(self.running())
+            self.say_running()
             now = time.monotonic()
             if self._leave_by is not None:
                 if now > self._leave_by[0]:
