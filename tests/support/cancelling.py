@@ -64,8 +64,10 @@ class Injector(trio.abc.Instrument):
             trio.lowlevel.remove_instrument(self)
 
     def task_spawned(self, task: trio.lowlevel.Task) -> None:
-        """Name a task by its function and how many of that there were."""
-        if task.name.startswith(_OURS) and not task.name.startswith(_NOT_OURS):
+        """Name a task by its name, which is its function or what the program calls it, and how many of that there were."""
+        frame = getattr(task.coro, "cr_frame", None)
+        module = f"{frame.f_globals['__name__']}." if frame is not None else task.name
+        if module.startswith(_OURS) and not module.startswith(_NOT_OURS):
             self._tasks[task] = [task.name, self._seen[task.name], 0]
             self._seen[task.name] += 1
 

@@ -36,7 +36,7 @@ def test_a_view_shows_what_the_model_made_and_says_so(place: BrowserPage) -> Non
     assert seqs == sorted(set(seqs))
     made = [picture for picture in shown["seen"] if picture["step"] >= shown["step"]]
     assert made[0]["command"] == 1
-    assert all(picture["pts"] > 0 and picture["meta"]["timing"] for picture in made)
+    assert all(picture["ptsUs"] > 0 and picture["meta"]["timing"] for picture in made)
     assert shown["number"] >= shown["last"]  # one may have been drawn since
     assert shown["statistics"]["received"] >= len(seqs)
     assert shown["latency"]["count"] == 1
