@@ -59,7 +59,6 @@ const NO_FIGURES = {
 };
 
 type Events = ClientEvents<AnyModel>;
-type Untyped = { [M in keyof Client]: unknown };
 
 /**
  * Returns a client at once, which connects. `url` is that of the server (`https://host/path/`) or of its WebSocket (`wss://host/path/ws`),
@@ -73,8 +72,9 @@ export function connect<M extends ModelShape = AnyModel>(url: string | URL, opti
 
 /** A client that does nothing, and has nothing to give back, before its first `reconnect()`. */
 export function prepare<M extends ModelShape = AnyModel>(url: string | URL, options: ConnectOptions<M> = {}): Client<M> {
-  // The untyped implementation is given the model's types here, once.
-  return new ModelClient(new URL(url, globalThis.document?.baseURI), options as ConnectOptions) as unknown as Client<M>;
+  // ModelClient is a Client of any model, and the compiler checks it as that. M is a type alone: the compiler cannot know that what the
+  // server of this model answers has M's types, so they are given here, once.
+  return new ModelClient(new URL(url, globalThis.document?.baseURI), options as ConnectOptions) as Client<M>;
 }
 
 /** Emits the event `error` of `client` for what fails outside of it. */
@@ -96,7 +96,7 @@ function socketUrl(url: URL): string {
   return socket.href;
 }
 
-class ModelClient implements Untyped {
+class ModelClient implements Client {
   #options: ConnectOptions;
   #events = new Emitter<Events>();
   #lifecycle: Lifecycle;
@@ -294,11 +294,7 @@ class ModelClient implements Untyped {
     return (await this.#getMedia()).publish(track, source, options);
   }
 
-  async push(
-    track: string,
-    data: ImageBitmapSource | Uint8Array<ArrayBuffer> | Int16Array<ArrayBuffer>,
-    options: PushOptions = {},
-  ): Promise<boolean> {
+  async push(track: string, data: ImageBitmapSource | Uint8Array | Int16Array, options: PushOptions = {}): Promise<boolean> {
     return (this.#media ?? (await this.#getMedia())).push(track, data, options);
   }
 

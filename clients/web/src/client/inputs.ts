@@ -86,12 +86,12 @@ export class Inputs {
   /** Sends one picture, or one block of samples. Resolves with whether the connection took it. */
   async push(
     name: string,
-    data: ImageBitmapSource | Uint8Array<ArrayBuffer> | Int16Array<ArrayBuffer>,
+    data: ImageBitmapSource | Uint8Array | Int16Array,
     { ptsUs, captureTimeUs, codec = "jpeg", width, height }: PushOptions,
   ): Promise<boolean> {
     const { kind } = this.#find(name);
     const at = performance.now();
-    let [payload, meta]: [Uint8Array<ArrayBuffer>, { [key: string]: unknown }] = [new Uint8Array(), {}];
+    let [payload, meta]: [Uint8Array, { [key: string]: unknown }] = [new Uint8Array(), {}];
     if (data instanceof Int16Array)
       [payload, meta] = [new Uint8Array(data.buffer, data.byteOffset, data.byteLength), { codec: "pcm_s16le" }];
     else if (data instanceof Uint8Array) [payload, meta] = [data, { codec, ...(codec === "raw" ? { width, height } : {}) }];

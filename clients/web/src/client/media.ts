@@ -169,11 +169,7 @@ export class Media {
     return (await this.#loadInputs()).publish(track, source, options, this.#host.options.workers?.microphone);
   }
 
-  async push(
-    track: string,
-    data: ImageBitmapSource | Uint8Array<ArrayBuffer> | Int16Array<ArrayBuffer>,
-    options: PushOptions,
-  ): Promise<boolean> {
+  async push(track: string, data: ImageBitmapSource | Uint8Array | Int16Array, options: PushOptions): Promise<boolean> {
     return (this.#inputs ?? (await this.#loadInputs())).push(track, data, options);
   }
 
