@@ -56,12 +56,9 @@ export class Ambient {
 }
 
 function average(data: Uint8ClampedArray, isOf: (x: number, y: number) => boolean): string {
-  const sum = [0, 0, 0];
-  let count = 0;
-  for (let i = 0; i < WIDTH * HEIGHT; i += 1) {
-    if (!isOf(i % WIDTH, Math.floor(i / WIDTH))) continue;
-    for (const channel of [0, 1, 2]) sum[channel] += data[4 * i + channel];
-    count += 1;
-  }
-  return `rgb(${sum.map((each) => Math.round(each / count)).join(" ")})`;
+  const means = [0, 1, 2].map((channel) => {
+    const values = data.filter((_, i) => i % 4 === channel && isOf((i >> 2) % WIDTH, Math.floor(i / 4 / WIDTH)));
+    return Math.round(values.reduce((sum, value) => sum + value, 0) / values.length);
+  });
+  return `rgb(${means.join(" ")})`;
 }

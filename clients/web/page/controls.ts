@@ -189,7 +189,8 @@ export function actionControl(
     void act(data);
   });
   // If a file is the only argument, its command is sent when the upload is complete.
-  if (views.length === 1 && views[0].field.kind === "upload") views[0].view.onchange = () => control.requestSubmit();
+  const [first] = views;
+  if (views.length === 1 && first?.field.kind === "upload") first.view.onchange = () => control.requestSubmit();
   // A text field prevents the default of Enter, because in a setting Enter sends the field; here Enter sends the whole form.
   // Holding Enter sends it once.
   control.addEventListener("keydown", (event) => {

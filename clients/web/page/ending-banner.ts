@@ -1,5 +1,6 @@
 /** The banner over the picture that says when and why the server is going to end the session. */
 import type { AnyModel, ClientEvents } from "../src/index.ts";
+import { within } from "./dom.ts";
 import { SecondsTimer } from "./seconds-timer.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
@@ -14,7 +15,8 @@ export class EndingBanner {
   /** `banner` contains two elements: one for the text, which screen readers read once, and one for the seconds. */
   constructor(banner: HTMLElement) {
     this.#banner = banner;
-    [this.#words, this.#left] = banner.children;
+    this.#words = within(banner, "span");
+    this.#left = within(banner, "span + span");
   }
 
   /** Shows the newest announcement, or hides the banner if it was taken back. */

@@ -153,7 +153,7 @@ class InputCard {
       if (run.signal.aborted) return;
       void publication.ended.then((error) => error && this.#fail(run, error, this.#refusal)); // by then a picture may hide the call
       this.#showLive(publication, run.signal);
-      await this.#offerSources(publication.media.getTracks()[0].getSettings().deviceId ?? "");
+      await this.#offerSources(settingsOf(publication).deviceId ?? "");
     } catch (error) {
       this.#fail(run, error, refusal);
     }
@@ -212,7 +212,7 @@ class InputCard {
     this.element.classList.add("live");
     for (const part of [live, preview, level, self]) if (part) part.hidden = false;
     // People know themselves from mirrors. A camera that looks away from the user shows what the user sees.
-    const mirrored = publication.media.getTracks()[0].getSettings().facingMode !== "environment";
+    const mirrored = settingsOf(publication).facingMode !== "environment";
     for (const shown of [preview, self]) shown?.classList.toggle("mirrored", mirrored);
     if (self) self.srcObject = publication.media;
     let [sent, since] = [publication.sent, performance.now()];
@@ -230,6 +230,11 @@ class InputCard {
     const timer = setInterval(show, REFRESH);
     signal.addEventListener("abort", () => clearInterval(timer));
   }
+}
+
+/** What the publication's device gives: its stream has one track. */
+function settingsOf({ media }: Publication): MediaTrackSettings {
+  return media.getTracks()[0]?.getSettings() ?? {};
 }
 
 function startSize({ width, height }: TrackInfo): string {

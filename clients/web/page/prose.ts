@@ -25,7 +25,7 @@ function inline(text: string): (Node | string)[] {
     if (strong) nodes.push(element("strong", {}, strong));
     else if (emphasis) nodes.push(element("em", {}, emphasis));
     else if (code) nodes.push(element("code", {}, code));
-    else nodes.push(externalLink(label, url));
+    else if (label && url) nodes.push(externalLink(label, url));
     end = found.index + whole.length;
   }
   nodes.push(text.slice(end));

@@ -26,7 +26,7 @@ export function offerThemes(button: HTMLElement, preferences: SafeStorage): void
     button.replaceChildren(icon(DRAWINGS[theme], { filled: theme === "system" }));
   };
   button.addEventListener("click", () => {
-    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    theme = THEMES[THEMES.indexOf(theme) + 1] ?? "system";
     preferences.set(KEY, theme === "system" ? null : theme);
     show();
   });

@@ -19,7 +19,7 @@ export class Toasts {
     setTimeout(() => toast.remove(), SHOWN_FOR);
     this.#container.append(toast);
     const passing = this.#container.querySelectorAll("p");
-    if (passing.length > MOST) passing[0].remove();
+    if (passing.length > MOST) passing[0]?.remove();
   }
 
   /** Shows something above the messages until it is removed. */

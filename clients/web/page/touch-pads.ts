@@ -24,7 +24,7 @@ export class TouchPads {
   #pads: readonly Pad[];
   #stop = new AbortController();
   /** The bar below has more lines where the window is narrow and the model has a hint. */
-  #bar = new ResizeObserver(([{ target }]) => this.#root.style.setProperty("--bar", `${(target as HTMLElement).offsetHeight}px`));
+  #bar = new ResizeObserver(() => this.#root.style.setProperty("--bar", `${byId("bar").offsetHeight}px`));
 
   /** Lies in `hero` until `close`. */
   constructor(hero: HTMLElement, keys: readonly PadKey[]) {
@@ -138,7 +138,7 @@ class CrossPad extends Pad {
   protected at(x: number, y: number): readonly PadKey[] {
     const { left, top, width, height } = this.element.getBoundingClientRect();
     const places = directions((2 * (x - left)) / width - 1, (2 * (y - top)) / height - 1);
-    return places.map((place) => this.keys[place].key);
+    return places.flatMap((place) => this.keys[place]?.key ?? []);
   }
 }
 
@@ -153,7 +153,7 @@ class RoundPad extends Pad {
       x,
       y,
     );
-    return found === null ? [] : [this.keys[found].key];
+    return this.keys.flatMap(({ key }, i) => (i === found ? key : []));
   }
 }
 

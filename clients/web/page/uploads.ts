@@ -38,7 +38,8 @@ export class Uploads {
 
   /** The only drop target, for a file dropped anywhere on the page; null if there is not exactly one. */
   get onlyDropTarget(): Take | null {
-    return this.#send !== null && this.#dropTargets.length === 1 ? this.#dropTargets[0] : null;
+    const [only = null, ...others] = this.#dropTargets;
+    return this.#send !== null && others.length === 0 ? only : null;
   }
 
   /**

@@ -35,7 +35,9 @@ class FakeSocket extends EventTarget {
     FakeSocket.all.push(this);
   }
   static get last(): FakeSocket {
-    return FakeSocket.all[FakeSocket.all.length - 1];
+    const last = FakeSocket.all.at(-1);
+    assert.ok(last);
+    return last;
   }
   send(text: string): void {
     this.sent.push(JSON.parse(text));
@@ -327,7 +329,7 @@ test("a reloaded page resumes its session", async (t) => {
   assert.equal(asked(socket), "ws://host/ws?resume=r&after=8&follow=1");
   socket.say("reactor.welcome", { ...WELCOME, resumed: true, received: 3, missed: 0 }, { n: 1 });
   after.command("move").catch(() => {});
-  assert.equal(socket.sent[0].id, 4);
+  assert.equal(socket.sent[0]?.id, 4);
   socket.say("reactor.bye", { reason: "done" });
   socket.end(1001);
   assert.equal(memory.load(), null);

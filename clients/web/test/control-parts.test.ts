@@ -133,12 +133,9 @@ test("movement is summed while one piece is under way, and nothing of it is lost
   movement.add({ dx: 0, dy: 0 });
   assert.deepEqual(pieces(), []);
   movement.add({ dx: 0.25, dy: 0.5 });
-  for (const [dx, dy] of [
-    [0.5, 1],
-    [1, 1],
-    [0.75, -0.5],
-  ])
-    movement.add({ dx, dy });
+  movement.add({ dx: 0.5, dy: 1 });
+  movement.add({ dx: 1, dy: 1 });
+  movement.add({ dx: 0.75, dy: -0.5 });
   assert.deepEqual(pieces(), [[0.25, 0.5]]);
   await answered();
   assert.deepEqual(pieces(), [
@@ -153,6 +150,15 @@ test("movement is summed while one piece is under way, and nothing of it is lost
   assert.equal(sent.length, 4);
   movement.add({ dx: -3, dy: 0 });
   assert.deepEqual(pieces().at(-1), [-1, 0]);
+});
+
+test("an axis that a movement leaves out has not moved, and one piece is enough for the others", async () => {
+  const sent: Movement[] = [];
+  const limits = { dx: [-1, 1], dy: [-1, 1] } as const;
+  const movement = new MovementSum(async (piece) => assert.ok(sent.push(piece) < 10), limits);
+  movement.add({ dx: 0.25 });
+  await new Promise(setImmediate);
+  assert.deepEqual(sent, [{ dx: 0.25, dy: 0 }]);
 });
 
 const meta = (...timing: unknown[]) => ({ timing });

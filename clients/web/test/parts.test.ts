@@ -52,7 +52,7 @@ test("a schema that is true or false has no control of its own", () => {
   const read = (property: JsonSchema | boolean): string => readField("some_field", property).kind;
   assert.deepEqual([read(true), read(false), read({ anyOf: [true, { type: "null" }] })], ["json", "json", "json"]);
   const { actions } = readCommands([{ name: "act", schema: { properties: { anything: true } } }]);
-  assert.deepEqual(actions[0].fields, [{ ...readField("anything", {}), title: "Anything" }]);
+  assert.deepEqual(actions[0]?.fields, [{ ...readField("anything", {}), title: "Anything" }]);
 });
 
 test("null is an addition to the type, however it is written", () => {
@@ -437,14 +437,15 @@ test("a required argument has the value that its slider shows: the middle", () =
     free: { type: "number" },
   };
   const {
-    actions: [{ fields }],
+    actions: [drop],
   } = readCommands([{ name: "drop", schema: { properties, required: ["x", "steps", "at", "free"] } }]);
   assert.deepEqual(
-    fields.map(({ initial }) => initial),
+    drop?.fields.map(({ initial }) => initial),
     [0.5, 3, 0.2, undefined, undefined],
   );
   const {
-    settings: [{ field }],
+    settings: [setting],
   } = readCommands([{ name: "set_x", schema: { properties: { x: place }, required: ["x"] } }]);
-  assert.equal(field.initial, undefined); // what the model has is not known
+  assert.ok(setting);
+  assert.equal(setting.field.initial, undefined); // what the model has is not known
 });

@@ -25,7 +25,7 @@ function play(delay: PlayoutDelay, delays: number[], count: number, pts = 0): Dr
   const drawn: Drawn[] = [];
   for (let i = 0; i < count; i++) {
     const time = pts + (i * 1000) / 30;
-    const ready = time + delays[i % delays.length];
+    const ready = time + (delays[i % delays.length] ?? NaN);
     delay.add(time, ready);
     drawn.push({ pts: time, ready, at: Math.max(ready, delay.due(time)), lead: delay.current });
   }
@@ -33,7 +33,7 @@ function play(delay: PlayoutDelay, delays: number[], count: number, pts = 0): Dr
 }
 
 const spread = (drawn: Drawn[]): number => {
-  const gaps = drawn.slice(1).map(({ at }, i) => at - drawn[i].at);
+  const gaps = drawn.slice(1).map(({ at }, i) => at - (drawn[i]?.at ?? NaN));
   return Math.max(...gaps) - Math.min(...gaps);
 };
 

@@ -69,6 +69,7 @@ function open() {
     Encoder,
   );
   const [encoder] = FakeEncoder.made.splice(0);
+  assert.ok(encoder);
   return { stream, told, encoder, failures: () => failed };
 }
 

@@ -103,7 +103,7 @@ const PROXY: { readonly [status: number]: string } = {
 
 function reasonOf({ status, statusText, text }: Answer): string {
   const answer = parsed(text);
-  let reason = answer?.message ?? answer?.error ?? (answer === null ? text.trim() : "");
+  let reason: unknown = answer?.message ?? answer?.error ?? (answer === null ? text.trim() : "");
   if (!reason || text.trim()[0] === "<") reason = PROXY[status] && `a proxy in front of the server ${PROXY[status]}`;
   return `Refused: ${String(reason || statusText || "no reason given").slice(0, LONGEST_REASON)} (${status})`;
 }

@@ -193,16 +193,17 @@ export function readCommands(commands: readonly CommandDescription[]): Controls 
   for (const { name, description = "", schema: given = {} } of commands) {
     const schema = given as Keywords;
     const fields = readFields(schema);
-    const key = /^key_([a-z0-9_]+)$/.exec(name);
+    const [field] = fields;
+    const key = /^key_([a-z0-9_]+)$/.exec(name)?.[1];
     const phase = POINTER_PHASES.find((each) => name === `pointer_${each}`);
     const button = PAD_BUTTONS.find((each) => name === `gamepad_${each}`);
     const mode = button ? padMode(fields) : null;
     const needed = fields.filter((field) => field.required && field.name !== "down");
-    if (name.startsWith("set_") && fields.length === 1) {
-      settings.push({ name, description, field: fields[0] });
+    if (name.startsWith("set_") && field && fields.length === 1) {
+      settings.push({ name, description, field });
     } else if (key && needed.length === 0) {
       const held = fields.some((field) => field.name === "down" && field.kind === "checkbox");
-      keys.push({ name, key: key[1], title: humanize(key[1]), description, held });
+      keys.push({ name, key, title: humanize(key), description, held });
     } else if (phase && takesNumbers(fields, ["x", "y"])) {
       pointer[phase] = { name, description };
     } else if (name === "pointer_look" && takesNumbers(fields, ["dx", "dy"])) {
@@ -330,7 +331,7 @@ function withoutNull(schema: Keywords, root: JsonSchema): { schema: Keywords; nu
   if (branches) {
     const rest = branches.filter((branch) => branch.type !== "null");
     const nullable = rest.length < branches.length;
-    return { schema: rest.length === 1 ? rest[0] : {}, nullable };
+    return { schema: (rest.length === 1 && rest[0]) || {}, nullable };
   }
   if (schema.enum?.includes(null)) {
     return { schema: { ...schema, enum: schema.enum.filter((choice) => choice !== null) }, nullable: true };

@@ -97,23 +97,25 @@ export class Latency {
 /** Notes a value, and forgets the oldest one of too many. */
 export function remember(map: Map<number, number>, key: number, value: number): void {
   map.set(key, value);
-  if (map.size <= MAX_REMEMBERED) return;
-  const [oldest] = map.keys();
-  map.delete(oldest);
+  for (const oldest of map.keys()) {
+    if (map.size <= MAX_REMEMBERED) return;
+    map.delete(oldest);
+  }
 }
 
 /** The server's four times in ms; null if one is missing or invalid. */
-function readTiming(meta: Packet["meta"] | null): number[] | null {
+function readTiming(meta: Packet["meta"] | null): [wait: number, step: number, queue: number, encode: number] | null {
   const timing = meta?.timing;
   if (!Array.isArray(timing) || timing.length < 4) return null;
   const times: unknown[] = timing.slice(0, 4);
   const valid = (time: unknown): time is number => typeof time === "number" && Number.isFinite(time) && time >= 0;
-  return times.every(valid) ? times.map((time) => time / 1000) : null;
+  // A slice of at least four has four.
+  return times.every(valid) ? (times.map((time) => time / 1000) as [number, number, number, number]) : null;
 }
 
-/** The quantile `share` (0 to 1) of the sorted values, with linear interpolation. */
+/** The quantile `share` (0 to 1) of the sorted values, with linear interpolation; NaN without a value. */
 export function quantile(sorted: readonly number[], share: number): number {
   const place = share * (sorted.length - 1);
-  const [below, above] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  const [below, above] = [sorted[Math.floor(place)] ?? NaN, sorted[Math.ceil(place)] ?? NaN];
   return below + (above - below) * (place - Math.floor(place));
 }

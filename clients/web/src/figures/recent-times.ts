@@ -22,9 +22,10 @@ export class RecentTimes {
   }
 }
 
+/** Null without a value. */
 export function median(values: readonly number[]): number | null {
-  if (values.length === 0) return null;
   const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  // The two in the middle, which of an odd number are the same.
+  const [below, above] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return below === undefined || above === undefined ? null : (below + above) / 2;
 }

@@ -58,9 +58,9 @@ export class Statistics {
 
   snapshot(now: number): StatisticsSnapshot {
     const times = now - (this.#shown.at(-1) ?? -Infinity) > PAUSE ? [] : this.#shown;
-    const intervals = times.slice(1).map((time, i) => time - times[i]);
+    const intervals = times.slice(1).map((time, i) => time - (times[i] as number)); // times[i] is the one before
     const recent = times.filter((time) => now - time <= PAUSE);
-    const span = recent[recent.length - 1] - recent[0];
+    const span = (recent.at(-1) ?? 0) - (recent[0] ?? 0);
     return {
       fps: span > 0 ? ((recent.length - 1) * 1000) / span : null,
       jitter: intervals.length > 1 ? deviation(intervals) : null,

@@ -73,19 +73,18 @@ export interface MovementLimits {
  */
 export class MovementSum {
   #send: (piece: Movement) => Promise<unknown>;
-  #limits: MovementLimits;
-  #total: Movement;
+  #axes: { readonly name: string; readonly least: number; readonly most: number; total: number }[];
   #busy = false;
 
   /** `send({axis: distance})` returns a promise that settles with the answer. It must not reject. */
   constructor(send: (piece: Movement) => Promise<unknown>, limits: MovementLimits) {
     this.#send = send;
-    this.#limits = limits;
-    this.#total = Object.fromEntries(Object.keys(limits).map((axis) => [axis, 0]));
+    this.#axes = Object.entries(limits).map(([name, [least, most]]) => ({ name, least, most, total: 0 }));
   }
 
+  /** An axis that `distances` leaves out has not moved. */
   add(distances: Readonly<Movement>): void {
-    for (const axis of Object.keys(this.#total)) this.#total[axis] += distances[axis];
+    for (const axis of this.#axes) axis.total += distances[axis.name] ?? 0;
     if (!this.#busy) void this.#run();
   }
 
@@ -97,9 +96,10 @@ export class MovementSum {
 
   #take(): Movement {
     const piece: Movement = {};
-    for (const [axis, [least, most]] of Object.entries(this.#limits)) {
-      piece[axis] = Math.min(most, Math.max(least, this.#total[axis]));
-      this.#total[axis] -= piece[axis];
+    for (const axis of this.#axes) {
+      const part = Math.min(axis.most, Math.max(axis.least, axis.total));
+      piece[axis.name] = part;
+      axis.total -= part;
     }
     return piece;
   }

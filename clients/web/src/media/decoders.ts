@@ -130,8 +130,9 @@ async function decodeRaw({ payload, track: { width, height } }: DecoderEntry): P
   });
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
+  // The payload has three bytes for each pixel: that was checked above.
   for (let i = 0, p = 0; i < pixels.length; i++, p += 3) {
-    pixels[i] = 0xff000000 | (payload[p + 2] << 16) | (payload[p + 1] << 8) | payload[p];
+    pixels[i] = 0xff000000 | ((payload[p + 2] as number) << 16) | ((payload[p + 1] as number) << 8) | (payload[p] as number);
   }
   return image;
 }

@@ -218,33 +218,30 @@ export class Player {
 
   /** Drops the waiting frames that are not needed. */
   #dropWaiting(): void {
-    const waiting = this.#waiting;
-    if (waiting.length === 0) return;
+    const [oldest] = this.#waiting;
+    if (oldest === undefined) return;
     const now = this.#now();
-    const droppable = isStill(waiting[0].track.codec) ? this.#droppableStills(now) : this.#droppableChunks(now);
-    for (const entry of waiting.splice(0, droppable)) this.#skip(entry);
+    const droppable = isStill(oldest.track.codec) ? this.#droppableStills(now) : this.#droppableChunks(oldest, now);
+    for (const entry of this.#waiting.splice(0, droppable)) this.#skip(entry);
   }
 
   /** The number of stills before the newest one that would still be on time. */
   #droppableStills(now: number): number {
     const waiting = this.#waiting;
-    let droppable = 0;
-    while (
-      droppable + 1 < waiting.length &&
-      isStill(waiting[droppable].track.codec) &&
-      (waiting.length - droppable > MOST_WAITING || this.#timeUntilDue(waiting[droppable + 1], now) <= this.#decodeTime)
-    )
-      droppable += 1;
-    return droppable;
+    return waiting.findIndex((entry, i) => {
+      const next = waiting[i + 1]; // the newest has none, and is needed
+      if (next === undefined || !isStill(entry.track.codec)) return true;
+      return waiting.length - i <= MOST_WAITING && this.#timeUntilDue(next, now) > this.#decodeTime;
+    });
   }
 
-  /** The number of frames before the newest due keyframe; without one, if the decoder is behind, before the next keyframe. */
-  #droppableChunks(now: number): number {
+  /** The number of frames from `oldest` to the newest due keyframe; without one, if the decoder is behind, to the next keyframe. */
+  #droppableChunks(oldest: Entry, now: number): number {
     const waiting = this.#waiting;
     const shorter = waiting.findLastIndex((entry) => entry.key && this.#timeUntilDue(entry, now) === 0);
     if (shorter > 0) return shorter;
-    const behind = this.#hasOutput && now - this.#due(waiting[0]) > LATE;
-    if (waiting[0].key || !(behind || waiting.length > MOST_WAITING)) return 0;
+    const behind = this.#hasOutput && now - this.#due(oldest) > LATE;
+    if (oldest.key || !(behind || waiting.length > MOST_WAITING)) return 0;
     const next = waiting.findIndex((entry) => entry.key || isStill(entry.track.codec));
     if (next >= 0) return next;
     this.#needsKey = true;
@@ -341,18 +338,18 @@ export class Player {
     const now = this.#now();
     const early = this.#clock.audioTime === null ? 2 : EARLY;
     const place = this.#ready.findLastIndex((entry) => this.#timeUntilDue(entry, now) <= early);
-    if (place >= 0) {
-      const [entry] = this.#ready.splice(place, 1);
-      for (const older of this.#ready.splice(0, place)) this.#skip(older);
-      this.#draw(entry);
-    }
-    if (this.#ready.length) {
+    const due = this.#ready.splice(0, place + 1);
+    const newest = due.pop();
+    for (const older of due) this.#skip(older);
+    if (newest !== undefined) this.#draw(newest);
+    const [next] = this.#ready;
+    if (next !== undefined) {
       this.#presentTimer = setTimeout(
         () => {
           this.#present();
           this.#feedDecoder();
         },
-        this.#timeUntilDue(this.#ready[0], now) - early / 2,
+        this.#timeUntilDue(next, now) - early / 2,
       );
     }
   }

@@ -32,10 +32,10 @@ export class PlayoutDelay {
     const before = this.#arrivals.at(-1);
     if (before && Math.abs(delay - before.delay) > ANEW) this.#arrivals = [];
     this.#arrivals.push({ ready, delay });
-    while (this.#arrivals.length > MOST || this.#arrivals[0].ready < ready - WINDOW) this.#arrivals.shift();
+    while (this.#arrivals.length > MOST || (this.#arrivals[0]?.ready ?? ready) < ready - WINDOW) this.#arrivals.shift();
     this.#offset = Math.min(...this.#arrivals.map((each) => each.delay));
     const recent = this.#arrivals.filter((each) => each.ready > ready - RECENT).map((each) => each.delay);
-    const most = recent.sort((a, b) => a - b)[Math.ceil(PERCENTILE * recent.length) - 1];
+    const most = recent.sort((a, b) => a - b)[Math.ceil(PERCENTILE * recent.length) - 1] ?? delay;
     const wanted = Math.min(LONGEST, most - this.#offset);
     const shrunk = before ? this.#delay - SHRINK * Math.max(0, ready - before.ready) : 0;
     this.#delay = Math.max(wanted, shrunk, 0);

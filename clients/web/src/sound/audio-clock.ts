@@ -21,7 +21,7 @@ export class AudioClock {
   /** `report` is {time, position, speed, end}, with increasing `time`; `position` is null before the first block. */
   addReport(report: ClockReport): void {
     this.#reports.push(report);
-    while (this.#reports.length > 1 && this.#reports[1].time < report.time - REPORT_MEMORY) this.#reports.shift();
+    while ((this.#reports[1] ?? report).time < report.time - REPORT_MEMORY) this.#reports.shift();
   }
 
   clear(): void {

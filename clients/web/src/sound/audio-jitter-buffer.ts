@@ -179,7 +179,7 @@ export class AudioJitterBuffer {
     let sum: number | null = null;
     for (const blocks of this.#blocksOfTrack.values()) {
       for (let k = blocks.length - 1; k >= 0; k--) {
-        const { pts, samples, rate } = blocks[k];
+        const { pts, samples, rate } = blocks[k] as Block; // `k` counts down from the last
         const place = (position - pts) * rate;
         // Rounding may put the playhead just before the first block, or between two joined blocks.
         if (place < -1e-6) continue;
@@ -194,9 +194,8 @@ export class AudioJitterBuffer {
   #discardPlayed(): void {
     const position = this.#position;
     if (position === null) return;
-    for (const blocks of this.#blocksOfTrack.values()) {
-      while (blocks.length > 1 && ended(blocks[0]) < position && ended(blocks[1]) < position) blocks.shift();
-    }
+    const played = (block: Block | undefined): boolean => block !== undefined && ended(block) < position;
+    for (const blocks of this.#blocksOfTrack.values()) while (played(blocks[0]) && played(blocks[1])) blocks.shift();
   }
 }
 
@@ -206,17 +205,20 @@ const ended = ({ pts, samples, rate }: Block): number => pts + samples.length / 
 function interpolate(blocks: readonly Block[], k: number, place: number): number {
   const i = Math.floor(place);
   const t = place - i;
-  const samples = blocks[k].samples;
-  const b = samples[i];
+  const b = at(blocks, k, i) ?? 0; // a block may be empty
   if (t < 1e-6) return b;
-  const a = i > 0 ? samples[i - 1] : ((blocks[k].joined ? blocks[k - 1]?.samples.at(-1) : undefined) ?? b);
+  const a = at(blocks, k, i - 1) ?? b;
   const c = at(blocks, k, i + 1) ?? b;
   const d = at(blocks, k, i + 2) ?? c;
   return b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
 }
 
+/** Sample `i` of block `k`: before its first and after its last that of the block joined to it, or undefined. */
 function at(blocks: readonly Block[], k: number, i: number): number | undefined {
-  const { samples } = blocks[k];
-  if (i < samples.length) return samples[i];
-  return blocks[k + 1]?.joined ? blocks[k + 1].samples[i - samples.length] : undefined;
+  const block = blocks[k];
+  if (block === undefined) return undefined;
+  if (i < 0) return block.joined ? blocks[k - 1]?.samples.at(i) : undefined;
+  if (i < block.samples.length) return block.samples[i];
+  const after = blocks[k + 1];
+  return after?.joined ? after.samples[i - block.samples.length] : undefined;
 }

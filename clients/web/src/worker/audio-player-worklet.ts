@@ -33,14 +33,15 @@ class AudioPlayerProcessor extends AudioWorkletProcessor {
     };
   }
 
-  process(_inputs: readonly (readonly Float32Array[])[], [[output]]: readonly (readonly Float32Array[])[]): boolean {
+  process(_inputs: readonly (readonly Float32Array[])[], [channels]: readonly (readonly Float32Array[])[]): boolean {
     const state = this.#buffer.state;
     if (state.seeks !== this.#seeks || currentTime - this.#reported >= REPORT_EVERY) {
       this.port.postMessage({ time: currentTime, ...state } satisfies SoundReport);
       this.#seeks = state.seeks;
       this.#reported = currentTime;
     }
-    this.#buffer.pull(output);
+    const output = channels?.[0]; // the node has one output of one channel
+    if (output !== undefined) this.#buffer.pull(output);
     return true;
   }
 }

@@ -12,9 +12,9 @@ class PcmBlocks extends AudioWorkletProcessor {
     this.#block = new Int16Array(length);
   }
 
-  process([[samples]]: readonly (readonly (Float32Array | undefined)[])[]): boolean {
+  process([channels]: readonly (readonly Float32Array[])[]): boolean {
     // Without a source there is no channel. The processor inserts no silence; the next samples follow directly.
-    for (const sample of samples ?? []) {
+    for (const sample of channels?.[0] ?? []) {
       const clipped = Math.max(-1, Math.min(1, sample));
       this.#block[this.#filled++] = Math.round(clipped * 32767);
       if (this.#filled === this.#block.length) this.#post();
