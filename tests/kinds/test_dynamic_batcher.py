@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -244,6 +245,38 @@ async def test_the_members_of_a_batch_go_on_when_batches_end(autojump_clock):
         await wait_all_tasks_blocked()
         assert it.model.batches == [["member"], "cancelled"]
         assert member.result == (None, 0)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_nothing_of_a_batch_is_left_while_no_session_steps(autojump_clock, leaves):
+    """The first batch of its model, without a collection: what it keeps, no batch before it has kept."""
+
+    class Made:
+        pass
+
+    left: list[weakref.ref[Made]] = []
+
+    class Makes(Together):
+        async def batch_inference(self, sessions: list[Any]) -> list[Any]:
+            await trio.sleep(2)
+            made = [Made() for _ in sessions]
+            left.extend(weakref.ref(one) for one in made)
+            return made
+
+    async with server() as it:
+        it.batcher = DynamicBatcher(it.turns, cast(Model, Makes()))
+        model = Made()
+        left.append(weakref.ref(model))
+        sessions = [it.session(cast(str, model)), it.session("other")]
+        left.extend(weakref.ref(one.turn) for one in sessions)
+        await it.begin()
+        await trio.sleep(1)
+        if leaves:
+            await sessions[0].leave()
+        await trio.sleep(2)
+        assert len(left) == 5
+        del sessions, model
+        assert [one() for one in left] == [None] * 5
 
 
 @pytest.mark.parametrize(

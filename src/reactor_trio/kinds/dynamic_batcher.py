@@ -27,7 +27,7 @@ from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import each_its_own
 from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.turns import Turn, Turns
+from reactor_trio.execution.turns import SharedTurn, Turn, Turns
 from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.model import Model
 
@@ -73,11 +73,8 @@ class DynamicBatcher:
 
     async def run(self) -> None:
         """Task: step batches until cancelled."""
-        while True:
-            granted = await self._turns.grant_all()
-            members = [self._joined.pop(turn) for turn in granted if turn in self._joined]
-            if members:
-                await self._step(members)
+        while True:  # no variable here: it would keep the last batch until a session steps again
+            await self._step(await self._turns.grant_all())
 
     async def join(self, turn: Turn, model: Model, over: Callable[[], bool]) -> tuple[Any, float]:
         """Be stepped in the next batch as `model`, by the task that has the turn, which is given back.
@@ -107,7 +104,11 @@ class DynamicBatcher:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _step(self, members: list[_Member]) -> None:
+    async def _step(self, granted: list[SharedTurn]) -> None:
+        """Step the sessions that have joined with these turns."""
+        members = [self._joined.pop(turn) for turn in granted if turn in self._joined]
+        if not members:
+            return
         batch, began = _Batch(len(members)), trio.current_time()
         results: list[Any] = [None] * len(members)
         for member in members:
