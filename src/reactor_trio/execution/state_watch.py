@@ -30,6 +30,7 @@ class StateWatch:
 
     def __init__(self, defaults: Mapping[str, bytes]) -> None:
         self._told = dict(defaults)
+        #: the values of the newest looks that cannot change in place; the state alone keeps all others
         self._seen: dict[str, object] = {}
         self._left_out_until: dict[str, float] = {}
 
@@ -41,9 +42,11 @@ class StateWatch:
             if type(value) in _FIXED:
                 if value is self._seen.get(name, _NOTHING):
                     continue
+                self._seen[name] = value
             elif now < self._left_out_until.get(name, now):
                 continue
-            self._seen[name] = value
+            else:
+                self._seen.pop(name, None)
             text = json_of(value)
             if text:
                 self._left_out_until.pop(name, None)

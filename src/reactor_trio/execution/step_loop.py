@@ -110,6 +110,7 @@ class StepLoop(Driver):
             if chunk is not None:
                 session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between)
                 await session.output_pacer.queue(chunk, Origin(session.step - 1, command, waited, seconds))
+                del chunk  # a large value, which this frame would hold until the next step has made another
                 self._between_since = trio.current_time()
                 continue
             session.empty_steps += 1

@@ -1,0 +1,66 @@
+"""What the model's side holds of a step that is over, while it waits for the time of the next one."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.media import Chunk
+from reactor_trio.testing import open_server
+from tests.leftovers.held import standing_still
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Generator(ReactorPipeline):
+    output: Picture
+    fps = 1
+
+    def inference(self):
+        while True:
+            yield np.zeros((2, 2, 3), np.uint8)
+
+
+class Batch(ReactorPipeline):
+    output: Picture
+    fps = 1
+
+    def batch_inference(self, sessions):
+        return [np.zeros((2, 2, 3), np.uint8) for _ in sessions]
+
+
+@pytest.mark.parametrize("kind", [Generator, Batch])
+async def test_no_batch_of_frames_is_held_between_two_steps(autojump_clock, kind):
+    """A batch may be large, and lie on a device. What is queued of it are its frames."""
+    with standing_still():
+        async with open_server(kind) as server, server.connect() as client:
+            await client.take(3)
+            await trio.sleep(0.5)
+            assert [one for one in gc.get_objects() if isinstance(one, Chunk)] == []
+            await client.take(1)
+
+
+def test_a_setting_that_may_change_is_not_held_after_a_look():
+    """An uploaded file is one: the state alone keeps it."""
+
+    class Upload(list[int]):
+        pass
+
+    watch, state = StateWatch({"value": b"0"}), SimpleNamespace(value=5)
+    assert watch.changes(state, 0.0) == {"value": b"5"}
+    state.value = Upload([1])
+    left = weakref.ref(state.value)
+    assert watch.changes(state, 0.0) == {"value": b"[1]"}
+    del state.value
+    assert left() is None
+    state.value = 5
+    assert watch.changes(state, 0.0) == {"value": b"5"}
