@@ -86,19 +86,20 @@ class BlockingDriver(Driver):
         """See `Driver`."""
         return "its start_session() has not returned" if self._runs else ""
 
-    # ---- on the session's thread --------------------------------------------------------------------------------------
-
-    def block_ends(self) -> None:
-        """The thread computes nothing until `block_begins`, so the next block sees the commands applied meanwhile."""
-        self._session.next_block = self._session.step
-
-    def block_begins(self) -> None:
-        """The block that the thread computes from now on sees every command that has been applied."""
-        session = self._session
-        session.next_block = None
-        self._command, self._waited = session.newest_command, session.command_waited()
-
     # ---- on the model loop, called from an author's thread ------------------------------------------------------------
+
+    async def push_own(self, chunk: Chunk | None) -> None:
+        """Queue a block of the session's thread, which waits.
+
+        Its next block sees the commands that are applied meanwhile, and those before.
+        """
+        session = self._session
+        session.next_block = session.step
+        try:
+            await self.push(chunk)
+        finally:
+            session.next_block = None
+            self._command, self._waited = session.newest_command, session.command_waited()
 
     async def push(self, chunk: Chunk | None) -> None:
         """Queue the block that was computed, or black frames (None)."""
@@ -276,11 +277,7 @@ class SessionContext:
 
     def _push(self, chunk: Chunk | None) -> None:
         own = threading.current_thread() is self._driver.session_thread.thread
-        if own:
-            self._driver.block_ends()
-        self._cross(self._driver.push, chunk)
-        if own:
-            self._driver.block_begins()
+        self._cross(self._driver.push_own if own else self._driver.push, chunk)
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:
         handles = threading.current_thread() is self._driver.handler_thread.thread

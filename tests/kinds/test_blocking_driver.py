@@ -1,0 +1,71 @@
+"""A blocking model's session where its threads and the model loop meet: one of them is held where the other may come."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import trio
+
+from reactor_trio import VideoModel, command, get_ctx
+from reactor_trio.concurrency.author_thread import AuthorThread
+from reactor_trio.crossing.local_channel import LocalEnd
+from reactor_trio.crossing.messages import Answer
+from reactor_trio.testing import open_session, virtual_time
+from tests.support.behaviour_models import picture, shown
+
+#: seconds of real time for which a thread is waited for that a mistake may keep
+PATIENCE = 5
+
+
+class Steered(VideoModel):
+    """Emits the value of its command."""
+
+    value = 0
+
+    @command("set_value")
+    def set_value(self, value: int):
+        self.value = value
+
+    def start_session(self):
+        while not get_ctx().should_stop():
+            get_ctx().emit_block(picture(self.value))
+
+
+async def test_a_block_may_begin_while_the_model_loop_answers_a_command(autojump_clock, monkeypatch):
+    """The thread goes on from `emit_block` between the change of the newest command and the end of its answer."""
+    held, answers, goes_on = threading.Event(), threading.Event(), threading.Event()
+    call_loop, send = AuthorThread.call_loop, LocalEnd.send
+
+    class Held(Steered):
+        def start_session(self):
+            while not get_ctx().should_stop():
+                get_ctx().emit_block(picture(self.value))
+                if held.is_set():
+                    goes_on.set()
+
+    def call(self, function, *args):
+        result = call_loop(self, function, *args)
+        if self.thread.name == "reactor-session" and client_has_taken and not held.is_set():
+            held.set()
+            answers.wait(PATIENCE)  # the answer is made
+        return result
+
+    def sends(self, message):
+        send(self, message)
+        if isinstance(message, Answer) and held.is_set():
+            answers.set()
+            goes_on.wait(PATIENCE)  # the thread has begun its next block, if it could
+
+    client_has_taken: list[bool] = []
+    monkeypatch.setattr(virtual_time, "PATIENCE", 0.1)  # until the handler runs, although the other thread computes
+    monkeypatch.setattr(AuthorThread, "call_loop", call)
+    monkeypatch.setattr(LocalEnd, "send", sends)
+    async with open_session(Held) as client:
+        await client.take(1)
+        client_has_taken.append(True)
+        await trio.to_thread.run_sync(held.wait)
+        await client.command("set_value", value=7)
+        assert goes_on.is_set()
+        while shown(await client.take(1)) != [7]:
+            pass
