@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 import trio
+from tests.support.behaviour_models import picture, shown
 
-from reactor_trio import VideoModel, command, get_ctx
+from reactor_trio import VideoIn, VideoModel, command, get_ctx
 from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import Answer
-from reactor_trio.testing import open_session, virtual_time
-from tests.support.behaviour_models import picture, shown
+from reactor_trio.errors import SessionEnded
+from reactor_trio.lost_part import ModelPartLost
+from reactor_trio.testing import open_server, open_session, virtual_time
 
 #: seconds of real time for which a thread is waited for that a mistake may keep
 PATIENCE = 5
@@ -30,6 +33,57 @@ class Steered(VideoModel):
     def start_session(self):
         while not get_ctx().should_stop():
             get_ctx().emit_block(picture(self.value))
+
+
+class Ends(Steered):
+    """A command or a frame of the client ends the program."""
+
+    eye = VideoIn()
+
+    @command("exit")
+    def exit(self):
+        raise SystemExit(3)
+
+    @command("lose")
+    def lose(self):
+        raise ModelPartLost("a rank is gone")
+
+    def on_frame(self, frame):
+        raise SystemExit(4)
+
+    def start_session(self):
+        while not get_ctx().should_stop():
+            time.sleep(0.25)
+            get_ctx().emit_block(picture(1))
+
+
+async def by_frame(client):
+    await client.push("eye", picture(1))
+
+
+def by_command(name):
+    async def send(client):
+        with pytest.raises(SessionEnded):
+            await client.command(name)
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("happens", "error"),
+    [(by_command("exit"), SystemExit), (by_command("lose"), ModelPartLost), (by_frame, SystemExit)],
+    ids=["a command exits", "a command loses a part", "a frame exits"],
+)
+async def test_what_ends_the_program_beside_the_session_ends_it_at_once(autojump_clock, happens, error):
+    async with open_server(Ends) as server, server.connect() as client:
+        await client.take(4)
+        with trio.fail_after(0.5):
+            await happens(client)
+            with pytest.raises(SessionEnded) as ended:
+                async for _ in client.frames():
+                    pass
+        assert isinstance(server.model_error(ended.value, client).__cause__, error)
+        assert server.runtime.journal.phase == "failed"
 
 
 async def test_a_block_may_begin_while_the_model_loop_answers_a_command(autojump_clock, monkeypatch):

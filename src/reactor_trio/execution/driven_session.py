@@ -69,11 +69,13 @@ class DrivenSession:
     Attributes:
         author: calls the author's hooks and handlers. The `SessionRunner` brings it.
         restart: carries out a restart, given its event. The `SessionRunner` brings it.
+        end: ends the session as if the client left, from within the driver. The `SessionRunner` brings it.
         input_ended: called when a reader of an input track gets BufferClosed. The driver may bring it.
     """
 
     author: AuthorCalls
     restart: Callable[[Event], Awaitable[None]]
+    end: Callable[[], object]
 
     input_ended: Callable[[], object] = staticmethod(lambda: None)
 
@@ -260,7 +262,7 @@ class DrivenSession:
         """Let go of what refers back to this object: the session is over, or has never begun."""
         self._messages.close()
         self._channel.close()
-        del self.author, self.restart
+        del self.author, self.restart, self.end
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

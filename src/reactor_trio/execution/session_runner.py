@@ -47,6 +47,7 @@ class SessionRunner:
         self.performer = performer
         session.author = performer
         session.restart = self._restart
+        session.end = self._leave
         self._left = ""
 
     @property
@@ -158,6 +159,10 @@ class SessionRunner:
                 )
         if guard.cancel_called:  # not cancelled_caught: what the closing raised was taken above
             failures.took_too_long("closing inference()", CLOSE_TIMEOUT)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Have the session leave its client, while its driver runs or when that has ended."""
         self._nursery.cancel_scope.cancel()
 
     async def _restart(self, event: Event) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -70,9 +70,9 @@ class BlockingDriver(Driver):
         with running(context) as variables:
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._apply_commands, variables.copy)
+                    nursery.start_soon(self._beside, self._apply_commands, variables.copy)
                     for spec in context.inputs:
-                        nursery.start_soon(self._take_frames, spec, context, variables.copy)
+                        nursery.start_soon(self._beside, self._take_frames, spec, context, variables.copy)
                     self._computes(True)
                     result = await outcome.acapture(self.session_thread.run, self._model.start_session, context=variables)
                     self._computes(False)
@@ -138,6 +138,20 @@ class BlockingDriver(Driver):
             calls.ends(self._call)
         what = "start_session() has emitted nothing"
         self._call = calls.begins(what, self.session_thread.thread) if computes else None
+
+    async def _beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Task: what runs beside the session's thread. What it raises ends the session, and no cancellation ends that thread.
+
+        So the session leaves its client: `should_stop()` becomes true.
+        """
+        session = self._session
+        try:
+            await work(*args)
+        except trio.Cancelled:
+            raise
+        except BaseException as error:
+            session.failures.of_driving(error, session.over)
+            session.end()
 
     async def _apply_commands(self, variables: Callable[[], Any]) -> None:
         session = self._session
