@@ -9,7 +9,7 @@ import pytest
 import trio
 from tests.support.behaviour_models import picture, shown
 
-from reactor_trio import VideoIn, VideoModel, command, get_ctx
+from reactor_trio import VideoIn, VideoModel, VideoOut, command, get_ctx
 from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import Answer
@@ -123,3 +123,52 @@ async def test_a_block_may_begin_while_the_model_loop_answers_a_command(autojump
         assert goes_on.is_set()
         while shown(await client.take(1)) != [7]:
             pass
+
+
+class Two(VideoModel):
+    """Emits on one of its tracks, in a bucket of its own."""
+
+    left = VideoOut()
+    right = VideoOut()
+
+    def __init__(self):
+        self.bucket: int = 0
+
+    def start_session(self):
+        self.ctx = get_ctx()
+        self.ctx.get_track("left").emit(picture(1), bucket=self.bucket)
+        while not self.ctx.should_stop():
+            time.sleep(0.25)
+
+
+async def test_a_thread_may_complete_a_bucket_while_the_end_of_the_session_drops_it(autojump_clock):
+    class Looked(int):
+        """Looking for it while the session ends has a thread of the author emit what it lacks."""
+
+        def __hash__(self):
+            if server.model.ctx.should_stop() and threading.current_thread() is threading.main_thread():
+                thread.start()
+                thread.join(0.1)  # it waits for the end of the drop, or has completed the bucket
+            return int.__hash__(self)
+
+    async with open_server(Two) as server:
+        server.model.bucket = Looked(5)
+        thread = threading.Thread(target=lambda: server.model.ctx.get_track("right").emit(picture(2), bucket=5))
+        async with server.connect() as client:
+            await trio.sleep(1)
+            await client.close()
+        await trio.to_thread.run_sync(thread.join)
+        await server.settle()
+        assert server.runtime.metrics.drops() == {("model", "incomplete"): 2}
+
+
+async def test_a_frame_that_lacks_its_other_track_after_the_end_of_the_session_is_counted(autojump_clock):
+    async with open_server(Two) as server:
+        async with server.connect() as client:
+            await trio.sleep(1)
+            await client.close()
+        await server.settle()
+        assert server.runtime.metrics.drops() == {("model", "incomplete"): 1}
+        server.model.ctx.get_track("right").emit(picture(2))
+        await server.settle()
+        assert server.runtime.metrics.drops() == {("model", "incomplete"): 2}

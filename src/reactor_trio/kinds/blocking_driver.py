@@ -79,7 +79,7 @@ class BlockingDriver(Driver):
                     self._runs = False
                     nursery.cancel_scope.cancel()
             finally:
-                context.drop_open_buckets(0)
+                context.close()
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
     def what_is_left(self) -> str:
@@ -196,6 +196,8 @@ class SessionContext:
         self.newest: dict[str, Any] = {}
         self._buckets: dict[int, dict[str, object]] = {}
         self._counts = dict.fromkeys(self._tracks, 0)
+        self._most_open = OPEN_BUCKETS
+        #: of the buckets and the counts, which any thread of the author changes
         self._lock = threading.Lock()
 
     @property
@@ -269,15 +271,21 @@ class SessionContext:
             if len(parts) == len(self._tracks):
                 del self._buckets[number]
             else:
-                self.drop_open_buckets(OPEN_BUCKETS)
+                self._drop_open_buckets()
                 return
         with NamesPlace():
             chunk = chunk_from_output(self._session.outputs[0](**parts), self._session.outputs)
         self._push(chunk)
 
-    def drop_open_buckets(self, keep: int) -> None:
-        """Drop the oldest buckets whose other tracks have no data yet, and keep so many. Any thread may call it."""
-        while len(self._buckets) > keep:
+    def close(self) -> None:
+        """Drop the buckets whose other tracks have no data yet, and count also what comes later: the session is over."""
+        with self._lock:
+            self._most_open = 0
+            self._drop_open_buckets()
+
+    def _drop_open_buckets(self) -> None:
+        """Drop the oldest buckets beyond those that may wait. The caller has the lock."""
+        while len(self._buckets) > self._most_open:
             self._session.output_pacer.dropped("model", "incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
 
     def _checked(self, frames: object) -> Chunk:
