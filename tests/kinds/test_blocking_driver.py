@@ -9,7 +9,17 @@ import pytest
 import trio
 from tests.support.behaviour_models import picture, shown
 
-from reactor_trio import VideoIn, VideoModel, VideoOut, command, get_ctx
+from reactor_trio import (
+    VideoIn,
+    VideoModel,
+    VideoOut,
+    command,
+    connected,
+    disconnected,
+    get_ctx,
+    session_ended,
+    session_started,
+)
 from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import Answer
@@ -172,3 +182,73 @@ async def test_a_frame_that_lacks_its_other_track_after_the_end_of_the_session_i
         server.model.ctx.get_track("right").emit(picture(2))
         await server.settle()
         assert server.runtime.metrics.drops() == {("model", "incomplete"): 2}
+
+
+class Hooked(Steered):
+    """Notes the thread of each hook, and that it has come to its end."""
+
+    camera = VideoIn()
+
+    def __init__(self):
+        self.ran: list[tuple[str, str]] = []
+
+    def note(self, what):
+        time.sleep(1)  # virtual time, if the thread is one of the author's
+        self.ran.append((what, threading.current_thread().name))
+
+    @session_started
+    def starts(self):
+        self.note("session_started")
+
+    @connected
+    def comes(self):
+        self.note("connected")
+
+    @command("set_value")
+    def set_value(self, value: int):
+        self.note("command")
+
+    def on_frame(self, frame):
+        self.note("on_frame")
+
+    @disconnected
+    def goes(self):
+        self.note("disconnected")
+
+    @session_ended
+    def ends(self):
+        self.note("session_ended")
+
+
+async def test_hooks_handlers_and_frames_of_the_client_share_a_thread(autojump_clock):
+    async with open_server(Hooked) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            assert trio.current_time() >= 2
+            await client.command("set_value", value=1)
+            await client.push("camera", picture(1))
+            await trio.sleep(2)
+        await server.settle()
+    names = ["session_started", "connected", "command", "on_frame", "disconnected", "session_ended"]
+    assert server.model.ran == [(name, "reactor-handlers") for name in names]
+
+
+async def test_async_hooks_are_awaited(autojump_clock):
+    ran = []
+
+    class Async(Steered):
+        @connected
+        async def comes(self):
+            await trio.sleep(1)
+            ran.append("connected")
+
+        @disconnected
+        async def goes(self):
+            await trio.sleep(1)
+            ran.append("disconnected")
+
+    async with open_server(Async) as server:
+        async with server.connect() as client:
+            await client.take(1)
+        await server.settle()
+    assert ran == ["connected", "disconnected"]

@@ -1,7 +1,7 @@
 """The input frames of one session on their way to the model's process.
 
 That process may stand still for as long as it likes. So only some frames of each track are *under way*: sent, and not yet
-reported as taken (`InputFramesTaken`). The others wait here. The frames of a track have the bounds of an `InputQueue`, and
+reported as taken (`InputTaken`). The others wait here. The frames of a track have the bounds of an `InputQueue`, and
 beyond them the oldest that waits is dropped.
 """
 
@@ -34,7 +34,8 @@ class InputLanes:
     Args:
         send: sends a frame of a track.
         dropped: called with a reason and a number of frames.
-        most_bytes: `runtime.limits.input_bytes`; half of it counts here, and the other half where the model reads.
+        most_bytes: `runtime.limits.input_bytes`; half of it bounds a track here. In the model's process
+            `InputQueue` and `InputBuffer` have the same half each, as without that process.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Calls of author code that return: a session's hooks and the handlers of its commands, plain or async.
 
-They run in the calling task, on the model loop; those of a blocking model run on the thread that its driver names. Their
-exceptions are raised to the calling task, which knows what they mean for the session.
+They run in the calling task, on the model loop; the plain ones of a blocking model run on the thread that its driver names
+when it is opened. Their exceptions are raised to the calling task, which knows what they mean for the session.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class AuthorCalls:
         self.model = model
         self._declaration = declaration
         self.client = client
-        #: calls a blocking model's handlers on their thread
+        #: calls a blocking model's handlers and hooks on their thread
         self.call_handler: CallHandler | None = None
-        #: that thread; None: handlers run in the calling task
+        #: that thread; None: they run in the calling task
         self.thread: threading.Thread | None = None
         #: sees where a handler or hook waits
         self.observer: Observer | None = None
@@ -79,9 +79,7 @@ class AuthorCalls:
         function: Callable[..., Any] = getattr(self.model, handler.attribute)
         if handler.client_parameter is not None:
             arguments = {**arguments, handler.client_parameter: self.client}
-        if self.call_handler is not None:
-            return await self.call_handler(function, arguments)
-        result = function(**arguments)
+        result = function(**arguments) if self.call_handler is None else await self.call_handler(function, arguments)
         if not inspect.isawaitable(result):
             return result
         return await TracedAwaitable(result, observer=self.observer)

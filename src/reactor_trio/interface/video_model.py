@@ -31,8 +31,9 @@ class VideoModel(Model):
     configuration's values by their names, as in Reactor 0.x.
 
     `start_session()` serves one client after the other on the same thread. When it returns, the session is over; when it
-    raises, the session ends with `model_error`. Methods marked `@command` run meanwhile, one at a time, on a second thread:
-    the author must guard data that they share with `start_session()`. Undo changes for one client in a `finally`.
+    raises, the session ends with `model_error`. Methods marked `@command` run meanwhile, one at a time, on a second thread;
+    hooks and `on_frame()` do, too. The author must guard data that they share with `start_session()`. Undo changes for one
+    client in a `finally`.
 
     The runtime measures the frame rate: frames of a block divided by the time since the previous block (see
     `disable_monitoring`).

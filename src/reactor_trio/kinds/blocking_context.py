@@ -1,0 +1,212 @@
+"""`get_ctx()` of a blocking model: what the author's threads call, which crosses to the model loop (`blocking_driver`)."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+import trio
+
+from reactor_trio.concurrency.author_thread import AuthorThread
+from reactor_trio.errors import OutputError
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.interface.author_code import NamesPlace
+from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track
+from reactor_trio.interface.declaration import BLOCKING_INPUT
+from reactor_trio.interface.messages import plain
+from reactor_trio.interface.profiling import Profiler, get_profiler
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import Chunk, chunk_from_output
+
+#: Buckets that may wait for the data of their other tracks; more are dropped, the oldest first.
+OPEN_BUCKETS = 64
+
+#: The type of a message that is sent without one.
+PLAIN_MESSAGE = "message"
+
+
+class TakesBlocks(Protocol):
+    """The driver as a context sees it. Its functions run on the model loop."""
+
+    session_thread: AuthorThread
+    handler_thread: AuthorThread
+
+    async def push_own(self, chunk: Chunk | None) -> None:
+        """Queue a block of the session's thread."""
+
+    async def push(self, chunk: Chunk | None) -> None:
+        """Queue a block of another thread."""
+
+    async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
+        """Send a message."""
+
+    async def monitor(self, enabled: bool) -> None:
+        """Note whether the model works."""
+
+
+class SessionContext:
+    """What `get_ctx()` gives; see `interface.context.Context`. The author's threads call it."""
+
+    def __init__(self, session: DrivenSession, driver: TakesBlocks) -> None:
+        self._session = session
+        self._driver = driver
+        self._tracks = {spec.name: spec for spec in session.outputs[0].__reactor_tracks__}
+        videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
+        first = MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter([*videos, *self._tracks]))
+        self._default_track = default_track(type(session.model)) or first
+        input_class = session.declaration.inputs.get(BLOCKING_INPUT)
+        self.inputs = () if input_class is None else input_class.__reactor_tracks__
+        #: the newest frame of each track from the client
+        self.newest: dict[str, Any] = {}
+        self._buckets: dict[int, dict[str, object]] = {}
+        self._counts = dict.fromkeys(self._tracks, 0)
+        self._most_open = OPEN_BUCKETS
+        #: of the buckets and the counts, which any thread of the author changes
+        self._lock = threading.Lock()
+
+    @property
+    def _stop_evt(self) -> StopEvent:
+        """Models of 0.x ask it whether they must stop."""
+        return StopEvent(self)
+
+    def should_stop(self) -> bool:
+        """Whether the session is over."""
+        return self._session.over
+
+    def emit_block(self, frames: object) -> None:
+        """Queue frames on the only video track, or black frames on each."""
+        chunk: Chunk | None = None
+        with NamesPlace():
+            if frames is not None:
+                chunk = self._checked(frames)
+        self._push(chunk)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send JSON."""
+        if not isinstance(message, Mapping):
+            raise TypeError(f"send() takes a dict, not {type(message).__name__}")
+        data = plain(dict(message), "send()")
+        if set(data) == {"type", "data"} and isinstance(data["type"], str):
+            type_, data = data["type"], data["data"]
+        else:
+            type_ = PLAIN_MESSAGE
+        if type_.startswith("reactor."):
+            raise ValueError(f"send(): a type that starts with 'reactor.' is the runtime's own: {type_!r}")
+        self._cross(self._driver.tell, type_, data)
+
+    def disable_monitoring(self) -> None:
+        """Say that the model pauses on purpose."""
+        self._cross(self._driver.monitor, False)
+
+    def enable_monitoring(self) -> None:
+        """Say that the model works again."""
+        self._cross(self._driver.monitor, True)
+
+    def get_track(self, name: str | None = None) -> ContextTrack:
+        """A track of the model."""
+        wanted, tracks = name or self._default_track, self._tracks | {spec.name: spec for spec in self.inputs}
+        if wanted not in tracks:
+            raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join(tracks)}")
+        return ContextTrack(self, tracks[wanted])
+
+    def profiler(self) -> Profiler:
+        """See `get_profiler`."""
+        return get_profiler()
+
+    def wait_until_over(self, seconds: float) -> None:
+        """Wait until the session is over, on a thread of the author; `seconds` at most."""
+
+        async def wait() -> None:
+            with trio.move_on_after(max(0.0, seconds)):
+                await self._session.stopped.wait()
+
+        self._cross(wait)
+
+    def emit_on(self, spec: TrackSpec, data: object, bucket: int | None) -> None:
+        """Emit on one track; data of several tracks that share a bucket is shown together."""
+        if len(self._tracks) == 1:
+            self.emit_block(data)
+            return
+        with self._lock:
+            number = self._counts[spec.name] if bucket is None else bucket
+            self._counts[spec.name] = number + 1
+            parts = self._buckets.setdefault(number, {})
+            parts[spec.name] = data
+            if len(parts) == len(self._tracks):
+                del self._buckets[number]
+            else:
+                self._drop_open_buckets()
+                return
+        with NamesPlace():
+            chunk = chunk_from_output(self._session.outputs[0](**parts), self._session.outputs)
+        self._push(chunk)
+
+    def close(self) -> None:
+        """Drop the buckets whose other tracks have no data yet, and count also what comes later: the session is over."""
+        with self._lock:
+            self._most_open = 0
+            self._drop_open_buckets()
+
+    def _drop_open_buckets(self) -> None:
+        """Drop the oldest buckets beyond those that may wait. The caller has the lock."""
+        while len(self._buckets) > self._most_open:
+            self._session.output_pacer.dropped("model", "incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+
+    def _checked(self, frames: object) -> Chunk:
+        """The chunk that `emit_block` got. Raises OutputError."""
+        shape = getattr(frames, "shape", None)
+        if shape is not None and len(shape) not in (3, 4):
+            raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
+        if len(self._tracks) > 1:
+            raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
+        return chunk_from_output(frames, self._session.outputs)
+
+    def _push(self, chunk: Chunk | None) -> None:
+        own = threading.current_thread() is self._driver.session_thread.thread
+        self._cross(self._driver.push_own if own else self._driver.push, chunk)
+
+    def _cross(self, function: Callable[..., Any], *args: Any) -> None:
+        handles = threading.current_thread() is self._driver.handler_thread.thread
+        thread = self._driver.handler_thread if handles else self._driver.session_thread  # its clock must know that it waits
+        with suppress(trio.RunFinishedError):  # a thread that outlived the server
+            thread.call_loop(function, *args)
+
+
+class StopEvent:
+    """What `get_ctx()._stop_evt` is in Reactor, a `threading.Event`, as far as models use it."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+
+    def is_set(self) -> bool:
+        """Whether the session is over."""
+        return self._context.should_stop()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the session is over, `timeout` seconds at most; returns whether it is."""
+        if not self.is_set():
+            self._context.wait_until_over(math.inf if timeout is None else timeout)
+        return self.is_set()
+
+
+class ContextTrack:
+    """A track of the model; see `interface.context.Track`."""
+
+    def __init__(self, context: SessionContext, spec: TrackSpec) -> None:
+        self._context = context
+        self._spec = spec
+
+    def emit(self, data: object, bucket: int | None = None) -> None:
+        """Queue data on this track, which must lead to the client."""
+        if self._spec.direction == "in":
+            raise TypeError(f"{self._spec.name} is a track from the client: read its latest()")
+        self._context.emit_on(self._spec, data, bucket)
+
+    def latest(self) -> Any | None:
+        """The newest frame of this track, which must come from the client; None before the first."""
+        if self._spec.direction == "out":
+            raise TypeError(f"{self._spec.name} is a track to the client: emit on it")
+        return self._context.newest.get(self._spec.name)
