@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -729,24 +731,107 @@ async def test_a_hook_that_raises_at_a_fresh_restart_ends_the_session(autojump_c
         assert str(server.sessions[0].error) == "only once"
 
 
-async def test_a_client_that_leaves_during_a_fresh_restart_leaves_the_hooks_in_pairs(autojump_clock):
-    class Slow(Film):
+#: what a fresh restart calls, in order
+FRESH = ("disconnected", "closed", "session_ended", "made", "session_started", "connected")
+
+
+def paired(at: str, does: Callable[[], Awaitable[None]]) -> type[Film]:
+    """A model that does this at a place of its fresh restart, and notes each place that it has reached."""
+    log: list[str] = []
+
+    async def reached(place: str) -> None:
+        log.append(place)
+        if place == at and log.count(place) == (1 if FRESH.index(at) < 3 else 2):  # the first in the restart
+            await does()
+
+    class Made(Settings):
+        def __post_init__(self) -> None:
+            if at == "made" and "session_ended" in log:
+                raise ValueError("made")
+
+    class Paired(ReactorPipeline):
+        output: Picture
+        state: Made
+        fps = 10
+        hooks = log
+
+        @session_started
+        async def begin(self) -> None:
+            await reached("session_started")
+
+        @connected
+        async def join(self) -> None:
+            await reached("connected")
+
+        @disconnected
+        async def part(self) -> None:
+            await reached("disconnected")
+
         @session_ended
         async def end(self) -> None:
-            await trio.sleep(1)
-            self.log.append("session_ended")
+            await reached("session_ended")
 
-    async with open_server(Slow, step_cost=0.01) as server:
+        async def inference(self):
+            try:
+                while True:
+                    yield picture(1)
+            finally:
+                await reached("closed")
+
+    return Paired
+
+
+def in_pairs(log: list[str]) -> bool:
+    """Whether each hook of a begin has one of an end, in the order of nested blocks."""
+    opened: list[str] = []
+    for place in log:
+        match place:
+            case "session_started" | "connected":
+                opened.append(place)
+            case "disconnected" | "session_ended":
+                if not opened or opened.pop() != {"disconnected": "connected"}.get(place, "session_started"):
+                    return False
+    return not opened
+
+
+@pytest.mark.parametrize("at", FRESH)
+async def test_whatever_raises_at_a_fresh_restart_leaves_the_hooks_in_pairs(at, autojump_clock, caplog):
+    async def fails():
+        raise ValueError(at)
+
+    model = paired(at, fails)
+    only_logged = at in ("disconnected", "session_ended")
+    with pytest.raises(Exception, match=f"^{at}$"):  # one of another process has a twin class
+        async with open_server(model, step_cost=0.01) as server, server.connect() as client:
+            await client.take(2)
+            with nullcontext() if only_logged else pytest.raises(SessionEnded):
+                await client.transport.restart("fresh")
+            await client.take(2)
+    assert in_pairs(model.hooks), model.hooks
+    assert model.hooks.count("connected") == (2 if only_logged or at == "connected" else 1)
+    assert model.hooks.count("session_started") == (1 if at in ("closed", "made") else 2)
+
+
+@pytest.mark.parametrize("at", [place for place in FRESH if place != "made"])
+async def test_a_client_that_leaves_in_a_fresh_restart_leaves_the_hooks_in_pairs(at, autojump_clock):
+    async def waits():
+        await trio.sleep(1)
+
+    model = paired(at, waits)
+    async with open_server(model, step_cost=0.01) as server:
         async with server.connect() as client:
             await client.take(2)
             with trio.move_on_after(0.5):
                 await client.transport.restart("fresh")
+        ended = trio.current_time()
         await server.sessions[0].ended.wait()
-        hooks = [entry.split()[0] for entry in server.model.log]
-        assert hooks == [
-            "session_started", "connected", "inference", "disconnected", "closed", "session_ended",
-            "session_started", "connected", "disconnected", "session_ended",
-        ]  # fmt: skip
+        assert trio.current_time() - ended < 1, "it waits for the hook that runs, and for nothing else"
+        assert server.model.state is None
+        assert in_pairs(model.hooks), model.hooks
+        assert model.hooks.count("closed") == 1
+        begun = FRESH.index(at)
+        assert model.hooks.count("session_started") == (2 if begun >= FRESH.index("session_started") else 1)
+        assert model.hooks.count("connected") == (2 if at == "connected" else 1)
 
 
 async def test_an_open_nursery_across_a_yield_survives_a_restart(autojump_clock):

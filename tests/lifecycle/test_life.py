@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from reactor_trio.interface.events import HOOKS as HOOKS_OF_AUTHORS
-from reactor_trio.lifecycle import HOOKS, TABLE, Action, Event, SessionLife, State
+from reactor_trio.lifecycle import FRESH_RESTART, HOOKS, TABLE, Action, Event, SessionLife, State
 
 WAY = [Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED]  # to a live session
 
@@ -28,16 +28,29 @@ EXPECTED = {
     ("STARTING", "UNWOUND"): ("ENDING", "close_output close_inputs session_ended"),
     ("GREETING", "GREETED"): ("LIVE", "tell_values drive"),
     ("GREETING", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
-    ("LIVE", "STARTED"): ("LIVE", "set_connected connected"),
     ("LIVE", "DRIVER_ENDED"): ("LIVE", "close_driver"),
     ("LIVE", "RESTART"): ("LIVE", "flush close_driver"),
-    ("LIVE", "RESTART_FRESH"): (
-        "LIVE", "flush clear_connected disconnected close_driver session_ended make_state session_started"
-    ),
+    ("LIVE", "RESTART_FRESH"): ("RESTART_LEAVING", "flush clear_connected disconnected close_driver"),
     ("LIVE", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
-    ("LEAVING", "STARTED"): ("LEAVING", "set_connected connected"),
+    ("RESTART_LEAVING", "UNWOUND"): ("RESTART_ENDING", "session_ended"),
+    ("RESTART_LEAVING", "DRIVER_ENDED"): ("RESTART_LEAVING", "close_driver"),
+    ("RESTART_LEAVING", "LEFT"): ("LEAVING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_ENDING", "ENDED"): ("RESTART_MAKING", "make_state"),
+    ("RESTART_ENDING", "DRIVER_ENDED"): ("RESTART_ENDING", "close_driver"),
+    ("RESTART_ENDING", "LEFT"): ("ENDING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_MAKING", "MADE"): ("RESTART_STARTING", "session_started"),
+    ("RESTART_MAKING", "DRIVER_ENDED"): ("RESTART_MAKING", "close_driver"),
+    ("RESTART_MAKING", "LEFT"): ("ENDING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_STARTING", "STARTED"): ("RESTART_GREETING", "set_connected connected"),
+    ("RESTART_STARTING", "DRIVER_ENDED"): ("RESTART_STARTING", "close_driver"),
+    ("RESTART_STARTING", "LEFT"): ("LEAVING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_GREETING", "GREETED"): ("LIVE", ""),
+    ("RESTART_GREETING", "DRIVER_ENDED"): ("RESTART_GREETING", "close_driver"),
+    ("RESTART_GREETING", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
     ("LEAVING", "DRIVER_ENDED"): ("LEAVING", "close_driver"),
     ("LEAVING", "UNWOUND"): ("ENDING", "session_ended"),
+    ("ENDING", "DRIVER_ENDED"): ("ENDING", "close_driver"),
+    ("ENDING", "UNWOUND"): ("ENDING", ""),
     ("ENDING", "ENDED"): ("OVER", "let_go"),
 }  # fmt: skip
 
@@ -111,7 +124,7 @@ def test_hooks_come_in_pairs_and_the_state_outlives_them_wherever_a_session_ends
 
 def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another() -> None:
     """docs/guide/transport.md: all hooks, in the order of a session's end and of the next one's begin."""
-    life, done = after([*WAY, Event.RESTART_FRESH, Event.STARTED])
+    life, done = after([*WAY, Event.RESTART_FRESH, *FRESH_RESTART])
     assert done[len(after(WAY)[1]) :] == [
         "flush", "clear_connected", "disconnected", "close_driver", "session_ended",
         "make_state", "session_started", "set_connected", "connected",
@@ -119,16 +132,23 @@ def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another() -> N
     assert life.state is State.LIVE
 
 
-def test_a_client_that_leaves_during_a_fresh_restart_leaves_the_hooks_in_pairs() -> None:
-    life, done = after([*WAY, Event.RESTART_FRESH, Event.LEFT, Event.STARTED, *ENDS[4][1:]])
+@pytest.mark.parametrize("came", range(len(FRESH_RESTART) + 1))
+@pytest.mark.parametrize("left_first", [True, False], ids=["the client leaves", "author code raises"])
+def test_hooks_come_in_pairs_wherever_a_fresh_restart_ends(came: int, left_first: bool) -> None:
+    end = [Event.LEFT, Event.DRIVER_ENDED] if left_first else [Event.DRIVER_ENDED, Event.LEFT]
+    life, done = after([*WAY, Event.RESTART_FRESH, *FRESH_RESTART[:came], *end, *ENDS[4][2:]])
     assert life.state is State.OVER
-    assert [done.count(action.value) for action in HOOKS] == [2, 2, 2, 2]
-    assert done.index("end_step") < len(done) - 1 - done[::-1].index("disconnected"), "the last one waits for the restart"
+    assert done.count("session_started") == done.count("session_ended") == (2 if came >= 3 else 1)
+    assert done.count("connected") == done.count("disconnected") == (2 if came >= 4 else 1)
+    assert [done.count(action) for action in ("close_output", "close_inputs", "end_driver", "let_go")] == [1, 1, 1, 1]
+    if came >= 4:
+        last = len(done) - 1 - done[::-1].index("disconnected")
+        assert done.index("end_step") < last, "it waits for the hook that runs in the restart"
 
 
 def test_a_restart_with_the_state_kept_calls_no_hook() -> None:
     _, done = after([*WAY, Event.RESTART])
-    assert done[len(after(WAY)[1]):] == ["flush", "close_driver"]
+    assert done[len(after(WAY)[1]) :] == ["flush", "close_driver"]
 
 
 def test_a_session_is_over_from_leaving_on() -> None:

@@ -66,7 +66,7 @@ class ServedPerformer(Performer):
                 session.output_pacer.close()
             case Action.END_STEP:
                 await self.driver.at_boundary()
-                if self.restarted is not None:  # its hooks come in pairs
+                if self.restarted is not None:  # its hook runs to its end
                     await self.restarted.wait()
             case Action.LET_GO:
                 await super().perform(action)

@@ -24,7 +24,7 @@ from reactor_trio.execution.performer import perform_each
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SEEN_SESSION, SessionBinding
 from reactor_trio.interface.model import Model
-from reactor_trio.lifecycle import HOOKS, Action, Event, State
+from reactor_trio.lifecycle import FRESH_RESTART, HOOKS, Action, Event, State
 
 #: what an author reads whose code has left a cancel scope or a nursery open; Trio mends the stack and raises
 LEFT_OPEN = (
@@ -168,13 +168,13 @@ class SessionRunner:
     async def _restart(self, event: Event) -> None:
         """Restart the session's code, in the driver's task. All hooks run if it is fresh: any may have a part in the state.
 
-        Raises what the closing raises, and SessionOver if a hook has ended the session.
+        Raises what the closing and the making of the state raise; SessionOver if a hook or the client has ended the session.
         """
         self.performer.restarted = restarted = trio.Event()
         try:
-            going_on = await self._goes_on(event)
-            if event is Event.RESTART_FRESH and not (going_on and await self._goes_on(Event.STARTED)):
-                raise SessionOver
+            for each in (event, *FRESH_RESTART) if event is Event.RESTART_FRESH else (event,):
+                if not await self._goes_on(each) or self.session.over:
+                    raise SessionOver
         finally:
             restarted.set()
 

@@ -1,5 +1,6 @@
 """The life of a session and the permit of its steps: states, and what follows from each event. No loop, no clock."""
 
+from reactor_trio.lifecycle.life import FRESH_RESTART as FRESH_RESTART
 from reactor_trio.lifecycle.life import HOOKS as HOOKS
 from reactor_trio.lifecycle.life import TABLE as TABLE
 from reactor_trio.lifecycle.life import Action as Action

@@ -4,14 +4,21 @@
                |           |            '------------------^           ^
                '-----------'-------------------------------------------'    what had not begun need not end
 
+A fresh restart ends all that the session has begun, and begins it again:
+
+    LIVE --> RESTART_LEAVING --> RESTART_ENDING --> RESTART_MAKING --> RESTART_STARTING --> RESTART_GREETING --> LIVE
+                    |                  |                  |                   |                    |
+                 LEAVING             ENDING             ENDING             LEAVING              LEAVING   if the session ends
+
 The code that runs a session reports what has happened (`Event`), and performs the actions that follow, one after the other:
 `execution.session_runner` for a served session, whose client may leave in any state, and `offline.executor` for a session
 that a program steps by plain calls. What each action does is in `execution.performer`. Of a model on several ranks, rank 0
 has the life, and the other ranks perform the actions that rank 0 sends.
 
-A served session has two tasks. The driver's task reports `RESTART`, `RESTART_FRESH` and `DRIVER_ENDED`, and the `STARTED`
-that follows a fresh restart; the other task reports the rest. So a client may leave while a restart is under way. Then the
-restart goes on to its end, because hooks come in pairs, and `END_STEP` waits for it.
+A served session has two tasks. The driver's task reports `RESTART`, `RESTART_FRESH` with what follows up to `GREETED`, and
+`DRIVER_ENDED`; the other task reports the rest. So a client may leave while a restart is under way. Then `END_STEP` waits
+for the hook that runs, and the restart goes no further. Hooks come in pairs: each state of a restart has its own row for
+`LEFT`, which repeats no hook of an end, and calls none whose begin has not been called.
 """
 
 from __future__ import annotations
@@ -35,9 +42,19 @@ class State(enum.IntEnum):
     GREETING = enum.auto()
     #: the driver moves author code along
     LIVE = enum.auto()
+    #: a fresh restart: `connected` is cleared, `@disconnected` runs, the driver closes what is open
+    RESTART_LEAVING = enum.auto()
+    #: a fresh restart: `@session_ended` runs
+    RESTART_ENDING = enum.auto()
+    #: a fresh restart: the new state is made
+    RESTART_MAKING = enum.auto()
+    #: a fresh restart: `@session_started` runs
+    RESTART_STARTING = enum.auto()
+    #: a fresh restart: `connected` is set, `@connected` runs
+    RESTART_GREETING = enum.auto()
     #: `connected` is cleared, `@disconnected` runs, the driver closes what is open
     LEAVING = enum.auto()
-    #: `@session_ended` runs
+    #: `@session_ended` runs, or has run in a restart
     ENDING = enum.auto()
     #: the model has let go of the session
     OVER = enum.auto()
@@ -56,7 +73,7 @@ class Event(enum.Enum):
     GREETED = enum.auto()
     #: the client wants the generator made again
     RESTART = enum.auto()
-    #: the client wants all made again, as for another session
+    #: the client wants all made again, as for another session; see `FRESH_RESTART`
     RESTART_FRESH = enum.auto()
     #: author code that the driver moved along has ended by itself, or was stopped
     DRIVER_ENDED = enum.auto()
@@ -86,7 +103,7 @@ class Action(enum.Enum):
     CLEAR_CONNECTED = "clear_connected"
     #: queue no more output
     CLOSE_OUTPUT = "close_output"
-    #: wait until no step runs, where that can be waited for, and no restart
+    #: wait until no step runs, where that can be waited for, and no hook of a restart
     END_STEP = "end_step"
     DISCONNECTED = "disconnected"
     #: a read of an input track raises BufferClosed from now on
@@ -105,19 +122,20 @@ HOOKS: Final = frozenset({Action.SESSION_STARTED, Action.CONNECTED, Action.DISCO
 
 Row = dict[Event, tuple[State, tuple[Action, ...]]]
 
+#: the end of a session to which `@connected` has been called
 _LEAVING: Final = State.LEAVING, (
     Action.CLEAR_CONNECTED, Action.CLOSE_OUTPUT, Action.END_STEP, Action.DISCONNECTED,
     Action.CLOSE_INPUTS,  # before the driver: a generator in `read` ends by BufferClosed, not by Cancelled
     Action.END_DRIVER,
 )  # fmt: skip
 
+#: the same in a restart, where `@disconnected` has been called
+_DISCONNECTED: Final = (Action.CLOSE_OUTPUT, Action.END_STEP, Action.CLOSE_INPUTS, Action.END_DRIVER)
 
-def _of_driver(state: State) -> Row:
-    """What the driver's task may report in this state, which it does not change."""
-    return {
-        Event.STARTED: (state, (Action.SET_CONNECTED, Action.CONNECTED)),
-        Event.DRIVER_ENDED: (state, (Action.CLOSE_DRIVER,)),
-    }
+
+def _with_driver(state: State, row: Row) -> Row:
+    """The row of a state in which the driver's task runs, whose end does not change it."""
+    return row | {Event.DRIVER_ENDED: (state, (Action.CLOSE_DRIVER,))}
 
 
 #: state -> event -> next state, and what is to be done in it. What is not here cannot happen.
@@ -135,21 +153,43 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
         Event.GREETED: (State.LIVE, (Action.TELL_VALUES, Action.DRIVE)),
         Event.LEFT: _LEAVING,
     },
-    State.LIVE: _of_driver(State.LIVE) | {
+    State.LIVE: _with_driver(State.LIVE, {
         Event.RESTART: (State.LIVE, (Action.FLUSH, Action.CLOSE_DRIVER)),
         Event.RESTART_FRESH: (
-            State.LIVE,
-            (
-                Action.FLUSH, Action.CLEAR_CONNECTED, Action.DISCONNECTED, Action.CLOSE_DRIVER, Action.SESSION_ENDED,
-                Action.MAKE_STATE, Action.SESSION_STARTED,
-            ),
+            State.RESTART_LEAVING, (Action.FLUSH, Action.CLEAR_CONNECTED, Action.DISCONNECTED, Action.CLOSE_DRIVER),
         ),
         Event.LEFT: _LEAVING,
-    },
-    State.LEAVING: _of_driver(State.LEAVING) | {Event.UNWOUND: (State.ENDING, (Action.SESSION_ENDED,))},
-    State.ENDING: {Event.ENDED: (State.OVER, (Action.LET_GO,))},
+    }),
+    State.RESTART_LEAVING: _with_driver(State.RESTART_LEAVING, {
+        Event.UNWOUND: (State.RESTART_ENDING, (Action.SESSION_ENDED,)),
+        Event.LEFT: (State.LEAVING, _DISCONNECTED),
+    }),
+    State.RESTART_ENDING: _with_driver(State.RESTART_ENDING, {
+        Event.ENDED: (State.RESTART_MAKING, (Action.MAKE_STATE,)),
+        Event.LEFT: (State.ENDING, _DISCONNECTED),
+    }),
+    State.RESTART_MAKING: _with_driver(State.RESTART_MAKING, {
+        Event.MADE: (State.RESTART_STARTING, (Action.SESSION_STARTED,)),
+        Event.LEFT: (State.ENDING, _DISCONNECTED),
+    }),
+    State.RESTART_STARTING: _with_driver(State.RESTART_STARTING, {
+        Event.STARTED: (State.RESTART_GREETING, (Action.SET_CONNECTED, Action.CONNECTED)),
+        Event.LEFT: (State.LEAVING, _DISCONNECTED),
+    }),
+    State.RESTART_GREETING: _with_driver(State.RESTART_GREETING, {
+        Event.GREETED: (State.LIVE, ()),
+        Event.LEFT: _LEAVING,
+    }),
+    State.LEAVING: _with_driver(State.LEAVING, {Event.UNWOUND: (State.ENDING, (Action.SESSION_ENDED,))}),
+    State.ENDING: _with_driver(State.ENDING, {
+        Event.UNWOUND: (State.ENDING, ()),  # after a restart that had called `@session_ended`
+        Event.ENDED: (State.OVER, (Action.LET_GO,)),
+    }),
     State.OVER: {},
 })  # fmt: skip
+
+#: what follows `Event.RESTART_FRESH`, while the session goes on
+FRESH_RESTART: Final = (Event.UNWOUND, Event.ENDED, Event.MADE, Event.STARTED, Event.GREETED)
 
 
 class SessionLife:
