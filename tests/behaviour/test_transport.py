@@ -13,6 +13,7 @@ import trio
 
 from reactor_trio.client import TransportChanged, observe
 from reactor_trio.errors import CommandError, DeclarationError, SessionEnded
+from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.interface import (
     Audio,
     Idle,
@@ -832,6 +833,24 @@ async def test_a_client_that_leaves_in_a_fresh_restart_leaves_the_hooks_in_pairs
         begun = FRESH.index(at)
         assert model.hooks.count("session_started") == (2 if begun >= FRESH.index("session_started") else 1)
         assert model.hooks.count("connected") == (2 if at == "connected" else 1)
+
+
+async def test_no_code_sees_a_session_whose_client_has_left_in_a_fresh_restart(autojump_clock):
+    """`connected` must not be set again after the client has left: it would keep the session, which is over."""
+
+    class Slow(Film):
+        @session_started
+        async def begin(self) -> None:
+            await trio.sleep(1)
+
+    async with open_server(Slow, step_cost=0.01) as server:
+        async with server.connect() as client:
+            await client.take(2)
+            with trio.move_on_after(0.5):
+                await client.transport.restart("fresh")
+        await server.sessions[0].ended.wait()
+        assert not server.model.connected.is_set()
+        assert SEEN_SESSION.get() is None
 
 
 async def test_an_open_nursery_across_a_yield_survives_a_restart(autojump_clock):

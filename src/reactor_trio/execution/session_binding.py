@@ -140,6 +140,7 @@ class SessionBinding:
 
     def end(self) -> None:
         """Forget the session, which is over. The model returns to the rate that its class declares, unless it goes on."""
+        self.leave()
         self.runner = None
         if not self._lasting:
             self.declared_fps = self._class_fps
