@@ -26,6 +26,7 @@ from reactor_trio import (
     disconnected,
     event,
     file_uploaded,
+    session_ended,
 )
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorPipeline
@@ -427,6 +428,57 @@ class Greets(Awaiting):
         self.seen.append("connected")
         await trio.sleep(1)
         self.seen.append("greeted")
+
+
+class Lingers(Awaiting):
+    """Rank 1 does not return from its first `@session_ended`."""
+
+    lingers = True
+
+    @session_ended
+    async def end(self):
+        if self.rank == 1 and Lingers.lingers:
+            await trio.sleep_forever()
+
+    async def inference(self):
+        while True:
+            yield np.zeros((4, 6, 3), np.uint8)
+
+
+@pytest.mark.parametrize("settings", [{}, {"step_timeout": 0, "first_step_timeout": 0}], ids=["limits", "no limits"])
+async def test_a_hook_of_the_end_has_5_s_on_every_rank(autojump_clock, settings, caplog, monkeypatch):
+    with trio.fail_after(3600):
+        async with open_server(Lingers, **settings) as server:
+            async with server.connect() as client:
+                await client.take(1)
+            left = trio.current_time()
+            await server.sessions[0].ended.wait()
+            assert trio.current_time() - left == pytest.approx(5, abs=0.1)
+            monkeypatch.setattr(Lingers, "lingers", False)
+            await trio.sleep(1)
+            async with server.connect() as client:
+                await client.take(1)
+    assert "is out of step: rank 1 has not ended @session_ended 5 s after rank 0" in caplog.text
+
+
+async def test_a_process_of_rank_0_without_a_server_waits_for_no_other_rank(autojump_clock):
+    class Halts(Awaiting):
+        async def inference(self):
+            yield np.zeros((4, 6, 3), np.uint8)
+            while True:
+                if self.rank == 1:
+                    await trio.sleep_forever()
+                yield Idle
+
+    async with open_server(Halts, step_timeout=0, first_step_timeout=0) as server, server.connect() as client:
+        await client.take(1)
+        await trio.sleep(1)
+        rank = server.runtime.placement.process.ranks[0]
+        with trio.fail_after(3600):
+            rank.link.close()
+            gone = trio.current_time()
+            await rank.gone()
+        assert trio.current_time() - gone < 1
 
 
 @pytest.mark.parametrize("stays", [0.0, 0.5])

@@ -139,6 +139,7 @@ async def work(
     *,
     source: WorkerModel = IMPORTED,
     load: ModelLoader = load_model,
+    ends: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve the server at the other end of `link` until it is gone or stops this process.
 
@@ -146,6 +147,7 @@ async def work(
         host: has the model loop; this function runs on the loop beside it.
         frames: those that this process and the server share.
         load: makes and loads the model; called on the model loop.
+        ends: called when this process ends, before its sessions have unwound.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
@@ -153,6 +155,7 @@ async def work(
         try:
             await link.receive(worker.receive)
         finally:
+            ends()
             nursery.cancel_scope.cancel()
 
 

@@ -29,6 +29,7 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.author_failures import ends_process
+from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.step_loop import DONE
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
@@ -49,6 +50,9 @@ _ACTIONS = {
     Action.CLOSE_DRIVER.value: "closing inference()",
     Action.LET_GO.value: "the end of a session",
 }
+
+#: calls of a session's end; rank 0 has `CLOSE_TIMEOUT` for each, so the others have no more
+_OF_END = frozenset({Action.DISCONNECTED.value, Action.CLOSE_DRIVER.value, Action.SESSION_ENDED.value})
 
 _LEADING: ContextVar[bool] = ContextVar("reactor_leading", default=False)
 
@@ -89,7 +93,7 @@ class Leader:
                 link.close()
 
     def stop(self) -> None:
-        """End every wait for other ranks: this process ends."""
+        """End every wait for other ranks: this process ends, and its sessions are about to unwind."""
         self._stopped.set()
         self._news.set()
 
@@ -108,12 +112,19 @@ class Leader:
         """A session has made its first frame on rank 0; the others may still compute it."""
         self._made_frame = True
 
-    async def level(self) -> None:
-        """Return when every rank has made the newest call with the same result. A checkpoint only if it waits."""
+    async def level(self, *, over: bool = False) -> None:
+        """Return when every rank has made the newest call with the same result. A checkpoint only if it waits.
+
+        Args:
+            over: whether the session is over, and its end waits for this.
+        """
         patience = self.patience if self._stepped else self.first_patience
+        setting = "step_timeout" if self._stepped else "first_step_timeout"
+        if over and self._call.name in _OF_END and patience > CLOSE_TIMEOUT:
+            patience, setting = CLOSE_TIMEOUT, ""
         if not await answered_within(patience, self._all_done) and (late := self._late()) is not None:
             text = f"rank {late} has not ended {call_name(self._call)} {patience:g} s after rank 0"
-            await self._out_of_step(text, "step_timeout" if self._stepped else "first_step_timeout")
+            await self._out_of_step(text, setting)
         await self._compare()
         if self._made_frame:
             self._made_frame, self._stepped = False, True
@@ -127,7 +138,7 @@ class Leader:
     async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]]) -> T:
         """Have every rank make the call, this one by `make`; return or raise what `make` does."""
         async with self._one_at_a_time:
-            await self.level()
+            await self.level(over=call.name == Action.LET_GO.value)
             self._call = call = msgspec.structs.replace(call, number=self._call.number + 1)
             self._asked = 0
             self._send(call)

@@ -63,7 +63,7 @@ class LeadingPerformer(ServedPerformer):
                 await make()
                 await self._lead_action(action, trio.lowlevel.cancel_shielded_checkpoint)
             case Action.LET_GO:
-                with trio.CancelScope(shield=True):
+                with trio.CancelScope(shield=True):  # of the limit for each action, too: `Leader.level` has one of its own
                     await self._lead_action(action, make)
             case _ if action in LED and not self._lacks(action):
                 await self._lead_action(action, make)

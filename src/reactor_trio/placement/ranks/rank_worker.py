@@ -72,17 +72,10 @@ async def lead(
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
         return msgspec.structs.replace(loaded, performer_type=partial(LeadingPerformer, leader))
 
-    async def until_cancelled() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            host.post(leader.stop)
-
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.run, leader.run)
-        nursery.start_soon(until_cancelled)
         try:
-            await work(link, host, frames, source=source, load=load)
+            await work(link, host, frames, source=source, load=load, ends=partial(host.post, leader.stop))
         finally:
             nursery.cancel_scope.cancel()
 
