@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import trio
 
 from reactor_trio.errors import OutputError, SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, event
+from reactor_trio.pacing.cadence import DEFAULT_FPS
 from reactor_trio.pacing.step_margin import LEAST
-from reactor_trio.testing import open_server, open_session
+from reactor_trio.testing import PipelineExecutor, open_server, open_session
 from tests.support.behaviour_models import Picture, in_all_placements, picture, shown
 
 
@@ -634,3 +636,58 @@ async def test_sound_that_waits_for_the_model_is_counted_as_underrun(autojump_cl
         frames = await client.take(5, "picture")
         assert [frame.pts for frame in frames] == [0.125, 0.375, 0.625, 1.625, 1.875]
         assert b"reactor_underruns_total 1.0" in server.runtime.metrics.exposition()
+
+
+class RatesOfTheLoad(ReactorPipeline):
+    """Its rates are properties that read what `load` made."""
+
+    output: Picture
+
+    def load(self, config: dict[str, Any]) -> None:
+        self.before = self.output_buffer.fps
+        self.engine = (120.0, 80.0)
+
+    @property
+    def fps(self) -> float:
+        return self.engine[0]
+
+    @property
+    def max_fps(self) -> float:
+        return self.engine[1]
+
+    def inference(self):
+        while True:
+            yield picture(1)
+
+
+class LimitOfTheLoad(ReactorPipeline):
+    output: Picture
+    fps = 100
+
+    def load(self, config: dict[str, Any]) -> None:
+        self.max_fps = 80
+
+    def inference(self):
+        while True:
+            yield picture(1)
+
+
+@pytest.mark.parametrize("how", [{}, {"max_sessions": 2}, {"isolation": "process"}], ids=["one", "two", "process"])
+@pytest.mark.parametrize("kind", [RatesOfTheLoad, LimitOfTheLoad])
+async def test_rates_that_the_load_has_made_hold_in_and_between_sessions(kind, how, autojump_clock):
+    async with open_server(kind, step_cost=0.001, **how) as server:
+        if not how.get("max_sessions"):
+            assert server.model.output_buffer.fps == 80
+        async with server.connect() as client:
+            frames = await client.take(9)
+            assert frames[-1].pts - frames[0].pts == pytest.approx(8 / 80)
+
+
+async def test_the_load_sees_the_default_rate_where_the_class_has_a_property(autojump_clock):
+    async with open_server(RatesOfTheLoad) as server:
+        assert server.model.before == DEFAULT_FPS
+
+
+def test_a_model_that_is_stepped_by_hand_may_have_a_rate_of_its_load():
+    with PipelineExecutor(RatesOfTheLoad) as executor:
+        assert (executor.model.before, executor.model.output_buffer.fps) == (DEFAULT_FPS, 120)

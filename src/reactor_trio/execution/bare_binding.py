@@ -60,6 +60,12 @@ class BareBinding:
         self.state = None
         self.fps = self._declared_fps
 
+    def loaded(self, fps: float) -> None:
+        """See `SessionBinding`."""
+        if self.fps == self._declared_fps:
+            self.fps = fps
+        self._declared_fps = self.fps
+
     def set_state(self, state: Any) -> None:
         """See `ModelBinding`."""
         self.state = state

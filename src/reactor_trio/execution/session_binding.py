@@ -169,8 +169,9 @@ class SessionBinding:
         """Report that a session has made its first frame."""
         self._host.post_io(self._telemetry.stepped)
 
-    def loaded(self, fps: float | None) -> None:
-        """Note the rate that the model declares after its load. A rate that `load` has set holds instead in each session."""
+    def loaded(self, fps: float | None, max_fps: float) -> None:
+        """Note the rates that the model declares after its load. An `fps` that `load` has set holds in each session."""
+        self._max_fps = max_fps
         if self.declared_fps == self._class_fps:
             self.declared_fps = fps
         self._class_fps = self.declared_fps

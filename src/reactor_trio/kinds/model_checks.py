@@ -16,7 +16,7 @@ from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.state import InputState
 from reactor_trio.kinds.table import kind_of
-from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 
 #: ranks of one model; more than a machine has GPUs
 MOST_RANKS = 64
@@ -69,6 +69,16 @@ def buffer_size_of(model: Model | type[Model], settings: Settings) -> int:
     return _number(model, "buffer_size", settings.buffer_size)[0]
 
 
+def has_value(model_class: type[Model], name: str) -> bool:
+    """Whether an attribute has its value before the load; a property has it only when the model is loaded."""
+    return not isinstance(getattr(model_class, name), property)
+
+
+def fps_before_load(model: Model) -> float:
+    """The rate of a model that is not loaded yet: the default if it is known only after the load."""
+    return checked_fps(model.fps) if has_value(type(model), "fps") else DEFAULT_FPS
+
+
 def _ranks_of(declaration: Declaration, settings: Settings) -> int:
     """Return the number of ranks that the manifest or the class gives. Raises DeclarationError or ManifestError."""
     model_class, name = declaration.model, declaration.model.__qualname__
@@ -108,17 +118,13 @@ def _number(model: Model | type[Model], name: str, given: int | None) -> tuple[i
 
 
 def _check_numbers(model_class: type[Model], settings: Settings) -> None:
-    """Check the numbers that the class declares; a property has its value only when the model is loaded."""
-
-    def has(name: str) -> bool:
-        return not isinstance(getattr(model_class, name), property)
-
-    if has("max_sessions"):
+    """Check the numbers that the class declares."""
+    if has_value(model_class, "max_sessions"):
         sessions_of(model_class, settings)
-    if has("buffer_size"):
+    if has_value(model_class, "buffer_size"):
         buffer_size_of(model_class, settings)
     for name, given in (("fps", settings.fps), ("max_fps", settings.max_fps)):
-        if given is None and has(name):
+        if given is None and has_value(model_class, name):
             rate = getattr(model_class, name)
             try:
                 checked_fps(rate)

@@ -39,7 +39,7 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
 from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.interface.tracks import Output, TrackSpec
-from reactor_trio.kinds.model_checks import check_model
+from reactor_trio.kinds.model_checks import check_model, fps_before_load
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.lifecycle import Action, Event, SessionLife, State
 from reactor_trio.media import chunk_from_output
@@ -211,8 +211,9 @@ class PipelineExecutor:
         self, cls: type[ReactorPipeline] | type[ReactorApp], config: dict[str, Any]
     ) -> ReactorPipeline | ReactorApp:
         model = cls()
-        self._binding = model._reactor_binding = ExecutorBinding(self._declaration, checked_fps(model.fps))
+        self._binding = model._reactor_binding = ExecutorBinding(self._declaration, fps_before_load(model))
         await self._load_model(model, config)
+        self._binding.loaded(checked_fps(model.fps))
         return model
 
     async def _connect(self) -> list[ModelMessage]:

@@ -23,7 +23,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.kind import Kind
-from reactor_trio.kinds.model_checks import buffer_size_of, check_model, sessions_of
+from reactor_trio.kinds.model_checks import buffer_size_of, check_model, has_value, sessions_of
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing import PlayoutForecast
 from reactor_trio.pacing.cadence import checked_fps
@@ -105,8 +105,7 @@ async def load_model(
     declaration, kind = checked.declaration, kind_of(checked.declaration)
     with reported_load(host.post_io, telemetry.loading):
         model = await kind.make(model_class, config, host)
-    max_fps = checked_fps(settings.max_fps or model.max_fps)
-    declared = _declared_fps(model) if settings.fps is None else settings.fps
+    declared, max_fps = _rates(model, settings, loaded=False)
 
     def open_binding(turn: Turn | None = None) -> SessionBinding:
         return SessionBinding(
@@ -117,13 +116,23 @@ async def load_model(
     prepare(model)
     with reported_load(host.post_io, telemetry.loading):
         await kind.load(model, config)
-    binding.loaded(_declared_fps(model) if settings.fps is None else settings.fps)
+    declared, max_fps = _rates(model, settings, loaded=True)
+    binding.loaded(declared, max_fps)
     declared = binding.declared_fps
     kind.check(model_class.__qualname__, model)  # again: `load` may have assigned another method
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
     session_copies = SessionCopies(model, kind, binding, max_sessions, host, open_binding)
-    loaded_max_fps = checked_fps(settings.max_fps or model.max_fps)
-    return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, loaded_max_fps, buffer_size)
+    return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, max_fps, buffer_size)
+
+
+def _rates(model: Model, settings: Settings, *, loaded: bool) -> tuple[float | None, float]:
+    """The declared rate, None without one, and the upper limit. Before the load the defaults stand in for properties."""
+    declared, max_fps = settings.fps, settings.max_fps
+    if declared is None and (loaded or has_value(type(model), "fps")):
+        declared = _declared_fps(model)
+    if not max_fps:
+        max_fps = model.max_fps if loaded or has_value(type(model), "max_fps") else Model.max_fps
+    return declared, checked_fps(max_fps)
 
 
 def _declared_fps(model: Model) -> float | None:

@@ -29,9 +29,8 @@ from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.loading import call_load
-from reactor_trio.kinds.model_checks import refuse_several_sessions
+from reactor_trio.kinds.model_checks import fps_before_load, refuse_several_sessions
 from reactor_trio.media import keep_frames_in
-from reactor_trio.pacing.cadence import DEFAULT_FPS
 from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.placement.isolation.process_main import main
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
@@ -132,11 +131,12 @@ class _FollowerWorker(ProcessWorker):
         cls = self.source.find(path)
         assert issubclass(cls, DistributedPipeline)
         self.model, self.declaration = cls(), declaration_of(cls)
-        self.binding = BareBinding(self.declaration, settings.fps or self.model.fps or DEFAULT_FPS)
+        self.binding = BareBinding(self.declaration, settings.fps or fps_before_load(self.model))
         self.model._reactor_binding = self.binding
         self.bind(self.model)
         with reported_load(self.host.post_io, ToServer(self.link).loading):
             await call_load(self.model, config)
+        self.binding.loaded(settings.fps or self.model.fps)
         self.source.model_loaded(self.model)
         return 1
 
