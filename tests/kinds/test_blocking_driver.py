@@ -108,8 +108,8 @@ async def test_a_block_may_begin_while_the_model_loop_answers_a_command(autojump
                 if held.is_set():
                     goes_on.set()
 
-    def call(self, function, *args):
-        result = call_loop(self, function, *args)
+    def call(self, function, *args, **options):
+        result = call_loop(self, function, *args, **options)
         if self.thread.name == "reactor-session" and client_has_taken and not held.is_set():
             held.set()
             answers.wait(PATIENCE)  # the answer is made

@@ -80,7 +80,7 @@ def stand_in(behaviour: str):
         await trio.lowlevel.checkpoint()
         runtime = SimpleNamespace(
             encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event(),
-            sessions=(), drain_notice=0.0,
+            sessions=(), drain_notice=0.0, facts=None,
         )  # fmt: skip
         task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port, runtime))
         runtime.prepared.set()

@@ -59,8 +59,13 @@ class AuthorThread:
         finally:
             self._time.author_rests()
 
-    def call_loop(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await `function(*args)` on the loop, from any other thread. Raises trio.RunFinishedError if the loop has ended."""
+    def call_loop(
+        self, function: Callable[..., Awaitable[T]], *args: Any, resumed: Callable[[], object] = lambda: None
+    ) -> T:
+        """Await `function(*args)` on the loop, from any other thread. Raises trio.RunFinishedError if the loop has ended.
+
+        `resumed` is called on the loop just before this thread goes on.
+        """
         on_thread = threading.current_thread() is self.thread
 
         async def crossing() -> T:
@@ -72,6 +77,7 @@ class AuthorThread:
             finally:
                 await self._time.settle(rested=False)
                 await self._time.author_resumes()
+                resumed()
 
         return trio.from_thread.run(crossing, trio_token=self._token)
 

@@ -37,6 +37,9 @@ class TakesBlocks(Protocol):
     async def push_own(self, chunk: Chunk | None) -> None:
         """Queue a block of the session's thread."""
 
+    def block_begins(self) -> None:
+        """Note that this thread goes on."""
+
     async def push(self, chunk: Chunk | None) -> None:
         """Queue a block of another thread."""
 
@@ -165,14 +168,18 @@ class SessionContext:
         return chunk_from_output(frames, self._session.outputs)
 
     def _push(self, chunk: Chunk | None) -> None:
-        own = threading.current_thread() is self._driver.session_thread.thread
-        self._cross(self._driver.push_own if own else self._driver.push, chunk)
+        if threading.current_thread() is self._driver.session_thread.thread:
+            self._cross(self._driver.push_own, chunk, resumed=self._driver.block_begins)
+        else:
+            self._cross(self._driver.push, chunk)
 
-    def _cross(self, function: Callable[..., Any], *args: Any) -> None:
+    def _cross(
+        self, function: Callable[..., Any], *args: Any, resumed: Callable[[], object] = lambda: None
+    ) -> None:
         handles = threading.current_thread() is self._driver.handler_thread.thread
         thread = self._driver.handler_thread if handles else self._driver.session_thread  # its clock must know that it waits
         with suppress(trio.RunFinishedError):  # a thread that outlived the server
-            thread.call_loop(function, *args)
+            thread.call_loop(function, *args, resumed=resumed)
 
 
 class StopEvent:

@@ -86,13 +86,14 @@ class BlockingDriver(Driver):
 
         Its next block sees the commands that are applied meanwhile, and those before.
         """
+        self._session.next_block = self._session.step
+        await self.push(chunk)
+
+    def block_begins(self) -> None:
+        """The session's thread goes on: the block that it computes now sees every command that has been applied."""
         session = self._session
-        session.next_block = session.step
-        try:
-            await self.push(chunk)
-        finally:
-            session.next_block = None
-            self._command, self._waited = session.newest_command, session.command_waited()
+        session.next_block = None
+        self._command, self._waited = session.newest_command, session.command_waited()
 
     async def push(self, chunk: Chunk | None) -> None:
         """Queue the block that was computed, or black frames (None)."""
