@@ -295,10 +295,11 @@ def test_a_person_watches_types_resizes_and_leaves(server):
 
 
 def test_the_picture_is_drawn_in_half_blocks(server):
-    with live(server, "--picture", "--seconds", "1") as screen:
+    with live(server, "--picture") as screen:
         screen.until(ENTER_SCREEN)
         screen.styles = True
         screen.until(r"\x1b\[38;2;\d+;\d+;\d+;48;2;\d+;\d+;\d+m▀")
+        os.write(screen.ours, b"\x03")
         screen.until(LEAVE_SCREEN)
 
 
