@@ -40,7 +40,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         driver: opens the driver of a session. The batcher is None for a kind without one.
         frames: where the author's code is now, given the session's driver; None before it begins, empty if that is unknown.
         source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
-        run: author code that goes on for the model's life, between its sessions too; None: there is none.
+        run: author code that goes on for the model's life, also between its sessions. None: the kind has no such code.
         batcher: makes what steps the sessions of the model together; None: each is stepped alone.
         endless: whether `method` goes on when it has nothing more to make, so a rendering must know when to end.
         check: raises DeclarationError if `method` cannot be called, given the name of the class, and the class or the model.
@@ -48,7 +48,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         load: loads a model that has its binding.
         threads: whether its code runs on threads of its own, which block where others await.
         one_session: why there can be only one session at a time; empty if there can be several.
-        steps_ahead: how many steps of those that `DrivenSession.step` counts are being made already.
+        steps_ahead: `DrivenSession.step` counts so many steps that the model still computes.
         cadence: how long each frame is shown, given the declared and the highest rate.
     """
 

@@ -1,8 +1,8 @@
 """`StepPermit`: whether the next step of a session may begin, and what becomes of output meanwhile.
 
 A client pauses its session and lets it go on (`reactor.pause`), and asks a paused session for single steps
-(`reactor.step`). A session that nobody watches rests too. `Stepping` names the four states that follow, and `TRANSITIONS` is
-the whole of it. Both sides of a session use the table: the I/O side for the picture, the model's side for the steps.
+(`reactor.step`). A session without a viewer rests too. `Stepping` names the four states, and the table `TRANSITIONS` has
+every change. Both sides of a session use the table: the I/O side for the picture, the model's side for the steps.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class StepPermit:
             self._follow()
 
     def ended(self) -> None:
-        """Note that a step has ended: it uses up one of those that the client has asked for."""
+        """Note that a step has ended. It is one of the steps that the client has asked for, if there are any."""
         if self.steps:
             self.steps -= 1
             self._follow()

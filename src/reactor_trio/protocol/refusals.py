@@ -28,7 +28,7 @@ class RefusalKind(NamedTuple):
     Attributes:
         status: of the HTTP response.
         meaning: in words, for whoever runs the server.
-        setting: with which to change that; empty if there is none.
+        setting: the setting that changes this; empty without one.
     """
 
     status: int

@@ -32,7 +32,7 @@ class CommandPreparer:
 
     def __init__(self) -> None:
         self._to_prepare, self._waiting = trio.open_memory_channel[tuple[Command, Sequence[Preparation]]](math.inf)
-        self._count = 0  # of those that wait, with the one that is prepared now
+        self._count = 0  # commands that wait, and the one that is prepared now
 
     def __len__(self) -> int:
         return self._count
