@@ -48,9 +48,9 @@ async def test_calls_that_end_in_time_are_not_reported(autojump_clock: Any) -> N
 
 async def test_of_two_that_run_for_long_the_older_is_told_and_then_the_other(autojump_clock: Any) -> None:
     async with watching() as watch:
-        one = watch.calls.begins("one has run")
+        one = watch.calls.begins("one has run", trio.current_time())
         await trio.sleep(2)
-        two = watch.calls.begins("two has run")
+        two = watch.calls.begins("two has run", trio.current_time())
         await trio.sleep(10)
         assert watch.reported == [(5, "one has run"), (7, "two has run")]
         assert watch.told == [("one has run", 0), ("one has run", 0)]
@@ -66,7 +66,7 @@ async def test_of_two_that_run_for_long_the_older_is_told_and_then_the_other(aut
 async def test_a_call_that_ends_while_it_is_reported_is_none(autojump_clock: Any) -> None:
     """The model's thread has taken it away, but not yet seen the flag when it looked."""
     async with watching() as watch:
-        call = watch.calls.begins("it has run")
+        call = watch.calls.begins("it has run", trio.current_time())
 
         class EndsNow(set[RunningCall]):
             def __contains__(self, _call: object) -> bool:
@@ -80,7 +80,7 @@ async def test_a_call_that_ends_while_it_is_reported_is_none(autojump_clock: Any
 
 async def test_the_end_of_the_watch_takes_back_what_was_told(autojump_clock: Any) -> None:
     async with watching() as watch:
-        watch.calls.begins("it has run")
+        watch.calls.begins("it has run", trio.current_time())
         await trio.sleep(6)
         assert watch.told == [("it has run", 0)]
     assert watch.told == [("it has run", 0), ("", 0)]

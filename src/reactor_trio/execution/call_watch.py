@@ -60,10 +60,10 @@ class CallWatch:
 
     # ---- on the model loop --------------------------------------------------------------------------------------------
 
-    def begins(self, what: str, thread: threading.Thread | None = None) -> RunningCall:
-        """Note that author code runs from now on, in this task or on a thread of the author."""
+    def begins(self, what: str, now: float, thread: threading.Thread | None = None) -> RunningCall:
+        """Note that author code runs from `now` on, in this task or on a thread of the author."""
         task = trio.lowlevel.current_task() if thread is None else None
-        call = RunningCall(what, trio.current_time(), task, thread)
+        call = RunningCall(what, now, task, thread)
         self._running.add(call)
         if self._asleep:
             self._asleep = False
@@ -79,7 +79,7 @@ class CallWatch:
     @contextmanager
     def running(self, what: str, thread: threading.Thread | None = None) -> Generator[None, None, None]:
         """A block in which author code runs; see `begins`."""
-        call = self.begins(what, thread)
+        call = self.begins(what, trio.current_time(), thread)
         try:
             yield
         finally:
@@ -163,7 +163,7 @@ class WatchesPieces:
     def resumes(self) -> None:
         """See `Observer`."""
         watch = self._watch()
-        self._piece = None if watch is None else (watch, watch.begins("run() has awaited nothing"))
+        self._piece = None if watch is None else (watch, watch.begins("run() has awaited nothing", trio.current_time()))
 
     def waits(self, *, checkpoint: bool) -> None:
         """See `Observer`."""

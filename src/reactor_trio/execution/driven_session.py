@@ -211,7 +211,7 @@ class DrivenSession:
         self.turn.give_back()
         origin = Origin(step, command, waited, compute_time or 0.0)
         self.output_pacer.accept(chunk, None if compute_time is None else compute_time + self._turn_waited)
-        await self.output_pacer.queue(chunk, origin, "emit", drop)
+        await self.output_pacer.queue(chunk, origin, trio.current_time(), "emit", drop)
         self._turn_waited = 0.0
         if self.turn.of_this_task and not self.over:
             self._turn_waited = await self.turn.take(False)

@@ -61,6 +61,7 @@ class OutputPacer:
         self._seqs: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._frames_per_step = 1
+        self._predicted = 0.0  # seconds that the next step will take
         #: seconds that the next step is predicted to take, and its margin; None: to be computed, since something has changed
         self._lead: tuple[float, float] | None = None
         # A blocking model computes its next block while one is shown: there is room for both.
@@ -94,8 +95,8 @@ class OutputPacer:
             self._lead = self._predicted, step_margin
         return self._room.step_at(now, *self._lead)
 
-    def stepped(self, chunk: Chunk, late: float, seconds: float, between: float) -> None:
-        """Learn from a pipeline's step, before its chunk is queued.
+    def stepped(self, chunk: Chunk, late: float, seconds: float, between: float, now: float) -> None:
+        """Learn from a pipeline's step, which has just ended, before its chunk is queued.
 
         Args:
             late: how long after its planned time the step began, in seconds.
@@ -106,7 +107,7 @@ class OutputPacer:
         self._step_margin.observe(late + seconds - self._predicted)
         self.accept(chunk, seconds)
         if chunk.length and not chunk.audios:
-            self._follow(seconds + between, chunk.length)
+            self._follow(seconds + between, chunk.length, now)
         self._lead = None
 
     def pause(self) -> None:
@@ -137,27 +138,33 @@ class OutputPacer:
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length
+        self._predicted = self._cadence.seconds_per_frame * chunk.length
         self._lead = None
         self._room.make_room_for(chunk.length * self._blocks)
         for name, frames in chunk.videos.items():
             height, width = frames.shape[-3:-1]
             self._sizes[name] = (int(height), int(width))
 
-    async def queue(self, chunk: Chunk, origin: Origin, by: Literal["step", "emit"] = "step", drop: bool = False) -> None:
+    async def queue(
+        self, chunk: Chunk, origin: Origin, now: float, by: Literal["step", "emit"] = "step", drop: bool = False
+    ) -> float:
         """Send the chunk's bundles to the playout, each as soon as there is room for it.
+
+        Returns the time: `now`, or that at which its last wait ended.
 
         Cancelled while it waits, it drops the rest, and counts it.
 
         Args:
+            now: when the chunk was made.
             by: whose room counts. A step that came early waits; an `emit` waits while the buffer is full.
             drop: discard what finds no room instead of waiting.
         """
         room_at = self._room.queue_at if by == "step" else self._room.emit_at
-        epoch, made = self._epoch, trio.current_time()
+        epoch, made = self._epoch, now
         if self.input_pts_us is not None:
             origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room_at(room_at, now := trio.current_time())) > now and not self._stale(epoch):
+            while (at := self._room_at(room_at, now)) > now and not self._stale(epoch):
                 if drop and self.permit.output is not OutputRule.WAIT:
                     break
                 if by == "step":
@@ -167,18 +174,20 @@ class OutputPacer:
                 except trio.Cancelled:
                     self._drop(tracks, chunk.length - index, "session_over" if self.closed else "cancelled")
                     raise
+                now = trio.current_time()
             if self._stale(epoch):
                 self._drop(tracks, chunk.length - index, "session_over" if self.closed else "flushed")
-                return
+                return now
             rest = chunk.length - index
             held = by == "emit" and self.permit.output is OutputRule.HOLD
             held = held and self._room.emitted + rest * _size(tracks) > MOST_HELD
             if held or at > now:  # the rest is dropped too, even if room comes meanwhile: a batch is shown without holes
                 self._drop(tracks, rest, "held" if held else "full")
-                return
+                return now
             if chunk.metadata:
                 origin = replace(origin, metadata={name: each[index] for name, each in chunk.metadata.items()})
             self._channel.send(self._bundle(tracks, duration, origin, made, now, by == "emit"))
+        return now
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
@@ -189,13 +198,13 @@ class OutputPacer:
         if self._cadence.interval != interval and not self.closed:
             self._retime(self._cadence.interval)
         self.accept(chunk, None)
-        await self.queue(chunk, origin, "emit")
+        await self.queue(chunk, origin, now, "emit")
 
     async def push_black(self, origin: Origin) -> None:
         """Queue one black frame of the last size behind what is queued. The rate does not change."""
         chunk = black_chunk(self._declaration.tracks, self._sizes)
         self.accept(chunk, None, of_model=False)
-        await self.queue(chunk, origin, "emit")
+        await self.queue(chunk, origin, trio.current_time(), "emit")
 
     def monitor(self, enabled: bool) -> None:
         """Say whether the time that passes is a blocking model's work."""
@@ -262,10 +271,6 @@ class OutputPacer:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    @property
-    def _predicted(self) -> float:
-        return self._cadence.seconds_per_frame * self._frames_per_step
-
     def _room_at(self, at: Callable[[float], float], now: float) -> float:
         """When the next frame may be sent; infinity: not before `wakeup` is set."""
         self._channel.take()
@@ -284,12 +289,11 @@ class OutputPacer:
         self._room.retimed(interval)
         self._channel.send(messages.RetimePlayout(interval))
 
-    def _follow(self, seconds: float, frames: int) -> None:
+    def _follow(self, seconds: float, frames: int, now: float) -> None:
         """Set how long the frames of a step that has just ended shall be shown."""
         self._smoother.observe(seconds, frames)
         self._channel.take()
         before, anew = self._interval, self._smoother.anew
-        now = trio.current_time()
         wait = self._smoother.delay if anew else self._room.runs_dry(now) - now
         self._interval = self._cadence.clamped(self._smoother.duration(wait))
         if anew and before is not None and self._interval < before:

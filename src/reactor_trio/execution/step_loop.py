@@ -93,14 +93,16 @@ class StepLoop(Driver):
     async def drive(self) -> None:
         """Make one step after the other."""
         session, source = self._session, self.source
-        while (late := await self._until_next_step()) is not None:
-            between = 0.0 if self._between_since is None else trio.current_time() - self._between_since - self._turn_waited
+        while (begin := await self._until_next_step()) is not None:
+            # One look at the clock serves all that happens until the author's code runs, and one all that follows it.
+            began, late = begin
+            between = 0.0 if self._between_since is None else began - self._between_since - self._turn_waited
             self._between_since = None
             command, waited = session.newest_command, session.command_waited()
-            call = session.calls.begins(f"step {session.step} has run")
-            self._inside, began = True, trio.current_time()
+            call = session.calls.begins(f"step {session.step} has run", began)
+            self._inside = True
             try:
-                chunk, seconds = await self._step(began)
+                chunk, seconds, ended = await self._step(began)
             finally:
                 self._inside = False
                 if self._boundary is not None:
@@ -108,10 +110,10 @@ class StepLoop(Driver):
                 session.calls.ends(call)
             session.tell_values()
             if chunk is not None:
-                session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between)
-                await session.output_pacer.queue(chunk, Origin(session.step - 1, command, waited, seconds))
+                session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between, ended)
+                origin = Origin(session.step - 1, command, waited, seconds)
+                self._between_since = await session.output_pacer.queue(chunk, origin, ended)
                 del chunk  # a large value, which this frame would hold until the next step has made another
-                self._between_since = trio.current_time()
                 continue
             session.empty_steps += 1
             match source.after_no_frame():
@@ -143,26 +145,30 @@ class StepLoop(Driver):
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _until_next_step(self) -> float | None:
+    async def _until_next_step(self) -> tuple[float, float] | None:
         """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
 
-        Returns how long ago that time was, in seconds, if the model waited for it.
+        Returns the present time, and for how many seconds the step could have begun already, if the model waited for it.
 
         From the last look at the commands to the step nothing is awaited, so the step sees each acknowledged command.
         """
         session, rested, planned = self._session, False, math.inf
+        now = self._between_since
         if self.source.ready is not None:
             await self.source.ready()
+            now = None
+        if now is None:
+            now = trio.current_time()
         session.turn.give_back()  # that of the step before
         self._turn_waited = 0.0
         while True:
-            at = session.output_pacer.step_at(now := trio.current_time())
+            at = session.output_pacer.step_at(now)
             if at > now and not session.commands.pending(session.step) and not session.over:
                 planned = at
                 self._between_since, self._turn_waited = None, 0.0
                 session.turn.give_back()
                 await session.wakeup.wait(at)
-                rested = True
+                now, rested = trio.current_time(), True
                 continue
             self._turn_waited += await session.turn.take(rested)
             rested = applied = False
@@ -179,29 +185,30 @@ class StepLoop(Driver):
                 session.turn.give_back()
                 await session.stopped.wait()
                 return None
-            may_begin = not applied and session.output_pacer.step_at(now := trio.current_time()) <= now
-            if may_begin and not session.commands.pending(session.step):
-                return max(0.0, now - planned - self._turn_waited)
+            now = trio.current_time()
+            if not applied and session.output_pacer.step_at(now) <= now and not session.commands.pending(session.step):
+                return now, max(0.0, now - planned - self._turn_waited)
 
-    async def _step(self, began: float) -> tuple[Chunk | None, float]:
-        """Make one step, which begins now: what it made, None for nothing, and its compute time in seconds."""
+    async def _step(self, began: float) -> tuple[Chunk | None, float, float]:
+        """Make one step, which begins now: what it made, None for nothing; its compute time in seconds; when it ended."""
         session, source = self._session, self.source
         value = await source.resume(session.model)
         if value is None or value is Idle or value is DONE:
-            return None, 0.0
+            return None, 0.0, began
         try:
             chunk = chunk_from_output(value, session.outputs, of_step=True)
         except OutputError as error:
             error.name_place(source.place(session.model))
             raise
         if chunk.length == 0:
-            return None, 0.0
+            return None, 0.0, began
+        cost = None
         if source.began is None:
             _, cost = await session.until_computed(chunk, session.step)
-            seconds = trio.current_time() - began if cost is None else cost
         else:
+            began = source.began
             await wait_for_fences(chunk)
-            seconds = trio.current_time() - source.began
+        ended = trio.current_time()
         session.step += 1
         self._produced = True
-        return chunk, seconds
+        return chunk, ended - began if cost is None else cost, ended

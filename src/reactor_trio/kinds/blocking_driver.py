@@ -131,7 +131,7 @@ class BlockingDriver(Driver):
         if self._call is not None:
             calls.ends(self._call)
         what = "start_session() has emitted nothing"
-        self._call = calls.begins(what, self.session_thread.thread) if computes else None
+        self._call = calls.begins(what, trio.current_time(), self.session_thread.thread) if computes else None
 
     async def _beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Task: what runs beside the session's thread. What it raises ends the session.

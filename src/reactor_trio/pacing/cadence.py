@@ -20,48 +20,42 @@ class Cadence:
     Args:
         fps: the declared rate, which is an upper limit; None if the model declares none.
         max_fps: the server's limit, above all others.
+
+    Attributes:
+        seconds_per_frame: the smoothed compute time of one frame; 0 before the first observation.
+        shortest: the shortest allowed interval in seconds.
     """
 
     def __init__(self, fps: float | None, max_fps: float) -> None:
         self.max_fps = max_fps
+        self.seconds_per_frame = 0.0
         self._declared = fps
         self._taken = math.inf
-        self._ceiling = self._highest()
-        self._seconds_per_frame: float | None = None
         self._observed = 0
-
-    @property
-    def seconds_per_frame(self) -> float:
-        """The smoothed compute time of one frame; 0 before the first observation."""
-        return self._seconds_per_frame or 0.0
+        self._limit_rate()
 
     @property
     def fps(self) -> float:
         """The target rate in frames per second."""
-        if self._seconds_per_frame is None:
+        if not self._observed:
             return min(self._declared if self._declared is not None else DEFAULT_FPS, self.max_fps)
         ceiling = self._ceiling
-        if self._seconds_per_frame * ceiling <= 1:
+        if self.seconds_per_frame * ceiling <= 1:
             return ceiling
-        return max(1 / self._seconds_per_frame, min(MIN_FPS, ceiling))
+        return max(1 / self.seconds_per_frame, min(MIN_FPS, ceiling))
 
     @property
     def interval(self) -> float:
         """Seconds between two frames."""
         return 1 / self.fps
 
-    @property
-    def shortest(self) -> float:
-        """The shortest allowed interval in seconds."""
-        return 1 / self._ceiling
-
     def clamped(self, interval: float) -> float:
         """Clamp `interval`, in seconds, to the allowed range."""
-        shortest = 1 / self._ceiling
-        return min(max(interval, shortest), max(1 / MIN_FPS, shortest))
+        return min(max(interval, self.shortest), max(1 / MIN_FPS, self.shortest))
 
-    def _highest(self) -> float:
-        return min(self._declared if self._declared is not None else self._taken, self.max_fps)
+    def _limit_rate(self) -> None:
+        self._ceiling = min(self._declared if self._declared is not None else self._taken, self.max_fps)
+        self.shortest = 1 / self._ceiling
 
     def observe(self, seconds: float, frames: int) -> None:
         """Record that a step needed `seconds` of compute time for `frames` frames. Invalid values are ignored."""
@@ -69,20 +63,20 @@ class Cadence:
             return
         sample = seconds / frames
         self._observed += 1
-        if self._observed <= 2 or self._seconds_per_frame is None:
-            self._seconds_per_frame = sample
+        if self._observed <= 2:
+            self.seconds_per_frame = sample
         else:
-            self._seconds_per_frame += ALPHA * (sample - self._seconds_per_frame)
+            self.seconds_per_frame += ALPHA * (sample - self.seconds_per_frame)
 
     def limit(self, fps: float) -> None:
         """Limit an undeclared rate to `fps`. A declared rate is not affected."""
         self._taken = fps
-        self._ceiling = self._highest()
+        self._limit_rate()
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate. Raises ValueError unless `fps` is a finite number above 0."""
         self._declared = checked_fps(fps)
-        self._ceiling = self._highest()
+        self._limit_rate()
 
 
 def checked_fps(fps: float) -> float:

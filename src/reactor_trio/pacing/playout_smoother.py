@@ -17,6 +17,7 @@ once.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 
 #: The weight of a step in the frequency: per frame, and at most.
@@ -51,7 +52,8 @@ class PlayoutSmoother:
         self._frames = 1
         self._observed = 0
         self._overran = self._halved = False
-        self._overruns: deque[float] = deque(maxlen=REMEMBERED)
+        self._overruns: deque[float] = deque()  # in the order in which they came, and by size
+        self._by_size: list[float] = []
 
     @property
     def ahead(self) -> float:
@@ -69,7 +71,7 @@ class PlayoutSmoother:
             self.cycle, self.anew = seconds, self._observed == 2
             return
         overrun, interval, halved = seconds - self.cycle, self.cycle / frames, seconds < self.cycle / 2
-        self._overruns.append(overrun)
+        self._remember(overrun)
         self.delay = min(max(self._usual_overrun(), 0.0), DELAY * interval, LONGEST)
         early = self._observed <= WARM_UP
         self.anew = overrun < 0 and (early or (halved and self._halved))
@@ -81,6 +83,12 @@ class PlayoutSmoother:
         """The duration in seconds of each frame of the newest step, if its first frame is shown in `wait` seconds."""
         return (self.cycle + max(GAIN * (self.delay - wait), -FASTER * self.cycle)) / self._frames
 
+    def _remember(self, overrun: float) -> None:
+        by_size = self._by_size
+        if len(self._overruns) == REMEMBERED:
+            del by_size[bisect_left(by_size, self._overruns.popleft())]
+        self._overruns.append(overrun)
+        insort(by_size, overrun)
+
     def _usual_overrun(self) -> float:
-        longest = sorted(self._overruns, reverse=True)
-        return longest[min(1 + len(longest) * WORST // 100, len(longest) - 1)]
+        return self._by_size[max(len(self._by_size) - 2 - len(self._by_size) * WORST // 100, 0)]
