@@ -6,15 +6,12 @@ The server goes on, says so once, and serves the next client.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import resource
-import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -22,6 +19,7 @@ from pathlib import Path
 import pytest
 from tests.support.fault_checks import MODEL, Witness, after, entries, wait_for, wait_for_rest
 from tests.support.fault_peers import Gone, RawClient, ask, health, reactor_run
+from tests.support.own_network import OWN_NETWORK, inside_of, may_run
 
 LIMITS = {"handshake": 2.0, "ping_interval": 0.5, "silence": 2.0, "stall": 2.0}
 
@@ -76,13 +74,6 @@ def test_a_wall_clock_that_jumps_changes_nothing(tmp_path):
 
 
 # ---- a full disk ------------------------------------------------------------------------------------------------------
-
-
-def may_run(*command: str) -> bool:
-    """Whether this machine lets us."""
-    if shutil.which(command[0]) is None:
-        return False
-    return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 def small_disk(folder: Path) -> list[str]:
@@ -171,16 +162,12 @@ def cpu_seconds(pid: int) -> float:
 
 # ---- a dead link ------------------------------------------------------------------------------------------------------
 
-CLONE_NEWNET = 0x40000000
-
-
 @pytest.mark.parametrize("phase", ["in a session", "in the queue"])
 def test_half_open_connections_are_freed_within_the_silence(tmp_path, phase):
     """Every packet is lost from one moment on, in both directions; neither side is told."""
     if not may_run("unshare", "-n", "ip", "link", "set", "lo", "up"):
         pytest.skip("needs a network namespace (root, or CAP_SYS_ADMIN) to lose packets in")
-    network = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    with reactor_run(tmp_path, MODEL, prefix=network, limits=LIMITS) as server, inside_of(server):
+    with reactor_run(tmp_path, MODEL, prefix=OWN_NETWORK, limits=LIMITS) as server, inside_of(server):
         wait_for_rest(server)
         with after(server), contextlib.ExitStack() as clients:
             first = clients.enter_context(RawClient(server.port, pongs=True))
@@ -203,15 +190,3 @@ def ended(server) -> int:
 
 def link(server, state: str) -> None:
     subprocess.run(["nsenter", "-t", str(server.process.pid), "-n", "ip", "link", "set", "lo", state], check=True)
-
-
-@contextlib.contextmanager
-def inside_of(server):
-    """Sockets that this thread makes are in the server's network."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open(f"/proc/{threading.get_native_id()}/ns/net") as own, open(f"/proc/{server.process.pid}/ns/net") as its:
-        assert libc.setns(its.fileno(), CLONE_NEWNET) == 0
-        try:
-            yield
-        finally:
-            assert libc.setns(own.fileno(), CLONE_NEWNET) == 0

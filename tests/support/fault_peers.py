@@ -64,12 +64,16 @@ def opening(path: str = "/ws?video=raw", **headers: str) -> bytes:
 class RawClient:
     """A WebSocket client on a bare socket. Reads raise Gone at the end of the connection, TimeoutError if none comes.
 
-    It answers pings only if `pongs` is set, and then only while it reads.
+    It answers pings only if `pongs` is set, and then only while it reads. `source` is the address that it comes from.
     """
 
-    def __init__(self, port: int, path: str = "/ws?video=raw", *, upgrade: bool = True, pongs: bool = False) -> None:
+    def __init__(
+        self, port: int, path: str = "/ws?video=raw", *, upgrade: bool = True, pongs: bool = False,
+        host: str = "127.0.0.1", source: str | None = None,
+    ) -> None:  # fmt: skip
         self.pongs = pongs
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        address = None if source is None else (source, 0)
+        self.socket = socket.create_connection((host, port), timeout=PATIENCE, source_address=address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray()
         if upgrade:
