@@ -19,6 +19,7 @@ from reactor_trio.interface import (
     UploadedFile,
     Video,
     event,
+    session_ended,
 )
 from reactor_trio.offline.recorded_session import read_recording
 from reactor_trio.recording import Recorder
@@ -122,6 +123,28 @@ async def test_times_are_seconds_of_the_session(tmp_path, autojump_clock):
         await server.wait_left(client)
     assert next(line["t"] for line in timeline(tmp_path) if line["type"] == "command") == at
     assert next(line["t"] for line in timeline(tmp_path) if line["type"] == "file") == 0.25
+
+
+class SaysLast(Painter):
+    @session_ended
+    async def say_last(self):
+        await self.send(Hello(text="last"))
+
+
+@pytest.mark.parametrize("reason", ["client_left", "expired"])
+async def test_what_the_model_says_after_a_long_last_step_is_recorded(tmp_path, autojump_clock, reason):
+    """The clients have their goodbye by then."""
+    limits = {"session_length": 10} if reason == "expired" else {}
+    async with open_server(SaysLast, step_cost=[0.25, 50], record=str(tmp_path), limits=limits) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            await trio.sleep_until(12)
+            if reason == "client_left":
+                await client.close()
+        await server.wait_left(client)
+        await server.sessions[0].ended.wait()
+    *_, message, end = (line for line in timeline(tmp_path) if line["type"] != "frames")
+    assert (message["data"], end["reason"]) == ({"text": "last"}, reason)
 
 
 async def test_a_new_size_is_a_new_file(tmp_path, autojump_clock):

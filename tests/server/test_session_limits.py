@@ -18,7 +18,17 @@ from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.connection import ConnectRequest
 from reactor_trio.errors import ConnectionRefused, SessionEnded
-from reactor_trio.interface import Input, InputState, Output, ReactorPipeline, UploadedFile, Video, disconnected, event
+from reactor_trio.interface import (
+    DistributedPipeline,
+    Input,
+    InputState,
+    Output,
+    ReactorPipeline,
+    UploadedFile,
+    Video,
+    disconnected,
+    event,
+)
 from reactor_trio.server.waiting_room import RoomPlace
 from reactor_trio.testing import open_server
 
@@ -143,6 +153,39 @@ async def test_a_step_that_does_not_end_keeps_nobody_waiting_for_the_goodbye(aut
             assert not server.sessions[0].ended.is_set(), "the step still computes"
             await server.sessions[0].ended.wait()
             assert (trio.current_time(), server.sessions[0].reason) == (50, "expired")
+
+
+class OnRanks(DistributedPipeline):
+    output: Picture
+    fps = 4
+
+    def load(self, config):
+        pass
+
+    def inference(self):
+        while True:
+            yield np.zeros((2, 2, 3), np.uint8)
+
+
+WAYS = {"thread": (Model, {}), "process": (Model, {"isolation": "process"}), "ranks": (OnRanks, {"ranks": 2})}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("leave", "ends"), [("close", 10), ("lost", 10), ("lost, and not back", 15)])
+async def test_viewers_hear_a_second_after_the_controller_has_left_that_a_long_step_was_the_last(
+    autojump_clock, way, leave, ends
+):
+    model, placed = WAYS[way]
+    async with open_server(model, step_cost=50, resume_window=5 * (leave == "lost, and not back"), **placed) as server:
+        async with server.connect() as client, server.connect(role="viewer") as viewer:
+            await trio.sleep(10)
+            await (client.aclose() if leave == "close" else client.vanish())
+            assert await ended(viewer) == ("client_left", ends + 1)
+            async with server.connect(role="viewer") as late:
+                assert await ended(late) == ("client_left", ends + 1), "a viewer that comes then hears it at once"
+            assert not server.sessions[0].ended.is_set(), "the step still computes"
+            await server.sessions[0].ended.wait()
+            assert server.sessions[0].reason == "client_left"
 
 
 # ---- idle -------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Ends a session by the clock: its length, the time in which its client does nothing, a server that goes down.
 
-    Lifetime.run: sleep until the next warning or end -> warn -> end -> (if the model does not let go) dismiss
+    Lifetime.run: sleep until the next warning or end -> warn -> end
 
 Each limit is an absolute time. The task sleeps until the nearest limit and looks again. A client that acts moves its idle
 limit without waking the task; only if the clients were warned already are they warned again. The last warning holds, so of
@@ -20,9 +20,6 @@ import trio
 from reactor_trio.concurrency.lost_time import resumed_at
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.protocol import EndReason
-
-#: Seconds for which a session that still computes after its end keeps its clients before it dismisses them.
-FAREWELL = 1.0
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -82,7 +79,7 @@ class Lifetime:
         self._sleep.cancel()
 
     def over(self) -> None:
-        """Note that the session has been ended; it keeps its clients no longer than `FAREWELL`."""
+        """Note that the session has been ended: there is nothing to warn of any more."""
         self._over = True
         self._sleep.cancel()
 
@@ -90,15 +87,12 @@ class Lifetime:
         """Data of `reactor.ending` for a client that attaches now; None if no end is in sight."""
         return None if self._warned is None else self._data(self._warned)
 
-    async def run(
-        self, say: Callable[[str, dict[str, Any]], None], end: Callable[[EndReason], None], dismiss: Callable[[], None]
-    ) -> None:
-        """Task: warn, end and dismiss; cancelled when the session has unwound.
+    async def run(self, say: Callable[[str, dict[str, Any]], None], end: Callable[[EndReason], None]) -> None:
+        """Task: warn, and end the session when it is time.
 
         Args:
             say: sends the clients a message: type, data.
             end: ends the session for a reason.
-            dismiss: says goodbye to the clients although the session has not unwound.
         """
         while not self._over:
             now = trio.current_time()
@@ -115,8 +109,6 @@ class Lifetime:
                 say("reactor.ending", {"reason": before.reason, "seconds": None})
             with trio.move_on_at(min([nearest.at, *(each.warn_at for each in ends if each.warn_at > now)])) as self._sleep:
                 await trio.sleep_forever()
-        await trio.sleep(FAREWELL)
-        dismiss()
 
     def _data(self, end: _End) -> dict[str, Any]:
         return {"reason": end.reason, "seconds": round(end.at - trio.current_time(), 3)}

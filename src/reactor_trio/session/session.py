@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
@@ -35,7 +34,7 @@ from reactor_trio.protocol import TRANSPORT, EndReason, sendable, transport_argu
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
-from reactor_trio.session.late_code import LateCode
+from reactor_trio.session.late_code import FAREWELL, LateCode, comes_within
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
@@ -96,13 +95,13 @@ class Session:
         self._channel = self._run.channel
         self._reports = MessageReports(self._channel)
         self.playout = Playout(services.telemetry, self._channel)
-        self._late = LateCode(session_id, services.telemetry)
+        self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._told,
             messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
-        self._failure = ""
+        self._failure, self._goodbye_said = "", False
         self._preparer = CommandPreparer()
 
     async def run(self) -> None:
@@ -114,7 +113,7 @@ class Session:
                 tasks.start_soon(self._run_model, tasks.cancel_scope, name="model generator")
                 tasks.start_soon(self.playout.run, self._hand, hold, name="pacer")
                 tasks.start_soon(self.values.run, name="setting values")
-                tasks.start_soon(self.lifetime.run, self._say, self.end, self._dismiss, name="limits")
+                tasks.start_soon(self.lifetime.run, self._say, self.end, name="limits")
         finally:
             if self.error is not None:  # also if the client has left at the same moment
                 self.reason = "model_error"
@@ -127,13 +126,13 @@ class Session:
             self.ended.set()
             self._ledger.discard()
             self._over(self)
-            self._dismiss()
+            self._dismiss(list(self._attachments.values()))
             self._last = None
 
     def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has unwound.
 
-        Its clients get the goodbye then, or after `lifetime.FAREWELL` seconds if a step still computes.
+        Its clients get the goodbye then, or after `late_code.FAREWELL` seconds if a step still computes.
 
         Args:
             failure: what the model did, in words, if that is the reason; clients see it only with `debug`.
@@ -154,6 +153,8 @@ class Session:
         self._late.repeat(attachment.say)
         if self._last is not None:
             self._offer(attachment, *self._last)
+        if self._goodbye_said:
+            self._dismiss([attachment])
 
     def detach(self, attachment: Attachment) -> None:
         """Detach a client."""
@@ -314,9 +315,9 @@ class Session:
             if given is not None:
                 self.values.set_by(self.controller, field, given)
 
-    def _dismiss(self) -> None:
+    def _dismiss(self, attachments: list[Attachment]) -> None:
         assert self.reason is not None
-        for attachment in list(self._attachments.values()):
+        for attachment in attachments:
             attachment.end(self.reason, self._why())
 
     def _say(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's word
@@ -394,6 +395,7 @@ class Session:
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._see_to_end, unwound)
+                nursery.start_soon(self._bound_farewell, unwound)
                 try:
                     await self._run.run()
                     self.reason = self.reason or self._run.reason  # the model ended it
@@ -410,16 +412,14 @@ class Session:
         finally:
             if self.uploads is not None:
                 self.uploads.end()
-            with patient(trio.move_on_after(self.services.settings.stuck_after, shield=True)) as limit:
-                await unwound.wait()
-            if limit.cancelled_caught:
-                self.services.telemetry.step_stuck(self.id, True)
-                log.error(
-                    "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
-                    "Poll self.cancelled() in long steps. It is here:\n%s",
-                    self.id, self.services.placement.declaration.model.__name__, self.services.settings.stuck_after,
-                    self._run.stack(),
-                )  # fmt: skip
-                with trio.CancelScope(shield=True):
-                    await unwound.wait()
-                self.services.telemetry.step_stuck(self.id, False)
+            await self._late.see_out(unwound, self.services.settings.stuck_after, self._run.stack)
+
+    async def _bound_farewell(self, unwound: trio.Event) -> None:
+        """Task: wait to be cancelled, as `_see_to_end`; then say goodbye to the clients if a step goes on."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            if not await comes_within(FAREWELL, unwound):
+                self.reason = self.reason or "client_left"
+                self._goodbye_said = True
+                self._dismiss([each for each in self._attachments.values() if each.watches])  # not a recording
