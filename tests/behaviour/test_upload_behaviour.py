@@ -527,9 +527,10 @@ async def test_a_folder_that_is_not_there(autojump_clock):
             await client.upload(b"abc")
 
 
-async def test_a_file_that_cannot_be_read_fails_its_command_only(autojump_clock, monkeypatch, caplog):
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), MemoryError()])
+async def test_a_file_that_cannot_be_read_fails_its_command_only(error, autojump_clock, monkeypatch, caplog):
     def fail(content, size):
-        raise OSError(errno.EIO, "Input/output error")
+        raise error
 
     async with open_session(Model, step_cost=0.01) as client:
         upload = await client.upload(b"abc")

@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from reactor_trio.crossing.input_lanes import MOST_UNDER_WAY, REPORTED, InputLanes, InputReports
+from reactor_trio.crossing.flow_window import FlowReports
+from reactor_trio.crossing.input_lanes import FRAMES, InputLanes
 from reactor_trio.interface import InputBuffer, InputFrame
 
 MIB = 1024 * 1024
@@ -20,7 +21,7 @@ class Setting:
         self.sent: list[int] = []
         self.drops: Counter[str] = Counter()
         self.lanes = InputLanes(self._send, self._dropped, most_bytes)
-        self.reports = InputReports()
+        self.reports = FlowReports(FRAMES)
         self._sizes: list[int] = []
         self._put = self._took = 0
 
@@ -31,8 +32,8 @@ class Setting:
 
     def take(self, frames: int) -> None:
         for _ in range(frames):
-            if taken := self.reports.took("camera", self._sizes[self._took]):
-                self.lanes.taken("camera", taken)
+            if report := self.reports.took(self._sizes[self._took]):
+                self.lanes.taken("camera", *report)
             self._took += 1
 
     def _send(self, track: str, frame: InputFrame) -> None:
@@ -48,12 +49,12 @@ def test_a_few_frames_are_under_way_and_of_those_that_wait_the_oldest_are_droppe
     setting = Setting()
     setting.lanes.open()
     setting.put(InputBuffer.capacity)
-    assert setting.sent == list(range(MOST_UNDER_WAY))
+    assert setting.sent == list(range(FRAMES.items))
     assert not setting.drops
     setting.put(3)
     assert setting.drops == {"evicted": 3}
-    setting.take(REPORTED)
-    assert setting.sent[MOST_UNDER_WAY:] == list(range(MOST_UNDER_WAY + 3, MOST_UNDER_WAY + 3 + REPORTED))
+    setting.take(FRAMES.reported)
+    assert setting.sent[FRAMES.items:] == list(range(FRAMES.items + 3, FRAMES.items + 3 + FRAMES.reported))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_frames_wait_for_the_begin_of_the_session_and_after_its_end_they_are_cou
     setting.lanes.open()
     assert setting.sent == [0, 1]
     setting.lanes.close()
-    setting.lanes.taken("camera", 2)  # was under way
+    setting.lanes.taken("camera", 2, 200)  # was under way
     setting.put(1)
     assert setting.sent == [0, 1]
     assert setting.drops == {"unread": 1}

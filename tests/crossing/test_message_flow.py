@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from reactor_trio.crossing.local_channel import open_local_channel
-from reactor_trio.crossing.message_flow import MOST, MOST_BYTES, REPORTED, MessageFlow, MessageReports
+from reactor_trio.crossing.message_flow import MESSAGES, MessageFlow, MessageReports
 from reactor_trio.crossing.messages import MessagesTaken, ModelMessageSent
 
 
@@ -32,7 +32,9 @@ class Loops:
             self.sent += 1
 
 
-@pytest.mark.parametrize(("data", "fit"), [("x", MOST), ("x" * (MOST_BYTES // 4 - 2), 4), ("x" * 2 * MOST_BYTES, 1)])
+@pytest.mark.parametrize(
+    ("data", "fit"), [("x", MESSAGES.items), ("x" * (MESSAGES.size // 4 - 2), 4), ("x" * 2 * MESSAGES.size, 1)]
+)
 async def test_a_model_waits_while_the_io_loop_stands_still(autojump_clock, data, fit):
     loops = Loops()
     async with trio.open_nursery() as nursery:
@@ -44,12 +46,13 @@ async def test_a_model_waits_while_the_io_loop_stands_still(autojump_clock, data
             told = len(loops.told)
             await trio.sleep(60)
             assert loops.sent > told
-            assert loops.sent - told <= MOST
+            assert loops.sent - told <= MESSAGES.items
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
-    ("size", "messages"), [(1, MOST + REPORTED), (1000, MOST + REPORTED), (4_000_000, 10), (17_000_000, 3)]
+    ("size", "messages"),
+    [(1, MESSAGES.items + MESSAGES.reported), (1000, MESSAGES.items + MESSAGES.reported), (4_000_000, 10), (17_000_000, 3)],
 )
 async def test_no_message_waits_for_a_report_that_does_not_come(autojump_clock, size, messages):
     loops = Loops()
@@ -64,10 +67,10 @@ async def test_what_waits_for_room_goes_on_when_the_session_is_over(autojump_clo
     """A `run()` that sends outlives its sessions."""
     loops = Loops()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(loops.send, "x", MOST + 1)
+        nursery.start_soon(loops.send, "x", MESSAGES.items + 1)
         await trio.sleep(60)
-        assert loops.sent == MOST
+        assert loops.sent == MESSAGES.items
         loops.flow.close()
         with trio.fail_after(1):
             await trio.testing.wait_all_tasks_blocked()
-        assert loops.sent == MOST + 1
+        assert loops.sent == MESSAGES.items + 1

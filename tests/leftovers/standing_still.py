@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 import trio
 
-from reactor_trio.crossing.input_lanes import MOST_BYTES_UNDER_WAY
-from reactor_trio.crossing.message_flow import MOST as MOST_MESSAGES
+from reactor_trio.crossing.message_flow import MESSAGES
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.pacing.playout_forecast import MOST_UNSHOWN
 from reactor_trio.session.command_ledger import MOST_JSON
@@ -103,13 +102,12 @@ QUEUES = {
     ),
     "interface.input_buffer:InputBuffer._frames": Bound(128, INPUT_BYTES // 2),
     "crossing.input_lanes:_Lane.waiting": Bound(128, INPUT_BYTES // 2, FRAME),
-    "crossing.input_lanes:_Lane.under_way": Bound(8, MOST_BYTES_UNDER_WAY, measure=sum),
     "session.playout:Playout._queue": Bound(bytes=MOST_UNSHOWN, over=2 * FRAME),
     "pacing.playout_forecast:PlayoutForecast._queued": Bound(
         bytes=MOST_UNSHOWN, over=2 * FRAME, measure=lambda kept: sum(each[3] for each in kept)
     ),
     "crossing.local_channel:LocalEnd._came": Bound(
-        MOST_MESSAGES + MOST_UNSHOWN // FRAME + 256 + 64, MOST_UNSHOWN, over=32 * MIB
+        MESSAGES.items + MOST_UNSHOWN // FRAME + 256 + 64, MOST_UNSHOWN, over=32 * MIB
     ),
     "connection.text_queue:TextQueue._texts": Bound(
         1024, 16 * MIB, 128 * 1024, lambda kept: [text for text, _ in kept]

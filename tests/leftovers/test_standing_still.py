@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from reactor_trio.client.client_transport import TransportClosed
-from reactor_trio.crossing.input_lanes import MOST_UNDER_WAY
+from reactor_trio.crossing.input_lanes import FRAMES
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import InputArrived
 from reactor_trio.errors import ConnectionRefused
@@ -298,7 +298,7 @@ async def the_models_process(watch, monkeypatch, tmp_path):
                 watch.look()
                 await film(peer, side=256)
                 watch.look()
-                assert len([each for each in stop.held if isinstance(each[1], InputArrived)]) == MOST_UNDER_WAY
+                assert len([each for each in stop.held if isinstance(each[1], InputArrived)]) == FRAMES.items
                 await flood(peer, "take", texts=50)
                 await a_minute(watch)
 
@@ -416,7 +416,7 @@ CELLS: dict[Callable[..., Any], set[str]] = {
     a_paused_session: {"session.playout:Playout._queue"},
     the_io_loop: {"pacing.playout_forecast:PlayoutForecast._queued", "crossing.local_channel:LocalEnd._came"},
     the_models_process: {
-        "crossing.input_lanes:_Lane.waiting", "crossing.input_lanes:_Lane.under_way", f"{L}_commands",
+        "crossing.input_lanes:_Lane.waiting", f"{L}_commands",
     },
     the_server_as_its_model_sees_it: {"pacing.playout_forecast:PlayoutForecast._queued"},
     codecs: {"connection.media_receiver:MediaReceiver._waiting"},

@@ -4,6 +4,6 @@
 
 A message is data (`messages`); each side has one table that says which function takes which message. If the model runs in
 this process, a channel joins two loops (`local_channel`). Otherwise its messages cross a socket (`socket_link`, `wire`), and
-frames lie in memory that both processes map. Every queue is bounded where it is filled: `message_flow`, `input_lanes`,
-`session.command_ledger`, `execution.output_pacer`.
+frames lie in memory that both processes map. Every queue is bounded where it is filled: `message_flow`,
+`input_lanes` and `file_pieces` by a `FlowWindow`, the others in `session.command_ledger` and `execution.output_pacer`.
 """

@@ -52,7 +52,8 @@ class Command(Message, frozen=True, tag=13):
         id: the client's own id, for the acknowledgement; None if it wants none.
         at: when the command arrived, in `trio.current_time()` seconds.
         data: the arguments as the client sent them, JSON.
-        files: the uploaded files that the arguments name, by the id of their upload.
+        files: the uploaded files that the arguments name, by the id of their upload. On the way between two processes they
+            have no data: that goes ahead in pieces.
         place: the command's place in the order. Commands with the same place supersede each other: only the newest is
             carried out, and all are answered with it. `CommandLedger` chooses it.
         traceparent: the trace that the client says the command is part of.
@@ -78,6 +79,12 @@ class InputArrived(Message, frozen=True, tag=14):
     pts: float
     metadata: bytes | None
     capture_time_us: int | None
+
+
+class FilePiece(Message, frozen=True, tag=23):
+    """Bytes of an uploaded file, before the command that names it; see `file_pieces`."""
+
+    data: bytes
 
 
 class SetFpsLimit(Message, frozen=True, tag=15):
@@ -185,10 +192,18 @@ class LateCall(Message, frozen=True, tag=45):
 
 
 class InputTaken(Message, frozen=True, tag=48):
-    """The model's process has taken the oldest `frames` of an input track, and needs their memory no longer."""
+    """The model's process has taken the oldest `frames` of an input track, of so many bytes, and needs them no longer."""
 
     track: str
     frames: int
+    size: int
+
+
+class PiecesTaken(Message, frozen=True, tag=49):
+    """The model's process has taken so many further pieces of files, of so many bytes; see `CommandLane`."""
+
+    pieces: int
+    size: int
 
 
 # ---- which side takes which ----------------------------------------------------------------------------------------------
@@ -200,8 +215,8 @@ FromModel: TypeAlias = (
     Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | LateCall
 )
 #: further messages between two processes about one session
-SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | LogStack
-ProcessOfSession: TypeAlias = SessionUnwound | InputTaken
+SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | FilePiece | LogStack
+ProcessOfSession: TypeAlias = SessionUnwound | InputTaken | PiecesTaken
 
 TO_MODEL: tuple[type, ...] = get_args(ToModel)
 FROM_MODEL: tuple[type, ...] = get_args(FromModel)

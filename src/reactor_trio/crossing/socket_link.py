@@ -1,7 +1,8 @@
 """The link between two processes of a server: messages over a socket pair, as `wire` encodes them.
 
 `send` never waits: a queue keeps what the kernel does not take at once, and a task writes it. The limits on clients and
-frames bound that queue. Beyond `MOST_UNSENT` the other process counts as lost, so the link is cut.
+frames, and the windows of `flow_window`, bound that queue. Beyond `MOST_UNSENT` the other process counts as lost, so the
+link is cut.
 """
 
 from __future__ import annotations

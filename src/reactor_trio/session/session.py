@@ -380,9 +380,9 @@ class Session:
         assert self.uploads is not None
         try:
             await self.uploads.load(file)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             log.error("session %s: a file of %s cannot be read", self.id, command, exc_info=error)
-            raise CommandError("unresolved_upload", f"the file cannot be read: {error}") from error
+            raise CommandError("unresolved_upload", f"the file cannot be read: {str(error) or 'no memory'}") from error
 
     def _why(self) -> str:
         """The text about the model's failure for the clients; empty if there was none, and without `debug`."""

@@ -28,6 +28,7 @@ from reactor_trio import (
     file_uploaded,
     session_ended,
 )
+from reactor_trio.crossing.file_pieces import PIECE
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.placement.ranks.leader import GRACE
@@ -51,6 +52,10 @@ async def on_asyncio():
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.sleep, 0)
     return sniffio.current_async_library()
+
+
+#: a file that crosses in several pieces
+LONG = b"words" * (PIECE // 2)
 
 
 class World(DistributedPipeline):
@@ -184,21 +189,21 @@ async def test_every_rank_is_called_for_the_same_in_the_same_order(autojump_cloc
             assert await client.command("double", of=21) == 42
             with pytest.raises(CommandError, match="rank 0 says no"):
                 await client.command("refuse")
-            file = await client.upload(b"words", name="a.txt")
+            file = await client.upload(LONG, name="a.txt")
             await client.command("set_file", file=file)
             await client.take(2)
         async with server.connect() as client:
             await client.take(2)
         calls = await the_same(server)
         assert [call for call in calls if call[0] not in ("step",)] == [
-            ("connected", 1, joined(calls, 1), True, 0), ("double", 21), ("file", "a.txt", b"words"),
+            ("connected", 1, joined(calls, 1), True, 0), ("double", 21), ("file", "a.txt", LONG),
             ("disconnected", False, 7), ("closed",),
             ("connected", 2, joined(calls, 2), True, 0), ("disconnected", False, 0), ("closed",),
         ]  # fmt: skip
         steps = [call for call in calls if call[0] == "step"]
         assert steps[0] == ("step", 0, 0, None)
         assert ("step", 0, 0, None) in steps[1:]  # the second session's
-        assert any(call[2:] == (7, b"words") for call in steps)
+        assert any(call[2:] == (7, LONG) for call in steps)
 
 
 def joined(calls, client):

@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from reactor_trio.crossing.channel import Handlers
+from reactor_trio.crossing.file_pieces import CommandLane
 from reactor_trio.crossing.input_lanes import InputLanes
 from reactor_trio.crossing.messages import (
     BeginSession,
@@ -21,6 +22,7 @@ from reactor_trio.crossing.messages import (
     InputTaken,
     LateCall,
     LogStack,
+    PiecesTaken,
     SessionUnwound,
 )
 from reactor_trio.interface.input_buffer import InputFrame
@@ -42,6 +44,7 @@ class SocketEnd:
     def __init__(self, send: Callable[[object], None], frames: FrameExchange) -> None:
         self._send = send
         self._frames = frames
+        self.commands = CommandLane(send)
         #: messages from before `begin`: `BeginSession` must be the first
         self._early: list[object] | None = []
         self._handlers: Handlers = {}
@@ -54,7 +57,7 @@ class SocketEnd:
         """Send this message, then those that came before."""
         early, self._early = self._early or [], None
         for each in [message, *early]:
-            self._send(each)
+            self.send(each)
 
     @property
     def begun(self) -> bool:
@@ -63,11 +66,17 @@ class SocketEnd:
 
     def send(self, message: Any) -> None:
         """See `ChannelEnd`."""
+        if self._early is not None:
+            self._early.append(message)
+            return
         if isinstance(message, Command):
             message = msgspec.structs.replace(message, arguments={})  # `data` has them
+            if message.files or self.commands.waiting:
+                self.commands.put(message)
+                return
         elif isinstance(message, BundleShown):
             self._frames.return_unused()
-        (self._send if self._early is None else self._early.append)(message)
+        self._send(message)
 
     def take(self) -> None:
         """See `ChannelEnd`."""
@@ -80,6 +89,7 @@ class SocketEnd:
     def close(self) -> None:
         """See `ChannelEnd`."""
         self._handlers = {}
+        self.commands.close()
 
 
 @dataclass(eq=False)
@@ -154,8 +164,10 @@ class RemoteSessionRun:
     def receive(self, message: Any) -> None:
         """Take a message about this session."""
         match message:
-            case InputTaken(track, frames):
-                self._lanes.taken(track, frames)
+            case InputTaken(track, frames, size):
+                self._lanes.taken(track, frames, size)
+            case PiecesTaken():
+                self.channel.commands.taken(message)
             case SessionUnwound(failure, left):
                 self._left = left
                 self._end(None if failure is None else failure.error())

@@ -10,14 +10,18 @@ import msgspec
 import trio
 
 from reactor_trio.crossing.failures import Failure
-from reactor_trio.crossing.input_lanes import InputReports
+from reactor_trio.crossing.file_pieces import PIECES, FilePieces
+from reactor_trio.crossing.flow_window import FlowReports
+from reactor_trio.crossing.input_lanes import FRAMES
 from reactor_trio.crossing.messages import (
     FROM_MODEL,
     Command,
     EndSession,
+    FilePiece,
     InputArrived,
     InputTaken,
     LogStack,
+    PiecesTaken,
     SessionUnwound,
 )
 from reactor_trio.execution.session_run import FILE_UPLOADED
@@ -47,7 +51,8 @@ class SessionRelay:
         self._frames = frames
         self._send = send
         self._over = trio.CancelScope()
-        self._reports = InputReports()
+        self._frame_reports: dict[str, FlowReports] = {}  # by track
+        self._files, self._piece_reports = FilePieces(), FlowReports(PIECES)
         run.channel.connect(dict.fromkeys(FROM_MODEL, self._to_server))
 
     async def run(self) -> None:
@@ -76,6 +81,10 @@ class SessionRelay:
                 self._run.channel.send(self._decoded(message))
             case InputArrived():
                 self._take_input(message)
+            case FilePiece():
+                self._files.add(message)
+                if report := self._piece_reports.took(len(message.data)):
+                    self._send(PiecesTaken(*report))
             case EndSession():
                 self._over.cancel()
             case LogStack():
@@ -94,11 +103,15 @@ class SessionRelay:
         """Hand over a copy of the frame, since the author may change it."""
         frame = message.frame.copy()
         self._run.take_input(message.track, InputFrame(frame, message.pts, message.metadata, message.capture_time_us))
-        if taken := self._reports.took(message.track, frame.nbytes):
+        if (reports := self._frame_reports.get(message.track)) is None:
+            reports = self._frame_reports[message.track] = FlowReports(FRAMES)
+        if report := reports.took(frame.nbytes):
             self._frames.return_unused()
-            self._send(InputTaken(message.track, taken))
+            self._send(InputTaken(message.track, *report))
 
     def _decoded(self, command: Command) -> Command:
+        if command.files:
+            self._files.give(command.files)
         if command.name == FILE_UPLOADED:
             hook = self._declaration.file_uploaded
             assert hook is not None

@@ -15,7 +15,8 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, strip
 from reactor_trio.crossing.failures import Failure
-from reactor_trio.crossing.messages import Command
+from reactor_trio.crossing.file_pieces import FilePieces
+from reactor_trio.crossing.messages import Command, FilePiece
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.performer import Performer
@@ -48,6 +49,7 @@ class Follower:
         self._host = host
         self._report = report
         self._answers = ReplicatedAnswers(host)
+        self._files = FilePieces()
         #: on the model loop. Rank 0 sends the next call when this rank has made the call before.
         self._next_call, self._calls = trio.open_memory_channel[tuple[RankCall, ReplicatedAnswers]](1)
         self._scope = trio.CancelScope()
@@ -58,7 +60,10 @@ class Follower:
     def receive(self, message: Any, _session: int) -> None:
         """Process a message of rank 0."""
         match message:
+            case FilePiece():
+                self._files.add(message)
             case RankCall():
+                self._files.give(message.files)
                 self._answers = ReplicatedAnswers(self._host)
                 self._host.post(self._next_call.send_nowait, (message, self._answers))
             case rank_messages.RuntimeAnswer(key, value):

@@ -27,6 +27,7 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.crossing.failures import Failure
+from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.author_failures import ends_process
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
@@ -141,7 +142,9 @@ class Leader:
             await self.level(over=call.name == Action.LET_GO.value)
             self._call = call = msgspec.structs.replace(call, number=self._call.number + 1)
             self._asked = 0
-            self._send(call)
+            for piece in pieces_of(call.files):
+                self._send(piece)
+            self._send(msgspec.structs.replace(call, files=without_data(call.files)))
             token = _LEADING.set(True)
             try:
                 value = await make()

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from reactor_trio.crossing.failures import Failure
+from reactor_trio.crossing.messages import FilePiece
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.isolation.ipc_messages import IpcMessage
@@ -35,7 +36,8 @@ class RankCall(IpcMessage, frozen=True, tag=1):
         step: the number of the session's next step, for the log.
         name: of the action that rank 0 performs (`LED`), or of the command.
         client, at: the client of a command, and its arrival; of an action, the controlling client, and when it joined.
-        data, files: a command's arguments as the client sent them; of `file`, the arguments of the hook.
+        data, files: a command's arguments as the client sent them; of `file`, the arguments of the hook. The data of the
+            files goes ahead in pieces (`crossing.file_pieces`).
     """
 
     number: int
@@ -79,4 +81,4 @@ class RankCallDone(IpcMessage, frozen=True, tag=10):
     failure: Failure | None = None
 
 
-FromLeader: TypeAlias = RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall
+FromLeader: TypeAlias = FilePiece | RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall
