@@ -93,8 +93,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors memory concurrency interface configuration crossing execution kinds placement session transport edge "
-        "server offline client",
+        "errors memory concurrency interface lifecycle configuration crossing execution kinds placement session "
+        "transport edge server offline client",
         "anyio msgspec trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),

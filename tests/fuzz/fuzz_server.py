@@ -45,6 +45,7 @@ from reactor_trio.media import CodecSettings
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import decode_server_text, encode_server_text
 from reactor_trio.testing import open_server
+from reactor_trio.testing.inspected_server import left_of
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
 from reactor_trio.transport.request_head import parse_head
@@ -511,7 +512,7 @@ class _Served(Target):
                 left = len(server.runtime.session_manager.clients) - self.others
                 assert not left, f"{left} clients are still there"
                 over, server.sessions[self.others :] = server.sessions[self.others :], []
-                assert all(session.ended.is_set() and not session.leftovers() for session in over)
+                assert all(session.ended.is_set() and not left_of(session) for session in over)
                 return self.outcome(answer)
 
             yield run

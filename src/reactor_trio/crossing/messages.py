@@ -171,10 +171,9 @@ class ModelMessageSent(Message, frozen=True, tag=37):
 
 
 class SessionUnwound(Message, frozen=True, tag=38):
-    """The model has let go of the session. `left` names what author code still holds; empty if it holds nothing."""
+    """The model has let go of the session. `failure` is what author code has raised."""
 
     failure: Failure | None
-    left: str
 
 
 class StateValuesChanged(Message, frozen=True, tag=44):

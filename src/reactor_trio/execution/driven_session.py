@@ -36,6 +36,7 @@ from reactor_trio.execution.driver_scopes import DriverScopes
 from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.output_pacer import OutputPacer
+from reactor_trio.execution.performer import LifeBinding
 from reactor_trio.execution.session_failures import SessionFailures
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.execution.state_watch import StateWatch
@@ -48,11 +49,20 @@ from reactor_trio.media import Chunk, Origin
 from reactor_trio.protocol import TRANSPORT, sendable
 
 
-class ServedBinding(ModelBinding, Protocol):
+class ServedBinding(ModelBinding, LifeBinding, Protocol):
     """The binding of a model that is served; see `SessionBinding`."""
 
     turn: Turn
     input_queue: InputQueue
+
+    def begin(self, session: DrivenSession) -> None:
+        """Serve this session from now on."""
+
+    def stepped(self) -> None:
+        """Report that a session has made its first frame."""
+
+    def retire(self) -> None:
+        """Let go of the input: the binding is a session's own, and that is over."""
 
 
 class DrivenSession:

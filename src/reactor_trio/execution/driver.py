@@ -48,7 +48,3 @@ class Driver(ABC):
 
     async def at_boundary(self) -> None:  # noqa: B027 - other drivers have author code that may stop at any await
         """Return when author code of the session is at a place where its hooks may run."""
-
-    def what_is_left(self) -> str:
-        """What it still drives, in words; empty after `close`."""
-        return ""

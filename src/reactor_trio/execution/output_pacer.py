@@ -22,12 +22,12 @@ from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.lifecycle import OutputRule, StepPermit, SteppingEvent
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
-from reactor_trio.pacing import BlockCadence, Cadence, PlayoutSmoother, Room, StepMargin
+from reactor_trio.pacing import Cadence, PlayoutSmoother, Room, StepMargin
 from reactor_trio.pacing.playout_forecast import MOST_HELD, MOST_UNSHOWN
 
 
 class OutputPacer:
-    """Paces one session's frames, on the model loop.
+    """Paces one session's frames, on the model loop. Some kinds of model have a class of it (`kinds/`).
 
     Args:
         channel: the model's end of the session's channel; what has come is taken before each look at the room.
@@ -36,6 +36,9 @@ class OutputPacer:
         dropped: called with place, reason and number of frames that were dropped, on any thread.
         waits: called before a pipeline's frame waits for room.
     """
+
+    #: of the frames that the model makes at once, for how many times as many there is room
+    _blocks = 1
 
     def __init__(
         self,
@@ -64,15 +67,12 @@ class OutputPacer:
         self._predicted = 0.0  # seconds that the next step will take
         #: seconds that the next step is predicted to take, and its margin; None: to be computed, since something has changed
         self._lead: tuple[float, float] | None = None
-        # A blocking model computes its next block while one is shown: there is room for both.
-        self._blocks = 2 if isinstance(cadence, BlockCadence) else 1
         #: capture time of the input frame that the model read last, in microseconds of the client's clock
         self.input_pts_us: int | None = None
         #: called once, with the first frame that a step makes
         self.on_first_frame: Callable[[], object] | None = None
         self.closed = False
         self.permit = StepPermit()  # whether a step may begin
-        self._unwatched_since = 0.0
 
     @property
     def fps(self) -> float:
@@ -189,31 +189,6 @@ class OutputPacer:
             self._channel.send(self._bundle(tracks, duration, origin, made, now, by == "emit"))
         return now
 
-    async def push(self, chunk: Chunk, origin: Origin) -> None:
-        """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
-        assert isinstance(self._cadence, BlockCadence)
-        self._channel.take()
-        interval, now = self._cadence.interval, trio.current_time()
-        self._cadence.pushed(now, chunk.length, self._room.waiting(now))
-        if self._cadence.interval != interval and not self.closed:
-            self._retime(self._cadence.interval)
-        self.accept(chunk, None)
-        await self.queue(chunk, origin, now, "emit")
-
-    async def push_black(self, origin: Origin) -> None:
-        """Queue one black frame of the last size behind what is queued. The rate does not change."""
-        chunk = black_chunk(self._declaration.tracks, self._sizes)
-        self.accept(chunk, None, of_model=False)
-        await self.queue(chunk, origin, trio.current_time(), "emit")
-
-    def monitor(self, enabled: bool) -> None:
-        """Say whether the time that passes is a blocking model's work."""
-        assert isinstance(self._cadence, BlockCadence)
-        if enabled:
-            self._cadence.enable(trio.current_time())
-        else:
-            self._cadence.disable()
-
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate now, also for what is queued. Raises ValueError."""
         self._cadence.set_fps(fps)
@@ -246,11 +221,6 @@ class OutputPacer:
 
     def watch(self, message: messages.SetWatched) -> None:
         """Take the message."""
-        now = trio.current_time()
-        if not message.watched:
-            self._unwatched_since = now
-        elif isinstance(self._cadence, BlockCadence):
-            self._cadence.stood_still(self._unwatched_since, now)
         self.permit.change(SteppingEvent.WATCH if message.watched else SteppingEvent.UNWATCH)
         self._wakeup.set()
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field
 
 import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.performer import Performer
-from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import Action, State
 
 
+@dataclass(eq=False, kw_only=True)
 class ServedPerformer(Performer):
     """See `Performer`.
 
     Args:
-        client: number and joining time of the controlling client.
+        controller: number and joining time of the controlling client.
         new_driver: opens the driver of a session.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
 
@@ -27,37 +28,32 @@ class ServedPerformer(Performer):
         restarted: set when the newest restart is over; None before the first.
     """
 
-    driver: Driver
+    session: DrivenSession
+    controller: InitVar[tuple[int, float]]
+    new_driver: Callable[[DrivenSession], Driver]
+    own_model: Callable[[Model], Model] | None = None
+    driver: Driver = field(init=False)
+    restarted: trio.Event | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        session: DrivenSession,
-        binding: SessionBinding,
-        client: tuple[int, float],
-        new_driver: Callable[[DrivenSession], Driver],
-        own_model: Callable[[Model], Model] | None = None,
-    ) -> None:
-        super().__init__(session.model, session.declaration, ClientInfo(*client, session.send_to), binding, session)
-        session.output_pacer.on_first_frame = binding.stepped
-        self.restarted: trio.Event | None = None
-        self._session = session
-        self._binding = binding
+    def __post_init__(self, controller: tuple[int, float]) -> None:
+        session = self.session
+        client = ClientInfo(*controller, session.send_to)
+        super().__init__(session.model, session.declaration, client, session.binding, session)
+        session.output_pacer.on_first_frame = session.binding.stepped
         self._shared_model = session.model
-        self._own_model = own_model
-        self._new_driver = new_driver
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
-        self.driver = self._new_driver(self._session)
+        self.driver = self.new_driver(self.session)
         self.observer = self.driver.observer
 
     async def perform(self, action: Action) -> None:
         """See `Performer`."""
-        session = self._session
+        session = self.session
         match action:
             case Action.COPY_MODEL:
-                if self._own_model is not None:
-                    session.model = self.model = self._own_model(self._shared_model)
+                if self.own_model is not None:
+                    session.model = self.model = self.own_model(self._shared_model)
             case Action.TELL_VALUES:
                 session.tell_values()
             case Action.FLUSH:
@@ -74,12 +70,9 @@ class ServedPerformer(Performer):
             case _:
                 await super().perform(action)
 
-    def let_go(self) -> str:
-        """Let go of the driver, and of the session's own binding. Returns what author code still holds, in words."""
-        if self._own_model is not None:
-            self._binding.retire()
-        if self._session.life.state is State.NEW:
-            return ""  # there is no driver
-        left = self.driver.what_is_left()
-        del self.driver
-        return left
+    def let_go(self) -> None:
+        """Let go of the driver, and of the session's own binding."""
+        if self.own_model is not None:
+            self.session.binding.retire()
+        if self.session.life.state is not State.NEW:  # else there is no driver
+            del self.driver

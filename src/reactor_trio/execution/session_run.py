@@ -45,6 +45,3 @@ class SessionRun(Protocol):
 
     def stack(self) -> str:
         """The stack of the model's code, as text."""
-
-    def what_is_left(self) -> str:
-        """What author code of this session still holds, in words; empty if it holds nothing."""

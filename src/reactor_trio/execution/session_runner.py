@@ -18,13 +18,11 @@ import trio
 
 from reactor_trio.concurrency import SessionOver, current_call, strip
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.performer import perform_each
 from reactor_trio.execution.served_performer import ServedPerformer
-from reactor_trio.execution.session_binding import SEEN_SESSION, SessionBinding
-from reactor_trio.interface.model import Model
-from reactor_trio.lifecycle import FRESH_RESTART, HOOKS, Action, Event, State
+from reactor_trio.execution.session_binding import SEEN_SESSION
+from reactor_trio.lifecycle import FRESH_RESTART, HOOKS, Action, Event
 
 #: what an author reads whose code has left a cancel scope or a nursery open; Trio mends the stack and raises
 LEFT_OPEN = (
@@ -37,37 +35,15 @@ class SessionRunner:
     """Runs one session on the model loop.
 
     Args:
-        binding: of the model that serves the session.
         performer: performs the actions of the session's life.
     """
 
-    def __init__(self, session: DrivenSession, binding: SessionBinding, performer: ServedPerformer) -> None:
+    def __init__(self, session: DrivenSession, performer: ServedPerformer) -> None:
         self.session = session
-        self.binding = binding
         self.performer = performer
         session.author = performer
         session.restart = self._restart
         session.end = self._leave
-        self._left = ""
-
-    @property
-    def model(self) -> Model:
-        """The instance that serves the session."""
-        return self.session.model
-
-    @property
-    def driver(self) -> Driver | None:
-        """Moves the author code of the session; None when that is over."""
-        return None if self.session.life.state is State.OVER else self.performer.driver
-
-    def what_is_left(self) -> str:
-        """What author code of this session still holds, in words; empty if it holds nothing."""
-        match self.session.life.state:
-            case State.NEW:
-                return ""
-            case State.OVER:
-                return self._left
-        return "its model side has not unwound"
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
@@ -92,8 +68,8 @@ class SessionRunner:
 
         Then reference counting frees all that the session held. Author code may keep its `ClientInfo`.
         """
-        self.binding.close_inputs()
-        self._left = self.performer.let_go()
+        self.session.binding.close_inputs()
+        self.performer.let_go()
         del self.performer
         self.session.let_go()
 
@@ -105,7 +81,7 @@ class SessionRunner:
         session.host.observer.begun(session.session_id, self)
         session.call = current_call()
         self.performer.open_driver()
-        self.binding.begin(session)
+        session.binding.begin(session)
         try:
             if await self._is_made() and await self._goes_on(Event.MADE):
                 await self._serve_client()

@@ -45,9 +45,6 @@ class StepSource(ABC):
     outcome: StepOutcome | None = None
     refusal: str | None = None
 
-    #: waited for before the commands of each step are applied; None: nothing
-    ready: Callable[[], Awaitable[None]] | None = None
-
     @abstractmethod
     async def resume(self, model: Any) -> Any:
         """Make the next step of `model`: its media; None, Idle or DONE if it made none. Raises what ends the session."""
@@ -63,13 +60,16 @@ class StepSource(ABC):
     async def close(self) -> None:  # noqa: B027 - nothing is left open between two steps of most models
         """End what is left of author code."""
 
-    def what_is_left(self) -> str:
-        """What is left of author code, in words; empty if nothing is."""
-        return ""
-
 
 class StepLoop(Driver):
-    """Makes the steps of a session."""
+    """Makes the steps of a session.
+
+    Attributes:
+        make_step: `StepSource.resume`; on ranks, what has every rank call it.
+        ready: waited for before the commands of each step are applied; None: nothing.
+    """
+
+    ready: Callable[[], Awaitable[None]] | None = None
 
     #: since when the model is busy without a step: handlers, this runtime; None while it is not, or the step made no frame
     _between_since: float | None = None
@@ -87,6 +87,7 @@ class StepLoop(Driver):
     def __init__(self, session: DrivenSession, source: StepSource) -> None:
         super().__init__(session)
         self.source = source
+        self.make_step: Callable[[Any], Awaitable[Any]] = source.resume
         self.observer = session.turn.observer
         session.input_ended = session.scopes.step_was_cancelled
 
@@ -139,10 +140,6 @@ class StepLoop(Driver):
             self._boundary = trio.Event()
             await self._boundary.wait()
 
-    def what_is_left(self) -> str:
-        """See `Driver`."""
-        return self.source.what_is_left()
-
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _until_next_step(self) -> tuple[float, float] | None:
@@ -154,8 +151,8 @@ class StepLoop(Driver):
         """
         session, rested, planned = self._session, False, math.inf
         now = self._between_since
-        if self.source.ready is not None:
-            await self.source.ready()
+        if self.ready is not None:
+            await self.ready()
             now = None
         if now is None:
             now = trio.current_time()
@@ -192,7 +189,7 @@ class StepLoop(Driver):
     async def _step(self, began: float) -> tuple[Chunk | None, float, float]:
         """Make one step, which begins now: what it made, None for nothing; its compute time in seconds; when it ended."""
         session, source = self._session, self.source
-        value = await source.resume(session.model)
+        value = await self.make_step(session.model)
         if value is None or value is Idle or value is DONE:
             return None, 0.0, began
         try:

@@ -17,16 +17,14 @@ from typing import Any, Literal
 
 import trio
 
-from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.step_loop import StepLoop, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import defining_line, plain_step
-from reactor_trio.interface.model import Idle, Model
+from reactor_trio.interface.model import Idle
 from reactor_trio.interface.steps import ApplicationError, StepCompleted, StepOutcome
-from reactor_trio.kinds.kind import Frames, Kind
+from reactor_trio.kinds.kind import Kind
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -120,9 +118,4 @@ def open_driver(session: DrivenSession, _batcher: object) -> StepLoop:
     return StepLoop(session, AppSource(session.scopes.step_was_cancelled, session.turn.observer, spend))
 
 
-async def frames(_driver: Driver, _model: Model, _host: ModelHost) -> Frames | None:
-    """See `Kind`: an app is at no place between two steps."""
-    return ()
-
-
-APP = Kind(method="generate()", driver=open_driver, frames=frames, source=AppSource)
+APP = Kind(method="generate()", driver=open_driver, source=AppSource)

@@ -8,14 +8,12 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.step_loop import StepLoop, StepSource
 from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
-from reactor_trio.kinds.kind import Frames, Kind
+from reactor_trio.kinds.kind import Kind
 
 
 async def step_alone(model: Model) -> tuple[Any, float]:
@@ -53,11 +51,6 @@ def open_driver(session: DrivenSession, batcher: DynamicBatcher | None) -> StepL
     return StepLoop(session, BatchSource(partial(batcher.join, session.turn, over=lambda: session.over)))
 
 
-async def frames(_driver: Driver, _model: Model, _host: ModelHost) -> Frames | None:
-    """See `Kind`: a call of several sessions is at no place of one."""
-    return ()
-
-
 BATCH = Kind(
-    method="batch_inference()", driver=open_driver, frames=frames, source=BatchSource, batcher=DynamicBatcher, endless=True
+    method="batch_inference()", driver=open_driver, source=BatchSource, batcher=DynamicBatcher, endless=True
 )

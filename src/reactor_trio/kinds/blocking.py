@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import Any
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.video_model import VideoModel, instantiate
+from reactor_trio.kinds.block_pacer import BlockPacer
 from reactor_trio.kinds.blocking_driver import STEPS_AHEAD, BlockingDriver
-from reactor_trio.kinds.kind import Frames, Kind
+from reactor_trio.kinds.kind import Kind
 from reactor_trio.pacing import BlockCadence, Cadence
 
 
 def open_driver(session: DrivenSession, _batcher: object) -> BlockingDriver:
     """See `Kind`."""
     return BlockingDriver(session)
-
-
-async def frames(_driver: Driver, _model: Model, host: ModelHost) -> Frames | None:
-    """See `Kind`: the stack of the session's thread."""
-    threads = host.opened_author_threads
-    frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None
-    return () if frame is None else reversed(list(traceback.walk_stack(frame)))
 
 
 def check(name: str, model: Any) -> None:
@@ -52,8 +43,8 @@ def cadence(model: Model, declared_fps: float | None, max_fps: float) -> Cadence
 
 
 BLOCKING = Kind(
-    method="start_session()", driver=open_driver, frames=frames, check=check, make=make, load=load, threads=True,
+    method="start_session()", driver=open_driver, check=check, make=make, load=load, threads=True,
     one_session="a VideoModel serves one session at a time, since start_session() keeps its thread for as long as the "
     "session lasts",
-    steps_ahead=STEPS_AHEAD, cadence=cadence,
+    steps_ahead=STEPS_AHEAD, cadence=cadence, pacer=BlockPacer,
 )  # fmt: skip

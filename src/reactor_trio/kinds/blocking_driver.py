@@ -32,6 +32,7 @@ from reactor_trio.interface.declaration import BLOCKING_INPUT
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.interface.video_model import VideoModel
+from reactor_trio.kinds.block_pacer import BlockPacer
 from reactor_trio.kinds.blocking_context import SessionContext
 from reactor_trio.media import Chunk, Origin
 
@@ -47,7 +48,7 @@ class BlockingDriver(Driver):
         self.session_thread, self.handler_thread = session.host.author_threads
         session.author.call_handler, session.author.thread = partial(self._handle, copy_context), self.handler_thread.thread
         self._model = cast(VideoModel, session.model)
-        self._runs = False
+        self._pacer = cast(BlockPacer, session.output_pacer)
         # of the block that the session's thread computes now
         self._command: int | None = None
         self._waited: float | None = None
@@ -56,7 +57,6 @@ class BlockingDriver(Driver):
     async def drive(self) -> None:
         """Run `start_session` until it has returned, whatever is cancelled; what it raises is raised."""
         self._session.step = STEPS_AHEAD  # the second block sees a command that comes while the first is computed
-        self._runs = True
         context = SessionContext(self._session, self)
         result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:
@@ -69,15 +69,10 @@ class BlockingDriver(Driver):
                     self._computes(True)
                     result = await outcome.acapture(self.session_thread.run, self._model.start_session, context=variables)
                     self._computes(False)
-                    self._runs = False
                     nursery.cancel_scope.cancel()
             finally:
                 context.close()
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
-
-    def what_is_left(self) -> str:
-        """See `Driver`."""
-        return "its start_session() has not returned" if self._runs else ""
 
     # ---- on the model loop, called from an author's thread ------------------------------------------------------------
 
@@ -108,9 +103,9 @@ class BlockingDriver(Driver):
             await session.until_computed(chunk, number)
         origin = Origin(session.step - 1, self._command, self._waited)
         if chunk is None:
-            await session.output_pacer.push_black(origin)
+            await self._pacer.push_black(origin)
         elif chunk.length:
-            await session.output_pacer.push(chunk, origin)
+            await self._pacer.push(chunk, origin)
         session.step += 1
         self._computes(monitored and not session.over)
 
@@ -120,7 +115,7 @@ class BlockingDriver(Driver):
 
     async def monitor(self, enabled: bool) -> None:
         """Note that the model pauses on purpose, or works again."""
-        self._session.output_pacer.monitor(enabled)
+        self._pacer.monitor(enabled)
         self._computes(enabled and not self._session.over)
 
     # ---- inside -------------------------------------------------------------------------------------------------------

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Literal
 
-from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.stacks import awaits
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.step_loop import DONE, StepLoop, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.author_code import calls_plain_methods, plain_step, this_thread, yielding_line
 from reactor_trio.interface.declaration import is_generator_function
-from reactor_trio.interface.model import Model
-from reactor_trio.kinds.kind import Frames, Kind
+from reactor_trio.kinds.kind import Kind
 
 AuthorGenerator = Generator[Any, None, None] | AsyncGenerator[Any, None]
 
@@ -69,10 +65,6 @@ class GeneratorSource(StepSource):
         elif generator is not None:
             await TracedAwaitable(generator.aclose(), self._cancelled, self._observer)
 
-    def what_is_left(self) -> str:
-        """See `StepSource`."""
-        return "its generator is not closed" if self.generator is not None else ""
-
 
 def open_generator(model: Any) -> AuthorGenerator:
     """A new `inference()` of `model`. Raises TypeError if it is no generator."""
@@ -89,17 +81,10 @@ def open_driver(session: DrivenSession, _batcher: object = None) -> StepLoop:
     return StepLoop(session, GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer))
 
 
-async def frames(driver: Driver, _model: Model, _host: ModelHost) -> Frames | None:
-    """See `Kind`: where the generator is suspended, or waits."""
-    assert isinstance(driver, StepLoop)
-    generator: AuthorGenerator | None = driver.source.generator  # type: ignore[attr-defined]
-    return None if generator is None else awaits(generator)
-
-
 def check(name: str, model: Any) -> None:
     """See `Kind`."""
     if not is_generator_function(model.inference):
         raise DeclarationError(f"{name}.inference must be a generator or an async generator")
 
 
-GENERATOR = Kind(method="inference()", driver=open_driver, frames=frames, source=GeneratorSource, check=check)
+GENERATOR = Kind(method="inference()", driver=open_driver, source=GeneratorSource, check=check)

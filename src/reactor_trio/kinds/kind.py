@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from types import FrameType
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.execution.turns import Turns
@@ -18,9 +18,6 @@ from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
 from reactor_trio.kinds.loading import call_load, make_model
 from reactor_trio.pacing import Cadence
-
-#: the frames of a stack, the outermost first, each with its line
-Frames: TypeAlias = Iterable[tuple[FrameType, int]]
 
 
 def nothing_wrong(_name: str, _model: Any) -> None:
@@ -38,7 +35,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         method: the method of the author that makes the frames, for messages.
         driver: opens the driver of a session. The batcher is None for a kind without one.
-        frames: where the author's code is now, given the session's driver; None before it begins, empty if that is unknown.
         source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
         run: author code that goes on for the model's life, also between its sessions. None: the kind has no such code.
         batcher: makes what steps the sessions of the model together; None: each is stepped alone.
@@ -50,11 +46,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         one_session: why there can be only one session at a time; empty if there can be several.
         steps_ahead: `DrivenSession.step` counts so many steps that the model still computes.
         cadence: how long each frame is shown, given the declared and the highest rate.
+        pacer: the class that queues the frames; of that cadence.
     """
 
     method: str
     driver: Callable[[DrivenSession, DynamicBatcher | None], Driver]
-    frames: Callable[[Driver, Model, ModelHost], Awaitable[Frames | None]]
     source: Callable[[], StepSource] | None = None
     run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
     batcher: Callable[[Turns, Model], DynamicBatcher] | None = None
@@ -66,3 +62,4 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     one_session: str = ""
     steps_ahead: int = 0
     cadence: Callable[[Model, float | None, float], Cadence] = cadence_of
+    pacer: type[OutputPacer] = OutputPacer

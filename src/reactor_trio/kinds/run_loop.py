@@ -6,14 +6,8 @@ Commands are applied one at a time and in order, at any await of `run()`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
-from types import FrameType
 from typing import Any
 
-import trio
-
-from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.stacks import awaits
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.call_watch import WatchesPieces
 from reactor_trio.execution.driven_session import DrivenSession
@@ -22,7 +16,7 @@ from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface.declaration import is_generator_function
 from reactor_trio.interface.model import Model, ReactorModel
-from reactor_trio.kinds.kind import Frames, Kind
+from reactor_trio.kinds.kind import Kind
 
 
 class RunLoopDriver(Driver):
@@ -49,30 +43,10 @@ async def run(model: Model, binding: SessionBinding) -> None:
     await binding.turn.run(code)
 
 
-async def frames(_driver: Driver, model: Model, host: ModelHost) -> Frames | None:
-    """See `Kind`: where `run()` of this instance waits."""
-    return await host.run(_frames_of_run, model)
-
-
-async def _frames_of_run(model: Model) -> Iterable[tuple[FrameType, int]]:
-    await trio.lowlevel.checkpoint()
-    code = type(model).run.__code__  # type: ignore[attr-defined]
-    tasks = [trio.lowlevel.current_root_task()]
-    while tasks:
-        if (task := tasks.pop()) is None:
-            continue
-        stack = list(awaits(task.coro))
-        for index, (frame, _) in enumerate(stack):
-            if frame.f_code is code and frame.f_locals.get("self") is model:
-                return stack[index:]
-        tasks += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
-    return ()
-
-
 def check(name: str, model: Any) -> None:
     """See `Kind`."""
     if is_generator_function(model.run):
         raise DeclarationError(f"{name}.run must not yield: it emits frames, `await self.emit(output)`")
 
 
-RUN_LOOP = Kind(method="run()", driver=open_driver, frames=frames, run=run, endless=True, check=check)
+RUN_LOOP = Kind(method="run()", driver=open_driver, run=run, endless=True, check=check)

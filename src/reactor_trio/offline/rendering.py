@@ -33,7 +33,6 @@ from reactor_trio.crossing.messages import (
 )
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
@@ -124,7 +123,7 @@ class Rendering:
         })  # fmt: skip
         binding, declaration = session_copy.binding, loaded.declaration
         queue = ScriptQueue(commands, room, computed=loaded.kind.steps_ahead)
-        pacer = OutputPacer(
+        pacer = loaded.kind.pacer(
             model_end, declaration, FilmCadence(fixed, loaded.max_fps), room, queue.wakeup,
             partial(host.post_io, self._count_drop), binding.turn.give_back,
         )  # fmt: skip
@@ -134,8 +133,10 @@ class Rendering:
         )  # fmt: skip
         self._session.once = once
         time.begin(self._session, queue, room)
-        client, new_driver = (1, trio.current_time()), loaded.session_copies.open_driver
-        self._runner = SessionRunner(self._session, binding, ServedPerformer(self._session, binding, client, new_driver))
+        performer = ServedPerformer(
+            session=self._session, controller=(1, trio.current_time()), new_driver=loaded.session_copies.open_driver
+        )
+        self._runner = SessionRunner(self._session, performer)
 
     def __aiter__(self) -> Rendering:
         return self

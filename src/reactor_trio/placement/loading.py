@@ -14,7 +14,6 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_runner import SessionRunner
@@ -70,8 +69,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     ) -> SessionRunner:
         commands, binding = CommandQueue(), copy.binding
         forecast = PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold")
-        cadence = kind_of(self.declaration).cadence(self.model, binding.declared_fps, self.max_fps)
-        pacer = OutputPacer(
+        cadence = self.kind.cadence(self.model, binding.declared_fps, self.max_fps)
+        pacer = self.kind.pacer(
             channel, self.declaration, cadence, forecast, commands.wakeup, binding.count_drop,
             binding.turn.give_back,
         )  # fmt: skip
@@ -79,8 +78,10 @@ class LoadedModel(msgspec.Struct, frozen=True):
             session_id=session_id, host=self.host, model=copy.model, binding=binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
-        performer = self.performer_type(driven, copy.binding, client, self.session_copies.open_driver, copy.own)
-        return SessionRunner(driven, copy.binding, performer)
+        performer = self.performer_type(
+            session=driven, controller=client, new_driver=self.session_copies.open_driver, own_model=copy.own
+        )
+        return SessionRunner(driven, performer)
 
 
 async def load_model(

@@ -39,13 +39,12 @@ class LocalSessionRun:
     closed: Callable[[], object]
     reason: EndReason = field(default="done", init=False)
     raised: BaseException | None = field(default=None, init=False)
-    _left: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self.channel, model_end = open_local_channel(self.host.post_io, self.host.post)
         self._runner = self.make_runner(channel=model_end)
         self._driven = self._runner.session
-        self._input_queue = self._runner.binding.input_queue
+        self._input_queue = self._driven.binding.input_queue
         self._input_queue_number = self._input_queue.begin()
 
     @property
@@ -68,7 +67,6 @@ class LocalSessionRun:
 
     def close(self) -> None:
         """See `SessionRun`. The runner refers to the session, which refers to this object."""
-        self._left = self._runner.what_is_left()
         if self._driven.life.state is State.NEW:
             self.host.post(self._runner.let_go)
         del self._runner, self._driven
@@ -90,10 +88,6 @@ class LocalSessionRun:
 
     def _stack(self, call: RunningCall | None) -> str:
         return (self.host.stack() if call is None else self.host.stack(call.task, call.thread)) or NO_LINE
-
-    def what_is_left(self) -> str:
-        """See `SessionRun`."""
-        return self._left
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `SessionRun`."""

@@ -167,14 +167,6 @@ class Session:
         self._attachments[detached.number] = detached
         self._see_who_watches()
 
-    def leftovers(self) -> list[str]:
-        """What is left of this session although it has ended, in words; for leak checks."""
-        if not self.ended.is_set():
-            return ["it has not ended"]
-        queued = f"{len(self.playout)} queued bundles" if len(self.playout) else ""
-        files = f"{len(self.uploads)} uploads" if self.uploads else ""
-        return [what for what in (self._run.what_is_left(), queued, files) if what]
-
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     def submit(self, name: str, data: bytes, id: int | None, traceparent: str | None = None) -> None:  # noqa: A002

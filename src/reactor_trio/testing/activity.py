@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.table import kind_of
+from reactor_trio.lifecycle import State
+from reactor_trio.testing.author_frames import author_frames
 
 if TYPE_CHECKING:
     from reactor_trio.execution.session_runner import SessionRunner
@@ -63,11 +65,11 @@ async def done_since(
 
 async def _place(runner: SessionRunner, host: ModelHost) -> str:
     """Describe where the author's code is; empty if that is unknown."""
-    session, driver = runner.session, runner.driver
-    if driver is None:
+    session = runner.session
+    if session.life.state is State.OVER:
         return ""
     kind, begun = kind_of(session.declaration), session.step or session.empty_steps
-    if (frames := await kind.frames(driver, session.model, host)) is None:
+    if (frames := await author_frames(runner, host)) is None:
         hook = ": @connected has not returned" if session.declaration.connected is not None else ""
         return "" if begun else f"{kind.method} has not begun{hook}"
     if (place := _innermost(_places(frames), session.model)) is None:

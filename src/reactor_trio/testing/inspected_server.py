@@ -166,7 +166,7 @@ class InspectedServer:
     def leftovers(self) -> list[str]:
         """Describe what past sessions have left behind: nothing, if the runtime has no leak."""
         renditions = self.runtime.session_manager.renditions
-        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + renditions(s).leftovers()]
+        left = [f"session {s.id}: {what}" for s in self.sessions for what in left_of(s) + renditions(s).leftovers()]
         if (calls := self._host.live_calls - self.runtime.placement.running) > 0:
             left.append(f"{calls} model-side calls still run")
         if clients := self.runtime.session_manager.clients:
@@ -178,6 +178,15 @@ class InspectedServer:
             await runtime.watch_model()
         except ModelFailed as failure:
             self.failure = failure
+
+
+def left_of(session: Session) -> list[str]:
+    """What is left of a session that should have ended, in words."""
+    if not session.ended.is_set():
+        return ["it has not ended"]
+    queued = f"{len(session.playout)} queued bundles" if len(session.playout) else ""
+    files = f"{len(session.uploads)} uploads" if session.uploads else ""
+    return [what for what in (queued, files) if what]
 
 
 def request_to(url: str, method: str, headers: Mapping[str, str] | None) -> Request:

@@ -114,7 +114,6 @@ class RemoteSessionRun:
     raised: BaseException | None = field(default=None, init=False)
     reason: EndReason = field(default="done", init=False)
     _ended: trio.Event = field(default_factory=trio.Event, init=False)
-    _left: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self.channel = SocketEnd(self.send, self.frames)
@@ -148,10 +147,6 @@ class RemoteSessionRun:
         self.send(LogStack())
         return "(its own process writes that to the log, if it still can)"
 
-    def what_is_left(self) -> str:
-        """See `SessionRun`."""
-        return "its model side has not unwound" if self.channel.begun and not self._ended.is_set() else self._left
-
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `SessionRun`."""
         self._lanes.put(track, frame)
@@ -168,8 +163,7 @@ class RemoteSessionRun:
                 self._lanes.taken(track, frames, size)
             case PiecesTaken():
                 self.channel.commands.taken(message)
-            case SessionUnwound(failure, left):
-                self._left = left
+            case SessionUnwound(failure):
                 self._end(None if failure is None else failure.error())
             case _:
                 self.channel.deliver(message)

@@ -72,7 +72,7 @@ class SessionRelay:
     def unwound(self) -> None:
         """Tell the server that the model has let go of the session."""
         failure = None if self.raised is None else Failure.of(self.raised)
-        self._send(SessionUnwound(failure, self._run.what_is_left()))
+        self._send(SessionUnwound(failure))
 
     def receive(self, message: Any) -> None:
         """Take a message of the server."""

@@ -24,7 +24,7 @@ from reactor_trio.execution.step_loop import DONE
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Model
-from reactor_trio.kinds.generator import GeneratorSource
+from reactor_trio.kinds.table import kind_of
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
@@ -55,7 +55,6 @@ class Follower:
         self._scope = trio.CancelScope()
         #: of the current session
         self._performer: Performer | None = None
-        self._source = GeneratorSource()
 
     def receive(self, message: Any, _session: int) -> None:
         """Process a message of rank 0."""
@@ -76,6 +75,9 @@ class Follower:
     async def run(self, model: Model, declaration: Declaration, binding: BareBinding) -> None:
         """Task: make the calls until cancelled. One scope holds the calls of a session, up to one that is cancelled."""
         self._model, self._declaration, self._binding = model, declaration, binding
+        open_source = kind_of(declaration).source
+        assert open_source is not None, "ranks make their steps when rank 0 says so"
+        self._source = open_source()
         while True:
             with trio.CancelScope() as self._scope:
                 over = False

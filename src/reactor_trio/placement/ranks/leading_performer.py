@@ -8,19 +8,15 @@ step that waits for an input frame ends with BufferClosed, on every rank. An `as
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import trio
 
 from reactor_trio.crossing.messages import Command
-from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.served_performer import ServedPerformer
-from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.step_loop import StepLoop
-from reactor_trio.interface.model import Model
-from reactor_trio.kinds.generator import GeneratorSource
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
@@ -29,26 +25,20 @@ from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
 PATIENCE = 2.0
 
 
+@dataclass(eq=False, kw_only=True)
 class LeadingPerformer(ServedPerformer):
     """See `ServedPerformer`."""
 
-    def __init__(
-        self,
-        leader: Leader,
-        session: DrivenSession,
-        binding: SessionBinding,
-        client: tuple[int, float],
-        new_driver: Callable[[DrivenSession], Driver],
-        own_model: Callable[[Model], Model] | None = None,
-    ) -> None:
-        super().__init__(session, binding, client, new_driver, own_model)
-        session.output_pacer.on_first_frame = leader.made_frame
-        self.leader = leader
+    leader: Leader
 
     def open_driver(self) -> None:
         """See `ServedPerformer`. Each step is a call of every rank."""
-        self.driver = StepLoop(self._session, _LedSource(self, self._session))
-        self.observer = self.driver.observer
+        super().open_driver()
+        driver = self.driver
+        assert isinstance(driver, StepLoop)
+        driver.make_step = partial(self._lead_step, driver.make_step)
+        driver.ready = self._level
+        self.session.output_pacer.on_first_frame = self.leader.made_frame
 
     async def perform(self, action: Action) -> None:
         """See `Performer`."""
@@ -83,36 +73,28 @@ class LeadingPerformer(ServedPerformer):
 
     async def lead(self, kind: CallKind, make: Callable[[], Awaitable[Any]], **about: Any) -> Any:
         """Have every rank make a call, this one by `make`."""
-        return await self.leader.call(RankCall(0, kind, self._session.step, **about), make)
+        return await self.leader.call(RankCall(0, kind, self.session.step, **about), make)
+
+    async def _lead_step(self, make_step: Callable[[Any], Awaitable[Any]], model: Any) -> Any:
+        return await self.lead("step", partial(make_step, model))
+
+    async def _level(self) -> None:
+        """Return when no rank is in a call. Not in `_lead_step`: the step must see commands that arrive meanwhile."""
+        with self.session.calls.running("a call of another rank has run"):
+            await self.leader.level()
 
     async def _lead_action(self, action: Action, make: Callable[[], Awaitable[Any]]) -> None:
         await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
 
     async def _end_step(self) -> None:
         """The session is over: return when no call is running, at the latest when `PATIENCE` has cancelled it."""
-        self._binding.close_inputs()
+        self.session.binding.close_inputs()
         with trio.move_on_after(PATIENCE, shield=True):
             await self.leader.idle()
             return
-        self._session.scopes.stop.cancel()
+        self.session.scopes.stop.cancel()
 
     def _lacks(self, action: Action) -> bool:
         """Whether the action is a hook that the model does not have."""
         return action in HOOKS and getattr(self._declaration, action.value) is None
 
-
-class _LedSource(GeneratorSource):
-    """The steps of `inference()` on all ranks."""
-
-    def __init__(self, performer: LeadingPerformer, session: DrivenSession) -> None:
-        super().__init__(session.scopes.step_was_cancelled, session.turn.observer)
-        self._performer = performer
-        self._calls = session.calls
-
-    async def resume(self, model: Any) -> Any:
-        return await self._performer.lead("step", partial(super().resume, model))
-
-    async def ready(self) -> None:
-        """Return when no rank is in a call. Not in `resume`: the step must see commands that arrive meanwhile."""
-        with self._calls.running("a call of another rank has run"):
-            await self._performer.leader.level()

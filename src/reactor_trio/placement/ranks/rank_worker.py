@@ -69,7 +69,7 @@ async def lead(
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
         loaded = await load_model(cls, config, host, settings, telemetry, bind)
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
-        return msgspec.structs.replace(loaded, performer_type=partial(LeadingPerformer, leader))
+        return msgspec.structs.replace(loaded, performer_type=partial(LeadingPerformer, leader=leader))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.run, leader.run)
