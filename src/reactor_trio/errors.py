@@ -32,13 +32,13 @@ class OutputError(ReactorError, TypeError, ValueError):
     `emit`, if the runtime knows them.
     """
 
-    def name_place(self, place: str) -> None:
-        """Append the author's `file:line` to the message, unless the message has a place already."""
-        if place and not self._placed:
-            self._placed = True
-            self.args = (f"{self} (at {place})",)
+    def name_location(self, location: str) -> None:
+        """Append the author's `file:line` to the message, unless the message has one already."""
+        if location and not self._located:
+            self._located = True
+            self.args = (f"{self} (at {location})",)
 
-    _placed = False
+    _located = False
 
 
 class BufferClosed(ReactorError):

@@ -123,7 +123,7 @@ async def test_who_is_not_due_is_not_in_it(autojump_clock):
     async with open_server(Together, step_cost=0.1) as server, AsyncExitStack() as stack:
         rests, _ = await leveled(server, stack, 1, 2)
         runner = next(s for s in server.sessions if s.id == rests.session_id)._run._runner
-        runner.binding.set_fps(1)
+        runner.session.binding.set_fps(1)
         await trio.sleep(30)
         late = batches(server, 10.0)
         assert sum(levels == [1, 2] for _, levels in late) == pytest.approx(20, abs=1)

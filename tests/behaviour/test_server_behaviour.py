@@ -17,7 +17,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
-from reactor_trio.placement.placement import place_here
+from reactor_trio.placement.placement import load_here
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server
@@ -97,7 +97,7 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
             await trio.sleep(30)
 
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
-        place = partial(place_here, host, "heavy", lambda: (Heavy, None))
+        place = partial(load_here, host, "heavy", lambda: (Heavy, None))
         runtime = Runtime(place, name="heavy", settings=Settings(), worker=at_once)
         site = ReactorSite(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
@@ -122,7 +122,7 @@ async def test_a_server_whose_load_raises_is_never_ready(autojump_clock):
             raise OSError("weights.bin is missing")
 
     async with open_model_host(InlineTime(None)) as host:
-        place = partial(place_here, host, "broken", lambda: (Broken, None))
+        place = partial(load_here, host, "broken", lambda: (Broken, None))
         runtime = Runtime(place, name="broken", settings=Settings(), worker=never)
         site = ReactorSite(runtime, "127.0.0.1")
         with pytest.raises(ModelFailed, match=r"weights\.bin is missing") as failed:

@@ -28,7 +28,7 @@ class Way:
 
     def upload(self) -> Way:
         number = self.ledger.next_number()
-        self.queue.add(Command(number, 1, "upload", {}, None, place=number))
+        self.queue.add(Command(number, 1, "upload", {}, None, group=number))
         return self
 
     def applied(self) -> list[tuple[str, int, list[int]]]:

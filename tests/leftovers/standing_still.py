@@ -92,7 +92,7 @@ QUEUES = {
     "session.command_preparation:CommandPreparer._waiting": Bound(
         255, MOST_JSON, look=lambda kept: [command for command, _ in kept], measure=json  # and one that is prepared now
     ),
-    "execution.command_queue:CommandQueue._places": Bound(
+    "execution.command_queue:CommandQueue._groups": Bound(
         256, MOST_JSON, look=dict.values, measure=lambda kept: sum(map(json, kept))
     ),
     "connection.media_receiver:MediaReceiver._waiting": Bound(8, 8 * 4 * MIB),

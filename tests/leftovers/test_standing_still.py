@@ -410,7 +410,7 @@ CELLS: dict[Callable[..., Any], set[str]] = {
     a_viewer_reads_nothing: {"connection.down_track:DownTrack._queue"},
     a_lost_client_in_its_window: {"connection.message_log:MessageLog._kept"},
     a_model_in_a_step: {
-        f"{X}command_queue:CommandQueue._places", "interface.input_buffer:InputBuffer._frames", f"{L}_commands",
+        f"{X}command_queue:CommandQueue._groups", "interface.input_buffer:InputBuffer._frames", f"{L}_commands",
     },
     a_model_in_a_step_and_a_slider: {f"{L}_commands"},
     a_paused_session: {"session.playout:Playout._queue"},

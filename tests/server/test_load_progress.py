@@ -24,7 +24,7 @@ from reactor_trio.interface import (
     model,
     progress,
 )
-from reactor_trio.placement.placement import place_here
+from reactor_trio.placement.placement import load_here
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server
@@ -63,7 +63,7 @@ async def at_once(function, argument):
 
 
 def site_of(host, model=Slow, introduction=NOT_INTRODUCED, **settings):
-    place = partial(place_here, host, "slow", lambda: (model, None))
+    place = partial(load_here, host, "slow", lambda: (model, None))
     runtime = Runtime(place, name="slow", settings=Settings(**settings), introduction=introduction, worker=at_once)
     return runtime, ReactorSite(runtime, "127.0.0.1")
 

@@ -16,7 +16,7 @@ from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Set
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
-from reactor_trio.placement.placement import place_here
+from reactor_trio.placement.placement import load_here
 from reactor_trio.server import runtime as runtime_module
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
@@ -36,7 +36,7 @@ async def three_seconds(function, argument):
 
 
 def site_of(host, settings=None, model=Nothing):
-    place = partial(place_here, host, "nothing", lambda: (model, None))
+    place = partial(load_here, host, "nothing", lambda: (model, None))
     runtime = Runtime(place, name="nothing", settings=settings or Settings(), worker=three_seconds)
     return runtime, ReactorSite(runtime, "127.0.0.1")
 

@@ -36,7 +36,7 @@ async def test_sets_in_a_row_take_one_place_and_all_places_come_back(autojump_cl
         add(unanswered, "set_x")
     await trio.sleep(1)
     taken = unanswered.take(Answer((1, 2), 5))
-    assert [(command.number, command.place) for command in taken] == [(1, 1), (2, 1)]
+    assert [(command.number, command.group) for command in taken] == [(1, 1), (2, 1)]
     assert [(r.name, r.answered - r.at, r.step, r.code) for r in over] == [("set_x", 1, 5, None)] * 2
     assert add(unanswered, "set_x") == 4
 

@@ -54,8 +54,8 @@ class Command(Message, frozen=True, tag=13):
         data: the arguments as the client sent them, JSON.
         files: the uploaded files that the arguments name, by the id of their upload. On the way between two processes they
             have no data: that goes ahead in pieces.
-        place: the command's place in the order. Commands with the same place supersede each other: only the newest is
-            carried out, and all are answered with it. `CommandLedger` chooses it.
+        group: commands of one group supersede each other: only the newest is carried out, at the place of the first one, and
+            all are answered with it. `CommandLedger` chooses it.
         traceparent: the trace that the client says the command is part of.
     """
 
@@ -67,7 +67,7 @@ class Command(Message, frozen=True, tag=13):
     at: float = 0.0
     data: bytes = b""
     files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
-    place: int = 0
+    group: int = 0
     traceparent: str | None = None
 
 
@@ -144,7 +144,7 @@ class RetimePlayout(Message, frozen=True, tag=34):
 
 
 class Answer(Message, frozen=True, tag=36):
-    """The answer to commands that share a place.
+    """The answer to the commands of one group.
 
     Attributes:
         numbers: the numbers of the commands.

@@ -9,7 +9,7 @@ from reactor_trio.crossing.messages import Command
 
 
 class CommandQueue:
-    """The pending commands of one session, in the order of their places. A rendering takes them from a script.
+    """The pending commands of one session, in the order of their groups. A rendering takes them from a script.
 
     Args of the methods: `step` is the number of the session's next step.
 
@@ -23,22 +23,22 @@ class CommandQueue:
 
     def __init__(self) -> None:
         self.wakeup = RepeatedEvent()
-        self._places: dict[int, list[Command]] = {}
+        self._groups: dict[int, list[Command]] = {}
 
     def pending(self, step: int) -> bool:
         """Whether a command can be applied now."""
-        return bool(self._places)
+        return bool(self._groups)
 
     def add(self, command: Command) -> None:
-        """Put a command behind the others, or to the commands that have its place."""
+        """Put a command behind the others, or to those of its group."""
         if command.name == "reactor.pause" and command.arguments["paused"]:
             self.pause()
-        self._places.setdefault(command.place, []).append(command)
+        self._groups.setdefault(command.group, []).append(command)
         self.wakeup.set()
 
     def take(self, step: int) -> list[Command]:
-        """Remove the first place; returns its commands in the order of their arrival, none if nothing is pending."""
-        return self._places.pop(next(iter(self._places))) if self._places else []
+        """Remove the first group; returns its commands in the order of their arrival, none if nothing is pending."""
+        return self._groups.pop(next(iter(self._groups))) if self._groups else []
 
     def idle(self, step: int, deadline: float) -> float:
         """The model waits for a command until `deadline`; returns how long it may wait."""

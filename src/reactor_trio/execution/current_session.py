@@ -37,9 +37,9 @@ def current_session() -> str | None:
     threads that these start with Trio. A plain `threading.Thread` starts without context variables; give it
     `contextvars.copy_context().run` as its target.
     """
-    runner = SEEN_SESSION.get()
-    if runner is not None:
-        return runner.session_id
+    session = SEEN_SESSION.get()
+    if session is not None:
+        return session.session_id
     served = _SERVED.get()
     return None if served is None else served.session_id
 

@@ -153,7 +153,7 @@ class DrivenSession:
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     async def apply_next(self) -> bool:
-        """Apply the oldest pending command and answer all that share its place; False if none is pending."""
+        """Apply the oldest pending command and answer its group; False if none is pending."""
         commands = self.commands.take(self.step)
         if not commands:
             return False
@@ -294,7 +294,7 @@ class DrivenSession:
                 await self.restart(Event.RESTART_FRESH if fresh else Event.RESTART)
 
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
-        """Note that a command is applied; the answer to all that share its place."""
+        """Note that a command is applied; the answer to its group."""
         if command.id is not None:
             self.newest_command, self._newest_at, self._waited = command.id, command.at, None
         return Answer(numbers, self.step if self.next_block is None else self.next_block, msgspec.json.encode(reply))

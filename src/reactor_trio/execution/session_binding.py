@@ -18,7 +18,7 @@ from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.turns import Turn
-from reactor_trio.interface.author_code import NamesPlace
+from reactor_trio.interface.author_code import NamesLocation
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputFrame
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -35,19 +35,19 @@ class ConnectedSignal:
 
     def __init__(self, time: ClockHooks) -> None:
         self._time = time
-        self._runner: DrivenSession | None = None
+        self._session: DrivenSession | None = None
         self._wakeup = trio.Event()  # set by the next change
 
-    def change(self, runner: DrivenSession | None) -> None:
-        """Note that a session begins (`runner`) or ends (None)."""
-        self._runner = runner
+    def change(self, session: DrivenSession | None) -> None:
+        """Note that a session begins (`session`) or ends (None)."""
+        self._session = session
         wakeup, self._wakeup = self._wakeup, trio.Event()
         wakeup.set()
 
     def is_set(self) -> bool:
         """Whether a client is connected; False as soon as it has left, also in the middle of a step."""
-        SEEN_SESSION.set(self._runner)
-        return self._runner is not None and not self._runner.over
+        SEEN_SESSION.set(self._session)
+        return self._session is not None and not self._session.over
 
     async def wait(self) -> None:
         """Return when a client is connected. Always a checkpoint."""
@@ -82,7 +82,7 @@ class SessionBinding:
         lasting: bool = False,
     ) -> None:
         self.connected = ConnectedSignal(host.time)
-        self.runner: DrivenSession | None = None
+        self.session: DrivenSession | None = None
         #: how its sessions get the model thread
         self.turn = turn or Turn(host.time)
         self._host = host
@@ -109,12 +109,12 @@ class SessionBinding:
     @property
     def state(self) -> Any:
         """The session's state, None without a session."""
-        return self.runner.state if self.runner is not None else None
+        return self.session.state if self.session is not None else None
 
     def set_state(self, state: Any) -> None:
         """Replace the state of the current session."""
-        assert self.runner is not None, "there is no session"
-        self.runner.state = state
+        assert self.session is not None, "there is no session"
+        self.session.state = state
 
     def retire(self) -> None:
         """Let go of the input: this binding is a session's own, and that is over. Author code may keep its model."""
@@ -124,11 +124,11 @@ class SessionBinding:
 
     def begin(self, session: DrivenSession) -> None:
         """Serve this session from now on."""
-        self.runner = session
+        self.session = session
 
     def connect(self) -> None:
         """Set `connected`."""
-        self.connected.change(self.runner)
+        self.connected.change(self.session)
 
     def leave(self) -> None:
         """Clear `connected`."""
@@ -141,7 +141,7 @@ class SessionBinding:
     def end(self) -> None:
         """Forget the session, which is over. The model returns to the rate that its class declares, unless it goes on."""
         self.leave()
-        self.runner = None
+        self.session = None
         if not self._lasting:
             self.declared_fps = self._class_fps
             self.turn.leave()
@@ -151,15 +151,15 @@ class SessionBinding:
     @property
     def fps(self) -> float:
         """Frames per second at which frames are played now."""
-        if self.runner is not None:
-            return self.runner.output_pacer.fps
+        if self.session is not None:
+            return self.session.output_pacer.fps
         return min(self.declared_fps or DEFAULT_FPS, self._max_fps)
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate at once. Raises ValueError unless it is a finite number above 0."""
         self.declared_fps = checked_fps(fps)
-        if self.runner is not None:
-            self.runner.output_pacer.set_fps(fps)
+        if self.session is not None:
+            self.session.output_pacer.set_fps(fps)
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
         """Count frames that the model's side dropped. Any thread may call it."""
@@ -178,45 +178,45 @@ class SessionBinding:
 
     def flush(self) -> None:
         """Drop what is queued and show one black frame."""
-        if self.runner is not None:
-            self.runner.output_pacer.flush(self.runner.step, black=True)
+        if self.session is not None:
+            self.session.output_pacer.flush(self.session.step, black=True)
 
     def clear(self) -> None:
         """Drop what is queued; the last picture stays on screen."""
-        if self.runner is not None:
-            self.runner.output_pacer.flush(self.runner.step, black=False)
+        if self.session is not None:
+            self.session.output_pacer.flush(self.session.step, black=False)
 
     # ---- the session --------------------------------------------------------------------------------------------------
 
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """See `ReactorModel.emit`."""
         await trio.lowlevel.checkpoint()
-        runner = self._seen()
+        session = self._seen()
         try:
-            with NamesPlace():
+            with NamesLocation():
                 chunk = chunk_from_output(output, self._declaration.outputs)
                 compute_time = _checked_compute_time(compute_time)
-            if runner is not None and not runner.over:
-                await runner.emit(chunk, compute_time, drop)
+            if session is not None and not session.over:
+                await session.emit(chunk, compute_time, drop)
                 return
             self.count_drop("model", "no_client", chunk.length)
-            if self.runner is None or self.runner.over:  # also while a session ends: a loop must not spin
+            if self.session is None or self.session.over:  # also while a session ends: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:
-            SEEN_SESSION.set(self.runner)
+            SEEN_SESSION.set(self.session)
 
     async def send(self, message: ModelMessage) -> None:
         """See `ReactorModel.send`."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
-        runner = self._seen() or self.runner
-        if runner is not None:
-            await runner.tell(type(message).__reactor_type__, data)
+        session = self._seen() or self.session
+        if session is not None:
+            await session.tell(type(message).__reactor_type__, data)
 
     def cancelled(self) -> bool:
         """See `ReactorModel.cancelled`."""
-        runner = self._seen() or self.runner
-        return runner is None or runner.over
+        session = self._seen() or self.session
+        return session is None or session.over
 
     def check_cancelled(self) -> None:
         """See `ReactorModel.check_cancelled`."""
@@ -225,26 +225,26 @@ class SessionBinding:
 
     def _seen(self) -> DrivenSession | None:
         """The session that this code has seen; the current one if it saw one of another binding, of several sessions."""
-        runner = SEEN_SESSION.get()
-        return runner if runner is None or runner.binding is self else self.runner
+        session = SEEN_SESSION.get()
+        return session if session is None or session.binding is self else self.session
 
     def _input_read(self, frame: InputFrame) -> None:
         """Code that reads a frame works for the session in which the frame came."""
-        SEEN_SESSION.set(self.runner)
-        if self.runner is not None:
-            self.runner.output_pacer.input_pts_us = round(frame.pts * 1e6)
+        SEEN_SESSION.set(self.session)
+        if self.session is not None:
+            self.session.output_pacer.input_pts_us = round(frame.pts * 1e6)
 
     def _input_arrived(self) -> None:
-        if self.runner is not None:
-            self.runner.input_arrived()
+        if self.session is not None:
+            self.session.input_arrived()
 
     def _input_awaited(self, waits: bool) -> None:
-        if self.runner is not None:
-            self.runner.calls.waits_for_input(waits)
+        if self.session is not None:
+            self.session.calls.waits_for_input(waits)
 
     def _input_ended(self) -> None:
-        if self.runner is not None:
-            self.runner.input_ended()
+        if self.session is not None:
+            self.session.input_ended()
 
 
 class SharedBinding:
@@ -257,8 +257,8 @@ class SharedBinding:
         self._unserved = unserved
 
     def __getattr__(self, name: str) -> Any:
-        runner = SEEN_SESSION.get()
-        return getattr(self._unserved if runner is None else runner.binding, name)
+        session = SEEN_SESSION.get()
+        return getattr(self._unserved if session is None else session.binding, name)
 
 
 def _checked_compute_time(seconds: Any) -> float | None:

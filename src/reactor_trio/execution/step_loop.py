@@ -50,7 +50,7 @@ class StepSource(ABC):
         """Make the next step of `model`: its media; None, Idle or DONE if it made none. Raises what ends the session."""
 
     @abstractmethod
-    def place(self, model: Any) -> str:
+    def location(self, model: Any) -> str:
         """`file:line` of the author's code that gave the value of the newest step."""
 
     def after_no_frame(self) -> Literal["idle", "empty", "done"]:
@@ -195,7 +195,7 @@ class StepLoop(Driver):
         try:
             chunk = chunk_from_output(value, session.outputs, of_step=True)
         except OutputError as error:
-            error.name_place(source.place(session.model))
+            error.name_location(source.location(session.model))
             raise
         if chunk.length == 0:
             return None, 0.0, began

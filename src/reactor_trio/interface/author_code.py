@@ -30,18 +30,18 @@ this_thread = _Thread()
 _callers: set[CodeType] = set()
 
 
-class NamesPlace:
-    """Context manager that appends the author's line to an `OutputError`: the result of `place`, by default the caller's."""
+class NamesLocation:
+    """Context manager that appends the author's line to an `OutputError`: the result of `find`, by default the caller's."""
 
-    def __init__(self, place: Callable[[], str] | None = None) -> None:
-        self._place = place or calling_line
+    def __init__(self, find: Callable[[], str] | None = None) -> None:
+        self._find = find or calling_line
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _type: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None) -> None:
         if isinstance(error, OutputError):
-            error.name_place(self._place())
+            error.name_location(self._find())
 
 
 def calls_plain_methods(function: F) -> F:

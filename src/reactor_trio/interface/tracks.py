@@ -113,7 +113,7 @@ class Output(_Tracks):
             if generated and (unknown := [name for name in tracks if name not in cls.__dataclass_fields__]):
                 names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
                 error = OutputError(f"{cls.__qualname__} has no track {unknown[0]!r}; its tracks: {names}")
-                error.name_place(calling_line())
+                error.name_location(calling_line())
                 raise error
             return super().__new__(cls)
 

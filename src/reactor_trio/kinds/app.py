@@ -78,7 +78,7 @@ class AppSource(StepSource):
             log.debug("a step is completed with the error %r and the files %s", made.error, list(made.files))
         return made.output
 
-    def place(self, model: Any) -> str:
+    def location(self, model: Any) -> str:
         """See `StepSource`: the method that makes the media."""
         own = type(model).process_output is not ReactorApp.process_output
         return defining_line(model.process_output if own else model.generate)

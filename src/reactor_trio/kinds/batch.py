@@ -40,7 +40,7 @@ class BatchSource(StepSource):
         output, self.began = await self._join(model)
         return output
 
-    def place(self, model: Any) -> str:
+    def location(self, model: Any) -> str:
         """See `StepSource`."""
         return defining_line(model.batch_inference)
 

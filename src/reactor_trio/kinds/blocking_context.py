@@ -13,7 +13,7 @@ import trio
 from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.interface.author_code import NamesPlace
+from reactor_trio.interface.author_code import NamesLocation
 from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track
 from reactor_trio.interface.declaration import BLOCKING_INPUT
 from reactor_trio.interface.messages import plain
@@ -82,7 +82,7 @@ class SessionContext:
     def emit_block(self, frames: object) -> None:
         """Queue frames on the only video track, or black frames on each."""
         chunk: Chunk | None = None
-        with NamesPlace():
+        with NamesLocation():
             if frames is not None:
                 chunk = self._checked(frames)
         self._push(chunk)
@@ -143,7 +143,7 @@ class SessionContext:
             else:
                 self._drop_open_buckets()
                 return
-        with NamesPlace():
+        with NamesLocation():
             chunk = chunk_from_output(self._session.outputs[0](**parts), self._session.outputs)
         self._push(chunk)
 

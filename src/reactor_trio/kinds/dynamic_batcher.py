@@ -144,5 +144,5 @@ async def call_batch(model: Model, models: Sequence[Model]) -> list[Any]:
     if isinstance(results, (list, tuple)):
         wrong = f"expected {len(models)} outputs, one for each session in their order, got {len(results)}"
     error = OutputError(f"{type(model).__qualname__}.batch_inference: {wrong}")
-    error.name_place(defining_line(function))
+    error.name_location(defining_line(function))
     raise error

@@ -49,7 +49,7 @@ class GeneratorSource(StepSource):
             self.generator = None
         return value
 
-    def place(self, model: Any) -> str:
+    def location(self, model: Any) -> str:
         """See `StepSource`."""
         return "" if self.generator is None else yielding_line(self.generator)
 

@@ -38,7 +38,7 @@ async def run(model: Model, binding: SessionBinding) -> None:
     running: object = model.run()
     if not inspect.isawaitable(running):
         raise TypeError(f"run() must be async, it returned {type(running).__name__}")
-    pieces = WatchesPieces(lambda: None if binding.runner is None else binding.runner.calls)
+    pieces = WatchesPieces(lambda: None if binding.session is None else binding.session.calls)
     code = TracedAwaitable(running, observer=pieces)
     await binding.turn.run(code)
 

@@ -32,7 +32,7 @@ from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, Pr
 from reactor_trio.execution.performer import Performer, perform_each
 from reactor_trio.execution.step_loop import DONE
 from reactor_trio.interface.app import ReactorApp
-from reactor_trio.interface.author_code import NamesPlace
+from reactor_trio.interface.author_code import NamesLocation
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
@@ -252,7 +252,7 @@ class PipelineExecutor:
         if value is DONE or value is None or value is Idle:
             return StepResult(Idle, 0.0, self._taken(), outcome, refused)
         outputs = self._declaration.outputs
-        with NamesPlace(lambda: self._source.place(self.model)):
+        with NamesLocation(lambda: self._source.location(self.model)):
             chunk_from_output(value, outputs)  # raises the same errors as under the server
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})

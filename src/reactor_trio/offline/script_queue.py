@@ -76,7 +76,7 @@ class ScriptQueue(CommandQueue):
         if due:
             number, entry = self._script.popleft()
             arguments = dict(entry.arguments)
-            return [Command(number, 1, entry.name, arguments, entry.id, trio.current_time(), place=number)]
+            return [Command(number, 1, entry.name, arguments, entry.id, trio.current_time(), group=number)]
         if not self.caught_up:
             self.caught_up = self.began = True
             self.wakeup.set()

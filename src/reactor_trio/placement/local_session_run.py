@@ -19,7 +19,7 @@ from reactor_trio.protocol import EndReason
 
 log = logging.getLogger("reactor_trio.model")
 
-#: The place of a call that waits, say for a device, with no line of author code above that.
+#: Where a call is that waits, say for a device, with no line of author code above that.
 NO_LINE = "(no line of the model: it waits for what it has started)"
 
 

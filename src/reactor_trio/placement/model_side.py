@@ -1,4 +1,4 @@
-"""The model's side of a server, of a test and of a rendering: which model, and the place where it runs."""
+"""The model's side of a server, of a test and of a rendering: which model, and its placement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
-from reactor_trio.placement.placement import Check, Place, Placement, SeveralRanks, place_here
+from reactor_trio.placement.placement import Check, LoadPlacement, Placement, SeveralRanks, load_here
 from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ModelSource(msgspec.Struct, frozen=True):
     Attributes:
         find_model, find_hook: return the class and the moderation hook. Called where the model runs, since they may import.
         config: the argument of the model's `load`.
-        path: `module:Class`; None if the place where the class is defined holds.
+        path: `module:Class`; None: the module that defines the class.
         files: those that the manifest names.
         introduction: how the model introduces itself.
     """
@@ -69,7 +69,7 @@ def model_source(
     return ModelSource(name or model.__name__, lambda: model, lambda: moderate, dict(config or {}), settings)
 
 
-def place_model(
+def placement_loader(
     source: ModelSource,
     nursery: trio.Nursery,
     host: ModelHost | None,
@@ -77,8 +77,8 @@ def place_model(
     *,
     open_process: OpenProcess | None = None,
     in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = trio.to_thread.run_sync,
-) -> Place:
-    """The function that loads the model at the place that the settings choose, or that the model implies.
+) -> LoadPlacement:
+    """The function that loads the model in the placement that the settings choose, or that the model implies.
 
     A model is imported where it runs, so the number of its ranks is known only while it is loaded.
 
@@ -94,17 +94,17 @@ def place_model(
         model_class, hook = source.find_model(), source.find_hook()
         return model_class, None if hook is None else make_check(hook, source.settings.moderate_timeout)
 
-    async def place(config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placement:
+    async def load(config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placement:
         if source.settings.isolation != "process":
             assert host is not None
             with suppress(SeveralRanks):
-                return await place_here(host, source.name, find, config, settings, telemetry)
-        from reactor_trio.placement.isolation.process_supervision import place_in_process
+                return await load_here(host, source.name, find, config, settings, telemetry)
+        from reactor_trio.placement.isolation.process_supervision import load_in_process
         from reactor_trio.placement.ranks.rank_group import open_ranks
 
-        return await place_in_process(
+        return await load_in_process(
             nursery, open_process or open_ranks, source.name, await in_thread(find), source.path, source.files,
             config, settings, telemetry,
         )  # fmt: skip
 
-    return place
+    return load

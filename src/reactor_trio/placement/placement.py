@@ -1,4 +1,4 @@
-"""The place where a model runs: the model loop of this process (`LocalPlacement`), or another process (`isolation`)."""
+"""The placement of a model: the model loop of this process (`LocalPlacement`), or another process (`isolation`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Check = Callable[[str, str, str], Awaitable[str | None]]
 
 
 class Placement(Protocol):
-    """A loaded model at the place where it runs.
+    """A loaded model where it runs.
 
     Attributes:
         max_sessions: how many sessions it serves at the same time.
@@ -58,7 +58,7 @@ class Placement(Protocol):
 
 #: Imports, makes and loads the model where it runs, given config, settings and telemetry; again, after an end that
 #: `restarts`. Raises ManifestError if the model cannot be imported, ModelFailed with the author's exception as cause.
-Place = Callable[[dict[str, Any], Settings, Telemetry], Awaitable[Placement]]
+LoadPlacement = Callable[[dict[str, Any], Settings, Telemetry], Awaitable[Placement]]
 
 
 def not_loaded(name: str, kind: str, text: str) -> ModelFailed:
@@ -124,7 +124,7 @@ class LocalPlacement(ModelLoop):
         await trio.lowlevel.checkpoint()
 
 
-async def place_here(
+async def load_here(
     host: ModelHost,
     name: str,
     find: Callable[[], tuple[type[Model], Check | None]],
@@ -132,7 +132,7 @@ async def place_here(
     settings: Settings,
     telemetry: Telemetry,
 ) -> LocalPlacement:
-    """Load the model on the model loop of this process; see `Place`. Raises SeveralRanks if that is no place for it.
+    """Load the model on the model loop of this process; see `LoadPlacement`. Raises SeveralRanks if that cannot serve it.
 
     `find` gives the model class, and what checks the text in commands; called on the model thread, so that an import happens
     there.

@@ -29,7 +29,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
 from reactor_trio.placement.model_loop import ModelEnding
-from reactor_trio.placement.placement import Place, Placement
+from reactor_trio.placement.placement import LoadPlacement, Placement
 from reactor_trio.placement.restarts import Restarts
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.load_progress import LoadProgress
@@ -68,7 +68,7 @@ class Runtime:
     """Serves one model: owns its placement, its sessions, its metrics and its phases.
 
     Args:
-        place: loads the model where it runs.
+        load_placement: loads the model where it runs.
         name: for welcome, health and log.
         worker: runs encoders and decoders away from the loop.
         debug: whether clients get the text of an author's exception.
@@ -82,7 +82,7 @@ class Runtime:
         lag: says for how many seconds what the loop handles now may have waited for it (`concurrency.loop_lag`).
     """
 
-    place: Place
+    load_placement: LoadPlacement
     _: KW_ONLY
     name: str
     settings: Settings
@@ -306,7 +306,7 @@ class Runtime:
     async def _load(self) -> None:
         self._load_began = trio.current_time()
         self.facts.progress.reset()
-        placement = await self.place(self._config, self.settings, self.metrics)
+        placement = await self.load_placement(self._config, self.settings, self.metrics)
         self.room.admission.slots = placement.max_sessions
         services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
         schema = model_schema(self.name, placement.declaration, self.introduction)

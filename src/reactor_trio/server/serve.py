@@ -24,8 +24,8 @@ from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media.codec_pool import worker_threads
-from reactor_trio.placement.model_side import Hook, ModelSource, model_source, place_model
-from reactor_trio.placement.placement import Place
+from reactor_trio.placement.model_side import Hook, ModelSource, model_source, placement_loader
+from reactor_trio.placement.placement import LoadPlacement
 from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime, one_failure
@@ -100,9 +100,9 @@ async def serve(
     async with open_ports(settings, listeners) as ports:
         certificates = await Certificates.read(settings.tls)
         with files_of_manifest(source.files), one_failure(), LoopLag().watched() as lag:
-            async with open_tracing(settings.tracing, source.name) as tracing, _open_place(source) as place:
+            async with open_tracing(settings.tracing, source.name) as tracing, _open_loader(source) as load:
                 runtime = Runtime(
-                    place, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
+                    load, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
                     tracing=tracing, free_memory=FreeMemory(trim=trimmer()),
                     introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
                     lag=lag.seconds,
@@ -125,12 +125,12 @@ async def serve(
 
 
 @asynccontextmanager
-async def _open_place(source: ModelSource) -> AsyncGenerator[Place, None]:
+async def _open_loader(source: ModelSource) -> AsyncGenerator[LoadPlacement, None]:
     async with AsyncExitStack() as stack:
         local = source.settings.isolation != "process"
         host = await stack.enter_async_context(open_model_host()) if local else None
         nursery = await stack.enter_async_context(trio.open_nursery())
-        yield place_model(source, nursery, host, check_in_thread)
+        yield placement_loader(source, nursery, host, check_in_thread)
         nursery.cancel_scope.cancel()
 
 

@@ -20,7 +20,7 @@ class Journal(Protocol):
     def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
         """Record a command that was applied, as the client sent it (JSON); `step` is the first step that sees it.
 
-        A superseded command shares the place of a newer one of its name; only that one was carried out.
+        A superseded command is in the group of a newer one of its name; only that one was carried out.
         """
 
     def refused(self, name: str, data: bytes, id: int | None, code: str, message: str) -> None:  # noqa: A002

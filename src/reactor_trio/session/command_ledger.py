@@ -1,4 +1,4 @@
-"""The controlling client's unanswered commands: how many there may be, which of them share a place, how each one ends.
+"""The controlling client's unanswered commands: how many there may be, which supersede each other, how each one ends.
 
     admit -> add -> take      answered: applied, or refused by a preparation
        '-> refused  '-> discard   the session ended first
@@ -34,8 +34,8 @@ class CommandLedger:
 
     Args:
         session_id, client: whose they are, for the record.
-        settings: commands that may come in a second, and at once after a pause; places in the order that may be taken
-            (commands that share a place count once); commands that may be unanswered; bytes of the files that these name,
+        settings: commands that may come in a second, and at once after a pause; groups of commands that may be pending
+            (`Command.group`); commands that may be unanswered; bytes of the files that these name,
             where a file counts once for each command, since each carries it to a model in another process.
         over: called with each command that is over.
     """
@@ -70,19 +70,19 @@ class CommandLedger:
         traceparent: str | None,
         sharing: Sharing,
     ) -> Command:
-        """Make a `Command`, which is unanswered from now on. Raises CommandError if too many places are taken.
+        """Make a `Command`, which is unanswered from now on. Raises CommandError if too many groups are pending.
 
-        `sharing`: which commands of its name may share a place.
+        `sharing`: which commands of its name may share a group.
         """
-        place = self._shared_place(name, sharing)
+        group = self._shared_group(name, sharing)
         most = self._limits.pending_commands
-        if place is None and (taken := len({command.place for command in self._commands})) >= most:
+        if group is None and (taken := len({command.group for command in self._commands})) >= most:
             raise CommandError("busy", f"{taken} commands are pending; wait for their answers")
         self._check_room(len(data), _size_of(files))
         number = self.next_number()
         command = Command(
             number, self._client, name, arguments, id, trio.current_time(), data, files,
-            number if place is None else place, traceparent,
+            number if group is None else group, traceparent,
         )  # fmt: skip
         self._commands.append(command)
         self._json += len(data)
@@ -103,19 +103,19 @@ class CommandLedger:
         self._numbers += 1
         return self._numbers
 
-    def _shared_place(self, name: str, sharing: Sharing) -> int | None:
-        """The place of an unanswered command that a new command of this name supersedes; None: it gets its own.
+    def _shared_group(self, name: str, sharing: Sharing) -> int | None:
+        """The group of an unanswered command that a new command of this name supersedes; None: it gets its own.
 
         A `set_<field>` supersedes the command before it if that sets the same field. A `dedupe` event supersedes the newest
-        of its name, whatever came in between. If the model has applied that command already, its place is free again: the
-        new command then takes it alone.
+        of its name, whatever came in between. If the model has applied that command already, its group is empty: the
+        new command is then alone in it.
         """
         match sharing:
             case "consecutive":
                 last = self._commands[-1] if self._commands else None
-                return last.place if last is not None and (last.name, last.number) == (name, self._numbers) else None
+                return last.group if last is not None and (last.name, last.number) == (name, self._numbers) else None
             case "anywhere":
-                return next((command.place for command in reversed(self._commands) if command.name == name), None)
+                return next((command.group for command in reversed(self._commands) if command.name == name), None)
         return None
 
     def refused(self, name: str, id: int | None, traceparent: str | None, code: str) -> None:  # noqa: A002

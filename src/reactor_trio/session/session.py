@@ -224,7 +224,7 @@ class Session:
             self._preparer.add(
                 Command(
                     number, self.controller, FILE_UPLOADED, {hook.file_parameter: file}, None, files={upload.id: file},
-                    place=number,
+                    group=number,
                 ),
                 [partial(self._load_file, FILE_UPLOADED, file)],
             )  # fmt: skip

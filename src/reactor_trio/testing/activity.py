@@ -20,8 +20,8 @@ from reactor_trio.testing.author_frames import author_frames
 if TYPE_CHECKING:
     from reactor_trio.execution.session_runner import SessionRunner
 
-#: a place in code: file and line
-Place = tuple[str, int]
+#: in code: file and line
+Location = tuple[str, int]
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
@@ -59,11 +59,11 @@ async def done_since(
         said.append("frames that came since the session began: " + ", ".join(f"{n} of {name}" for name, n in came.items()))
     lost = {where: frames - before.drops.get(where, 0) for where, frames in drops.items()}
     said += [f"dropped: {frames} ({place}, {reason})" for (place, reason), frames in lost.items() if frames]
-    place = await _place(runner, host)
-    return "; ".join([*said, place] if place else said)
+    location = await _author_location(runner, host)
+    return "; ".join([*said, location] if location else said)
 
 
-async def _place(runner: SessionRunner, host: ModelHost) -> str:
+async def _author_location(runner: SessionRunner, host: ModelHost) -> str:
     """Describe where the author's code is; empty if that is unknown."""
     session = runner.session
     if session.life.state is State.OVER:
@@ -72,13 +72,13 @@ async def _place(runner: SessionRunner, host: ModelHost) -> str:
     if (frames := await author_frames(runner, host)) is None:
         hook = ": @connected has not returned" if session.declaration.connected is not None else ""
         return "" if begun else f"{kind.method} has not begun{hook}"
-    if (place := _innermost(_places(frames), session.model)) is None:
+    if (place := _innermost(_locations(frames), session.model)) is None:
         return "" if begun else "no step has ended"
     source = linecache.getline(*place).strip()
     return f"{kind.method} is at {place[0]}:{place[1]}" + (f": {source}" if source else "")
 
 
-def _innermost(places: Iterable[Place], model: Model) -> Place | None:
+def _innermost(places: Iterable[Location], model: Model) -> Location | None:
     """Return the last place in the author's code, given the places from the outermost call to the innermost."""
     own = inspect.getfile(type(model))
     found = None
@@ -89,5 +89,5 @@ def _innermost(places: Iterable[Place], model: Model) -> Place | None:
     return found
 
 
-def _places(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Place]:
+def _locations(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Location]:
     return ((frame.f_code.co_filename, line) for frame, line in frames)

@@ -27,7 +27,7 @@ from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.table import kind_of
-from reactor_trio.placement.model_side import Hook, model_source, place_model
+from reactor_trio.placement.model_side import Hook, model_source, placement_loader
 from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session
@@ -202,10 +202,10 @@ async def open_server(
             if kind_of(declaration_of(model)).threads:
                 virtual.enter_context(virtual_sleep(host))
             open_process = partial(inline_ranks, host, nursery, model)
-            place = place_model(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
+            load = placement_loader(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
             sessions: list[Session] = []
             served = Runtime(
-                place, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
+                load, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
                 on_session=sessions.append, introduction=introduction, on_progress=on_progress,
             )  # fmt: skip
             server = TestServer(served, sessions, host, nursery, websocket)

@@ -39,10 +39,10 @@ for left_out in [
 
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch):
-    place_model = kit.place_model
+    placement_loader = kit.placement_loader
 
     def in_a_process(source, *args, **options):
         settings = msgspec.structs.replace(source.settings, isolation="process")
-        return place_model(msgspec.structs.replace(source, settings=settings), *args, **options)
+        return placement_loader(msgspec.structs.replace(source, settings=settings), *args, **options)
 
-    monkeypatch.setattr(kit, "place_model", in_a_process)
+    monkeypatch.setattr(kit, "placement_loader", in_a_process)

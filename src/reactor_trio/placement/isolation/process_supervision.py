@@ -223,7 +223,7 @@ class ProcessPlacement:
         self._frames.close()
 
 
-async def place_in_process(
+async def load_in_process(
     nursery: trio.Nursery,
     open_process: OpenProcess,
     name: str,
@@ -234,13 +234,13 @@ async def place_in_process(
     settings: Settings,
     telemetry: Telemetry,
 ) -> ProcessPlacement:
-    """Load the model in a process; see `Place`.
+    """Load the model in a process; see `LoadPlacement`.
 
     Args:
         nursery: runs the tasks that watch the process.
         open_process: starts a process, or as many as the model has ranks.
         found: the model class, for its declaration, and what checks the text in commands.
-        path: the model as `module:Class`; None: the place where the class is defined.
+        path: the model as `module:Class`; None: the module that defines the class.
         files: those that the manifest names.
     """
     model_class, moderate = found
