@@ -47,6 +47,9 @@ class ServedPerformer(Performer):
         self.driver = self.new_driver(self.session)
         self.observer = self.driver.observer
 
+    async def ready_for(self, action: Action) -> None:
+        """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""
+
     async def perform(self, action: Action) -> None:
         """See `Performer`."""
         session = self.session

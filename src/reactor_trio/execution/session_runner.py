@@ -123,6 +123,7 @@ class SessionRunner:
                 cut_short = failures.of_driving(error, session.over)
             finally:
                 session.turn.give_back()
+                await self.performer.ready_for(Action.CLOSE_DRIVER)
                 scopes.protect_closing()
                 try:
                     for action in session.life.event(Event.DRIVER_ENDED):
@@ -167,6 +168,7 @@ class SessionRunner:
         await perform_each(self.session.life.event(event), self._perform_in_time)
 
     async def _perform_in_time(self, action: Action) -> None:
+        await self.performer.ready_for(action)
         with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
             await self._perform(action)
         if limit.cancelled_caught:

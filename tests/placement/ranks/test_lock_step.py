@@ -436,22 +436,35 @@ class Greets(Awaiting):
 
 
 class Lingers(Awaiting):
-    """Rank 1 does not return from its first `@session_ended`."""
+    """Rank 1 does not return from this part of a session's end."""
 
-    lingers = True
+    lingers = ""
+
+    async def linger(self, part):
+        if self.rank == 1 and Lingers.lingers == part:
+            await trio.sleep_forever()
+
+    @disconnected
+    async def leave(self):
+        await self.linger("@disconnected")
 
     @session_ended
     async def end(self):
-        if self.rank == 1 and Lingers.lingers:
-            await trio.sleep_forever()
+        await self.linger("@session_ended")
 
     async def inference(self):
-        while True:
-            yield np.zeros((4, 6, 3), np.uint8)
+        try:
+            while True:
+                yield np.zeros((4, 6, 3), np.uint8)
+        finally:
+            await self.linger("closing inference()")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the generator of a rank that was killed
 @pytest.mark.parametrize("settings", [{}, {"step_timeout": 0, "first_step_timeout": 0}], ids=["limits", "no limits"])
-async def test_a_hook_of_the_end_has_5_s_on_every_rank(autojump_clock, settings, caplog, monkeypatch):
+@pytest.mark.parametrize("part", ["@disconnected", "closing inference()", "@session_ended"])
+async def test_a_part_of_the_end_has_5_s_on_every_rank(autojump_clock, part, settings, caplog, monkeypatch):
+    monkeypatch.setattr(Lingers, "lingers", part)
     with trio.fail_after(3600):
         async with open_server(Lingers, **settings) as server:
             async with server.connect() as client:
@@ -459,11 +472,12 @@ async def test_a_hook_of_the_end_has_5_s_on_every_rank(autojump_clock, settings,
             left = trio.current_time()
             await server.sessions[0].ended.wait()
             assert trio.current_time() - left == pytest.approx(5, abs=0.1)
-            monkeypatch.setattr(Lingers, "lingers", False)
+            monkeypatch.setattr(Lingers, "lingers", "")
             await trio.sleep(1)
             async with server.connect() as client:
                 await client.take(1)
-    assert "is out of step: rank 1 has not ended @session_ended 5 s after rank 0" in caplog.text
+    assert f"is out of step: rank 1 has not ended {part} 5 s after rank 0" in caplog.text
+    assert "took over" not in caplog.text, "no other part is blamed"
 
 
 async def test_a_process_of_rank_0_without_a_server_waits_for_no_other_rank(autojump_clock):

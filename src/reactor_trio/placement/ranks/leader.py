@@ -78,7 +78,7 @@ class Leader:
         #: the newest call's result on this rank; None if it was cancelled
         self._result: rank_messages.RankCallDone | None = None
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
-        self._news = trio.Event()  # for the call that waits for the other ranks
+        self._news = trio.lowlevel.ParkingLot()  # tasks that wait for the other ranks
         self._asked = 0
         self._stopped = trio.Event()
 
@@ -96,7 +96,7 @@ class Leader:
     def stop(self) -> None:
         """End every wait for other ranks: this process ends, and its sessions are about to unwind."""
         self._stopped.set()
-        self._news.set()
+        self._news.unpark_all()
 
     def answer(self, key: str, found: Any) -> None:
         """Send the other ranks what the runtime answers to `key` in this call. For any thread.
@@ -139,7 +139,7 @@ class Leader:
     async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]]) -> T:
         """Have every rank make the call, this one by `make`; return or raise what `make` does."""
         async with self._one_at_a_time:
-            await self.level(over=call.name == Action.LET_GO.value)
+            await self.level()
             self._call = call = msgspec.structs.replace(call, number=self._call.number + 1)
             self._asked = 0
             for piece in pieces_of(call.files):
@@ -194,8 +194,7 @@ class Leader:
 
     async def _all_done(self) -> None:
         while self._late() is not None:
-            self._news = trio.Event()
-            await self._news.wait()
+            await self._news.park()
 
     def _late(self) -> int | None:
         if self._stopped.is_set():
@@ -204,7 +203,7 @@ class Leader:
 
     def _receive(self, index: int, message: rank_messages.RankCallDone) -> None:
         self._done[index] = message
-        self._news.set()
+        self._news.unpark_all()
 
     def _send(self, message: object) -> None:
         for link in self._links:

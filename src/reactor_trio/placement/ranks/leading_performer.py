@@ -40,6 +40,12 @@ class LeadingPerformer(ServedPerformer):
         driver.ready = self._level
         self.session.output_pacer.on_first_frame = self.leader.made_frame
 
+    async def ready_for(self, action: Action) -> None:
+        """See `ServedPerformer`: return when no rank is in a call. `Leader.level` has limits of its own."""
+        if action in LED and self.session.over:
+            with trio.CancelScope(shield=True):
+                await self.leader.level(over=True)
+
     async def perform(self, action: Action) -> None:
         """See `Performer`."""
         make = partial(super().perform, action)
@@ -52,9 +58,6 @@ class LeadingPerformer(ServedPerformer):
             case Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
                 await make()
                 await self._lead_action(action, trio.lowlevel.cancel_shielded_checkpoint)
-            case Action.LET_GO:
-                with trio.CancelScope(shield=True):  # of the limit for each action, too: `Leader.level` has one of its own
-                    await self._lead_action(action, make)
             case _ if action in LED and not self._lacks(action):
                 await self._lead_action(action, make)
             case _:
