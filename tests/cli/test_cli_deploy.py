@@ -98,7 +98,8 @@ def test_min_and_max_turn_autoscaling_on(project):
         (["--print", "serve", "--replicas", "1", "--min", "1"], "--replicas: give their number, or --min and --max"),
         (
             ["--print", "serve", "--gpus-per-replica", "1.5"],
-            "--gpus-per-replica: 1.5 is not a number of GPUs; give a whole one, or less than 1 to share",
+            "argument --gpus-per-replica: '1.5' is not a number of GPUs: a whole one, or less than 1 to share one; "
+            "see reactor deploy --help",
         ),
         (
             ["--print", "serve", "--redis", "redis://:secret@redis:6379"],

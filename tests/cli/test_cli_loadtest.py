@@ -85,9 +85,9 @@ def test_no_server_is_a_mistake_in_the_command_line():
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--vanish", "1.5"], "--vanish 1.5: expected a share from 0 to 1"),
+        (["--vanish", "1.5"], "argument --vanish: '1.5' is not a share, from 0 to 1; see reactor loadtest --help"),
         (["--viewers", "9", "--at-once", "4"], "--at-once: a session with its viewers is 10 clients, more than 4"),
-        (["--commands", "-1"], "argument --commands: '-1' is not a number of seconds above 0; see reactor loadtest --help"),
+        (["--commands", "-1"], "argument --commands: '-1' is not a number, 0 or more; see reactor loadtest --help"),
     ],
 )  # fmt: skip
 def test_impossible_options_are_one_line(arguments, error):

@@ -99,8 +99,8 @@ def test_a_port_in_use_is_exit_code_2_and_names_a_remedy(project):
     done = run(project, "taken")
     assert done.returncode == 2
     assert done.stderr == (
-        "reactor: cannot listen on 127.0.0.1:8080: Address already in use; stop the program that uses it, or choose "
-        "another with --host and --port (0 picks a free port)\n"
+        "reactor: cannot listen on 127.0.0.1:8080: Address already in use; stop what uses it "
+        "(ss -ltnp 'sport = :8080'), or choose another --port (0 picks a free one)\n"
     )
 
 

@@ -477,6 +477,22 @@ def test_a_reconnect_asks_for_the_newest_codecs():
     assert of_tracks == "ws://h/ws?x=1&video=none&role=control&video.main=h264,jpeg&resume=t&after=0"
 
 
+def test_codecs_that_are_asked_for_while_a_connection_is_made_are_asked_for_on_it():
+    async def story(client, session):
+        async with anyio.create_task_group() as tasks:
+
+            def asks(_number: int) -> None:
+                tasks.start_soon(client.request_video, [], {"main_video": ["raw"]})
+
+            session.on_reopen = asks
+            session.link.cut()
+            await client.command("move")
+        assert [message["type"] for message in session.told] == ["reactor.video"]
+        assert session.told[0]["data"] == {"video": ["none"], "tracks": {"main_video": ["raw"]}}
+
+    assert in_session(story).tries == [("resume-me", 1, None)]
+
+
 def test_old_feedback_is_not_sent_on_a_new_connection():
     async def story(client, session):
         session.frame(0)
@@ -519,6 +535,21 @@ def test_a_command_fails_with_answer_lost_if_the_server_forgot_its_answer():
             session.forgotten = 2
             session.answers = True
         assert caught == ["answer_lost"]
+        assert await client.command("move", x=2) == 2
+        assert len(client._receiver.outbox) == 0
+
+    assert in_session(story).applied == [{"x": 1}, {"x": 2}]
+
+
+def test_a_cancelled_command_takes_no_room_when_its_answer_is_lost():
+    async def story(client, session):
+        session.answers = False
+        with anyio.move_on_after(0.01):
+            await client.command("move", x=1)
+        session.link.cut()
+        session.answer()
+        session.forgotten = 2
+        session.answers = True
         assert await client.command("move", x=2) == 2
         assert len(client._receiver.outbox) == 0
 

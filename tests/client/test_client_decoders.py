@@ -47,6 +47,13 @@ def test_jpeg_keeps_the_order_of_colours():
     assert np.abs(frame.astype(int) - picture).max() <= 3
 
 
+def test_a_frame_that_is_not_given_is_none():
+    """The consumer has taken a later one; a step that was cancelled left this one behind."""
+    file = simplejpeg.encode_jpeg(np.zeros((16, 16, 3), np.uint8), quality=95, colorspace="RGB")
+    for described, payload in ((track("jpeg"), file), (track("raw", 3, 2), bytes(18)), (track("pcm_s16le"), bytes(4))):
+        assert decoders.make_decoder(described).decode(packet(payload), give=False) == []
+
+
 def test_a_payload_that_is_not_a_jpeg_is_refused():
     with pytest.raises(ProtocolError, match="track picture: not a JPEG picture"):
         decoders.make_decoder(track("jpeg")).decode(packet(b"no picture"))

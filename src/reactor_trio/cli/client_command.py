@@ -34,12 +34,12 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
     if options.picture and not live:
         raise UsageError("--picture: needs a terminal that shows UTF-8; it does not work with --plain")
     target, token = target_of(options)
-    watching: dict[str, Any] = {"report": terminal.say}
+    watching: dict[str, Any] = {"report": in_one_line(terminal.say)}
     if live:
         from reactor_trio.cli.live_view import LiveView
 
         view = LiveView(terminal, command_of, picture=options.picture)
-        watching = {"report": view.report, "watching": view.run, "on_queued": terminal.live}
+        watching = {"report": in_one_line(view.report), "watching": view.run, "on_queued": in_one_line(terminal.live)}
     record = None if options.record is None else str(options.record)
     send = [command_of(text) for text in options.send]
     try:
@@ -65,6 +65,11 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
     return OK
 
 
+def in_one_line(show: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a function that shows its text in one line: names, reasons and replies are the server's."""
+    return lambda text: show(one_line(text))
+
+
 async def until_signal(function: Callable[[], Awaitable[None]]) -> None:
     """Await `function()`, and cancel it on SIGINT or SIGTERM. A KeyboardInterrupt could be raised at any place instead."""
     with trio.CancelScope() as scope, handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM), in_loop(scope.cancel))):
@@ -83,6 +88,8 @@ def command_of(text: str) -> tuple[str, dict[str, Any]]:
     except ManifestError as error:
         raise UsageError(f"--send {text}: {error}") from error
     if isinstance(value, dict):
+        if not all(isinstance(argument, str) for argument in value):
+            raise UsageError(f"--send {text}: expected names of arguments before the colons: {name}={{argument: value}}")
         return name, value
     if not name.startswith("set_"):
         raise UsageError(f"--send {text}: {name} is not a set_ command, so name its arguments: {name}={{argument: value}}")
@@ -94,7 +101,7 @@ def target_of(options: argparse.Namespace) -> tuple[str, str | None]:
 
     `options.url` is an `http://`, `https://`, `ws://` or `wss://` URL, or `HOST:PORT`. Raises UsageError.
     """
-    from reactor_trio.client.urls import without_token
+    from reactor_trio.client.urls import is_visible_ascii, without_token
 
     url = options.url if "://" in options.url else f"ws://{options.url}"
     try:
@@ -106,4 +113,7 @@ def target_of(options: argparse.Namespace) -> tuple[str, str | None]:
         plain = re.split("[?#]", options.url)[0]  # a query may hold a token
         raise UsageError(f"{plain!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
     target, token = without_token(url)
-    return target, token or options.token or os.environ.get("REACTOR_TOKEN") or None
+    token = token or options.token or os.environ.get("REACTOR_TOKEN") or None
+    if token is not None and not is_visible_ascii(token):
+        raise UsageError("the token has a space, a line break or another character that no token can have")
+    return target, token

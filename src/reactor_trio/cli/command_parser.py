@@ -10,7 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from reactor_trio.cli.option_values import address, amount, count, host_name, number, origin, port, seconds, share
+from reactor_trio.cli.option_values import (
+    address,
+    amount,
+    count,
+    gpus,
+    host_name,
+    number,
+    origin,
+    port,
+    rate,
+    seconds,
+    share,
+)
 from reactor_trio.cli.terminal import UsageError
 
 _Commands = argparse._SubParsersAction
@@ -95,7 +107,7 @@ def _command(
 def _add_init(commands: _Commands[_Parser]) -> None:
     add = _command(commands, "init", "write a new project that runs", debug=False)
     add("name", metavar="NAME", help="the project's new folder; its last part becomes the model's name")
-    add("--template", metavar="T", default="gradient", help="gradient (default) or run_loop")
+    add("--template", metavar="T", default="gradient", help="gradient (default), run_loop or app")
 
 
 def _add_run(commands: _Commands[_Parser]) -> None:
@@ -115,7 +127,7 @@ def _add_run(commands: _Commands[_Parser]) -> None:
     add("--keyfile", type=Path, metavar="F", help="its private key (PEM), if it is in a file of its own")
     add("--reload", action="store_true", help="restart the server when a .py, .yml or .yaml file changes")
     add("--replicas", type=count, metavar="N", help="serve with this many processes behind one address, on Ray")
-    add("--gpus-per-replica", type=share, default=0.0, metavar="G", help="GPUs reserved for each replica (default: 0)")
+    add("--gpus-per-replica", type=gpus, default=0.0, metavar="G", help="GPUs reserved for each replica (default: 0)")
     add("--ray-address", metavar="A", help="run the replicas on this Ray cluster (auto: this machine's)")
     add("--json-logs", action="store_true", default=None, help="log JSON, one object a line, also on a terminal")
     add("--no-json-logs", action="store_false", dest="json_logs", help="log readable lines, also without a terminal")
@@ -168,7 +180,7 @@ def _add_deploy(commands: _Commands[_Parser]) -> None:
     add("--replicas", type=count, metavar="N", help="number of replicas (default: 1)")
     add("--min", type=count, metavar="N", help="least number of replicas; with more sessions there are more")
     add("--max", type=count, metavar="N", help="greatest number of replicas; with --min")
-    add("--gpus-per-replica", type=float, default=1.0, metavar="G",
+    add("--gpus-per-replica", type=gpus, default=1.0, metavar="G",
         help="GPUs of a replica: a whole number, or less than 1 to share one (default: 1)")  # fmt: skip
     add("--domain", metavar="NAME", help="the edge's host name; clients reach replicas at wss://NAME/r/IP/PORT")
     add("--advertise", metavar="URL", help="URL of a replica for clients, without an edge (default: ws://{ip}:{port})")
@@ -189,7 +201,7 @@ def _add_render(commands: _Commands[_Parser]) -> None:
     add("--frames", type=count, metavar="N", help="render this many frames")
     add("--seconds", type=seconds, metavar="S",
         help="render this many seconds (default, without --frames: until the model ends, or Ctrl-C)")  # fmt: skip
-    add("--fps", type=seconds, metavar="R", help="frames a second, instead of what the model declares")
+    add("--fps", type=rate, metavar="R", help="frames a second, instead of what the model declares")
 
 
 def _add_replay(commands: _Commands[_Parser]) -> None:
@@ -218,14 +230,14 @@ def _add_loadtest(commands: _Commands[_Parser]) -> None:
     add("--sessions", type=count, default=10, metavar="N", help="number of clients that ask for a session (default: 10)")
     add("--arrival", choices=("poisson", "uniform", "all-at-once"), default="poisson", metavar="HOW",
         help="how clients arrive: poisson (default), uniform or all-at-once")  # fmt: skip
-    add("--rate", type=seconds, default=1.0, metavar="R", help="arrivals a second (default: 1)")
+    add("--rate", type=rate, default=1.0, metavar="R", help="arrivals a second (default: 1)")
     add("--length", type=seconds, default=30.0, metavar="S", help="mean length of a session in seconds (default: 30)")
     add("--lengths", choices=("exponential", "fixed"), default="exponential", metavar="HOW",
         help="distribution of the lengths: exponential (default) or fixed")  # fmt: skip
     add("--commands", type=amount, default=0.0, metavar="R", help="commands a second in each session (default: 0)")
     add("--command", action="append", default=[], metavar="NAME",
         help="send only this command, instead of all that the server takes (repeatable)")  # fmt: skip
-    add("--vanish", type=amount, default=0.0, metavar="SHARE",
+    add("--vanish", type=share, default=0.0, metavar="SHARE",
         help="share of clients, 0 to 1, that vanish without closing (default: 0)")  # fmt: skip
     add("--viewers", type=number, default=0, metavar="N", help="additional viewers of each session (default: 0)")
     add("--seed", type=number, default=1, metavar="N", help="seed of all random choices (default: 1)")

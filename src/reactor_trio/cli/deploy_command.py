@@ -56,7 +56,7 @@ def _chosen(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--advertise: with --domain, clients reach replicas through the edge; give one of the two")
     least, most = _number(options)
     chosen = {
-        "minimum": least, "maximum": most, "gpus": _gpus(options.gpus_per_replica), "project": options.project,
+        "minimum": least, "maximum": most, "gpus": options.gpus_per_replica, "project": options.project,
         "overrides": tuple(options.overrides), "redis_secret": _named(options, "redis_secret"),
         "secret": _named(options, "secret"), "pods": _network(options.pods), "image": options.image or "",
         "redis": _redis(options.redis), "certificate": _named(options, "certificate"), "domain": _named(options, "domain"),
@@ -78,12 +78,6 @@ def _number(options: argparse.Namespace) -> tuple[int, int]:
     if options.min is None or options.max is None or options.min > options.max:
         raise UsageError("--min and --max: give both, --min not above --max")
     return options.min, options.max
-
-
-def _gpus(gpus: float) -> float:
-    if gpus < 0 or (gpus > 1 and gpus != int(gpus)) or not gpus < 1000:
-        raise UsageError(f"--gpus-per-replica: {gpus:g} is not a number of GPUs; give a whole one, or less than 1 to share")
-    return gpus
 
 
 def _network(text: str | None) -> str | None:

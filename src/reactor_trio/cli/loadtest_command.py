@@ -31,8 +31,6 @@ def loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
 
     shape = Shape(**{name: getattr(options, name) for name in Shape.__struct_fields__})
     target, token = target_of(options)
-    if not 0 <= shape.vanish <= 1:
-        raise UsageError(f"--vanish {shape.vanish:g}: expected a share from 0 to 1")
     at_once = min(options.at_once, shape.sessions * (1 + shape.viewers))
     _allow_descriptors(at_once)
     video = None if options.video is None else options.video.split(",")

@@ -22,17 +22,27 @@ count = _whole(1, math.inf, "a whole number above 0")
 number = _whole(0, math.inf, "a whole number, 0 or more")
 
 
-def amount(text: str) -> float:
-    """A number, 0 or more."""
-    return 0.0 if text == "0" else seconds(text)
+def _decimal(fits: Callable[[float], bool], expected: str) -> Callable[[str], float]:
+    def value(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found) or not fits(found):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+        return found
 
-
-def seconds(text: str) -> float:
-    """A finite number above 0."""
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
+
+
+seconds = _decimal(lambda value: value > 0, "a number of seconds above 0")
+rate = _decimal(lambda value: value > 0, "a number above 0")
+amount = _decimal(lambda value: value >= 0, "a number, 0 or more")
+share = _decimal(lambda value: 0 <= value <= 1, "a share, from 0 to 1")
+gpus = _decimal(
+    lambda value: 0 <= value <= 1024 and (value < 1 or value == int(value)),
+    "a number of GPUs: a whole one, or less than 1 to share one",
+)
 
 
 def address(text: str) -> dict[str, str | int]:
@@ -57,16 +67,3 @@ def origin(text: str) -> str:
     return plain
 
 
-def share(text: str) -> float:
-    """A number of GPUs, 0 to 1024, or a fraction of one."""
-    value = _number(text)
-    if not 0 <= value <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs, such as 1 or 0.5")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

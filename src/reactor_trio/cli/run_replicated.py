@@ -43,7 +43,7 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     deployed = Options(
         path=str(manifest.place), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
         runtime=runtime, host="127.0.0.1" if ray is None else "0.0.0.0",  # nosec B104
-        gate_host=settings.host, gate_port=_free_port(manifest), max_session=settings.drain_notice,
+        gate_host=settings.host, gate_port=_gate_port(manifest), max_session=settings.drain_notice,
     )  # fmt: skip
     application = Application(manifest.name)
     cluster: AbstractContextManager[str | None] = local_cluster(replicas * gpus) if ray is None else joined_cluster(ray)
@@ -65,7 +65,7 @@ def _raise_stop() -> None:
     raise _Stop
 
 
-def _free_port(manifest: Manifest) -> int:
+def _gate_port(manifest: Manifest) -> int:
     """Choose the gate's port, which a restarted gate takes again. Raises UsageError if the port is in use."""
     host, port = manifest.settings.host, manifest.settings.port
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 import trio
 
+from reactor_trio.cli.listening import listen_remedy
 from reactor_trio.cli.terminal import UsageError
 from reactor_trio.configuration.manifest import Manifest, load_manifest
 
@@ -51,6 +52,5 @@ def cannot_listen(manifest: Manifest, error: OSError) -> UsageError:
     """Make the error that explains why the server cannot listen, and what to do."""
     settings = manifest.settings
     return UsageError(
-        f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
-        "stop the program that uses it, or choose another with --host and --port (0 picks a free port)"
+        f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; {listen_remedy(error, settings.port)}"
     )

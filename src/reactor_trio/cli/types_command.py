@@ -81,7 +81,7 @@ def _fetched(target: str, token: str | None) -> bytes:
     finally:
         connection.close()
     if answer.status != 200:
-        from reactor_trio.client.refusals import refusal_reason  # brings the whole client
+        from reactor_trio.client.refusals import refusal_reason  # few commands need the client
 
         reason, _ = refusal_reason(answer.status, body[:_MOST_READ])
         raise UsageError(f"{target}: the server answered {answer.status}: {reason}")

@@ -54,7 +54,7 @@ class RawDecoder(Decoder):
             raise self._broken(f"a raw frame of {width}x{height} has {height * width * 3} bytes, got {payload.nbytes}")
         frame = np.frombuffer(payload, np.uint8).reshape(height, width, 3)
         frame.flags.writeable = False
-        return [frame]
+        return [frame] if give else []
 
 
 class JpegDecoder(Decoder):
@@ -62,6 +62,8 @@ class JpegDecoder(Decoder):
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
+        if not give:  # no later frame needs it
+            return []
         try:
             return [decode_jpeg(packet.payload, MAX_SIDE)]  # a few bytes may announce 12 GB
         except ValueError as error:
@@ -77,7 +79,7 @@ class PcmDecoder(Decoder):
             raise self._broken(f"half a 16-bit sample in {packet.payload.nbytes} bytes")
         samples = np.frombuffer(packet.payload, "<i2").reshape(1, -1)
         samples.flags.writeable = False
-        return [samples]
+        return [samples] if give else []
 
 
 class StreamDecoder(Decoder):

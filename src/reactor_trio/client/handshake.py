@@ -15,6 +15,7 @@ from wsproto.utilities import RemoteProtocolError
 
 from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, READ_SIZE, WebSocketTransport
 from reactor_trio.client.refusals import refusal_reason
+from reactor_trio.client.urls import is_visible_ascii
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
 from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSAL_HEADER
@@ -56,12 +57,12 @@ async def open_websocket(
     parts = urlsplit(url)
     if parts.scheme not in ("ws", "wss") or parts.hostname is None:
         raise ValueError(f"expected a URL like ws://127.0.0.1:8080/ws, got {url.partition('?')[0]!r}")
-    if not all("!" <= character <= "~" for character in url):
+    if not is_visible_ascii(url):
         raise ValueError(
             f"a URL, its query included, has visible ASCII characters only; write a space as %20, others as "
             f"urllib.parse.quote() does, and a host in its xn-- form: {url.partition('?')[0]!r}"
         )
-    if token is not None and not all("!" <= character <= "~" for character in token):
+    if token is not None and not is_visible_ascii(token):
         raise ValueError("token: it may have visible ASCII characters only, without spaces")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     shown = [] if token is None else [(b"authorization", b"Bearer " + token.encode())]

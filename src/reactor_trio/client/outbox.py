@@ -54,6 +54,10 @@ class Outbox:
         self._characters += len(text)
         self._put.set()
 
+    def unanswered(self, up_to: int) -> list[int]:
+        """The numbers of the unanswered commands, `up_to` that number."""
+        return [number for number in self._texts if number <= up_to]
+
     def answered(self, number: int) -> None:
         """Forget command `number`, which the server has answered. An unknown number is ignored."""
         text = self._texts.pop(number, None)

@@ -94,7 +94,7 @@ class Receiver:
         self.position: int | None = None
         #: when this client gets its session at the latest; None if that is not known
         self.admitted_by: float | None = None
-        #: the replica to which a gate sends this client, until the line has connected to it
+        #: the replica to which a gate sends this client, until the connection to it is made
         self.admitted: Admitted | None = None
         self._ending: tuple[str, float] | None = None
         self._late: tuple[str, float] | None = None
@@ -172,11 +172,12 @@ class Receiver:
             raise self._session_ended()
 
     def _fail_lost_answers(self, resumed: events.SessionResumed) -> None:
-        """Fail the commands whose answers may be among the forgotten messages."""
+        """Fail the commands whose answers may be among the forgotten messages, also those for which no caller waits."""
         lost = f"whether it was applied is not known: {resumed.missed} messages were lost while the link was away"
-        for number, answer in self.answers.items():
-            if number <= resumed.received:
-                self.outbox.answered(number)
+        for number in self.outbox.unanswered(resumed.received):
+            self.outbox.answered(number)
+            self.protocol.commands.forget(number)
+            if (answer := self.answers.get(number)) is not None:
                 answer.set(error=CommandError("answer_lost", lost))
 
     def _take_text(self, text: str) -> None:

@@ -72,7 +72,7 @@ async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transpor
 async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
     assert protocol.welcome is not None
     assert protocol.welcome.resume_token is not None
-    transport = await reopen(protocol.welcome.resume_token, protocol.newest, protocol.video)
+    transport = await reopen(protocol.welcome.resume_token, protocol.newest, video := protocol.video)
     # Close an abandoned link with another code than 1000, which would end the session.
     code = 1001
     try:
@@ -81,6 +81,8 @@ async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, Se
             raise ProtocolError("a packet came before reactor.welcome")
         answer = protocol.receive_resumption(first)
         if isinstance(answer, SessionResumed):
+            if protocol.video is not None and protocol.video is not video:  # asked for while this connection was made
+                await transport.send(protocol.request_again(protocol.video))
             return transport, answer
         if isinstance(answer, Bye) and answer.reason != "client_left":
             raise SessionLost(answer.reason, answer.message)

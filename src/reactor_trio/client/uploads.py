@@ -19,6 +19,9 @@ from reactor_trio.client.handshake import address, answer_within, connect_stream
 from reactor_trio.client.refusals import refusal_reason
 from reactor_trio.errors import ProtocolError, UploadRefused
 
+#: Seconds within which the server takes a piece of the body, and within which it answers when it has all of them.
+PATIENCE = 60.0
+
 _PIECE = 256 * 1024
 _LONGEST_ANSWER = 64 * 1024
 
@@ -32,8 +35,8 @@ class Upload(msgspec.Struct, frozen=True):
     size: int
 
 
-#: Posts a body to a path of the server: path, headers, body. Returns status and body of the answer. Raises OSError without
-#: an answer, and any exception of the body.
+#: Posts a body to a path of the server: path, headers, body. Returns status and body of the answer. Raises OSError (a
+#: TimeoutError is one) without an answer, and any exception of the body.
 Post = Callable[[str, Mapping[str, str], AsyncIterator[bytes]], Awaitable[tuple[int, bytes]]]
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -99,10 +102,11 @@ async def http_post(
 
     Args:
         url: the URL of the WebSocket; a `/ws` at the end of its path is replaced by the target.
-        ssl_context, timeout: as for `connect`; `timeout` is for connecting only.
+        ssl_context, timeout: as for `connect`; `timeout` is for connecting only. After that the server takes each piece, and
+            answers when it has all of them, within `PATIENCE` seconds.
         connect: makes the connection; by default TCP, and TLS for `wss`.
 
-    Cancelled, it leaves nothing open.
+    Raises TimeoutError. Cancelled, it leaves nothing open.
     """
     server = urlsplit(url)
     head = h11.Request(
@@ -122,14 +126,16 @@ async def _exchange(stream: ByteStream, head: h11.Request, body: AsyncIterator[b
     http = h11.Connection(h11.CLIENT)
     answer = 0, b""
     failure: Exception | None = None
+    answering = anyio.CancelScope()
 
     async def send() -> None:
         nonlocal failure
         try:
-            await stream.send(http.send(head) or b"")
+            await _send(stream, http.send(head), server)
             async for piece in body:
-                await stream.send(http.send(h11.Data(data=piece)) or b"")
+                await _send(stream, http.send(h11.Data(data=piece)), server)
             http.send(h11.EndOfMessage())
+            answering.deadline = anyio.current_time() + PATIENCE
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # reading the answer shows why
         except Exception as error:
@@ -139,13 +145,24 @@ async def _exchange(stream: ByteStream, head: h11.Request, body: AsyncIterator[b
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(send)
         try:
-            answer = await _receive_answer(http, stream)
+            with answering:
+                answer = await _receive_answer(http, stream)
+            if answering.cancelled_caught:
+                failure = TimeoutError(f"{server} did not answer the upload within {PATIENCE:g} s")
         except (h11.RemoteProtocolError, anyio.BrokenResourceError, OSError) as error:
             failure = failure or ConnectionError(f"{server} closed the connection without an answer: {error}")
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
     return answer
+
+
+async def _send(stream: ByteStream, data: bytes | None, server: str) -> None:
+    try:
+        with anyio.fail_after(PATIENCE):
+            await stream.send(data or b"")
+    except TimeoutError:
+        raise TimeoutError(f"{server} took no byte of the upload for {PATIENCE:g} s") from None
 
 
 async def _receive_answer(http: h11.Connection, stream: ByteStream) -> tuple[int, bytes]:

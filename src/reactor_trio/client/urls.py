@@ -11,6 +11,11 @@ from reactor_trio.protocol import VideoChoice
 _SCHEMES = {"http": "ws", "https": "wss"}
 
 
+def is_visible_ascii(text: str) -> bool:
+    """Return whether `text` can be a token, or a URL: it has visible ASCII characters only."""
+    return all("!" <= character <= "~" for character in text)
+
+
 def without_token(url: str) -> tuple[str, str | None]:
     """Return `url` without its token, and the token. It may be in the query, or behind `#` as in the page's links."""
     parts = urlsplit(url)

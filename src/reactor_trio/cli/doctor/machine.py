@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
+from reactor_trio.cli.listening import listen_remedy
 from reactor_trio.edge.address_limits import is_everywhere, is_loopback, own_name
 
 #: Descriptors of a server besides those of clients and uploads: loops, libraries, a recording, the GPU.
@@ -75,11 +75,7 @@ def check_port(host: str, port: int) -> Finding:
                 # A bound address may be bound a second time, but not listened on.
                 probe.listen(1)
     except OSError as error:
-        remedy = {
-            errno.EADDRINUSE: f"stop what uses it (ss -ltnp 'sport = :{port}'), or choose another port; 0 picks a free one",
-            errno.EACCES: "choose a port from 1024 up, or allow it: AmbientCapabilities=CAP_NET_BIND_SERVICE",
-        }.get(error.errno or 0, "correct runtime.host: an address of this machine, or 0.0.0.0 for all of them")
-        return problem("port", f"cannot listen on {where}: {error.strerror or error}", remedy)
+        return problem("port", f"cannot listen on {where}: {error.strerror or error}", listen_remedy(error, port))
     return ok("port", f"{where} is free")
 
 
