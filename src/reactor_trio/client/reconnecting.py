@@ -15,7 +15,7 @@ import anyio
 from reactor_trio.client.client_transport import Transport, TransportClosed
 from reactor_trio.client.session_protocol import Bye, SessionProtocol, SessionResumed
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
-from reactor_trio.protocol import VideoChoice
+from reactor_trio.protocol import VideoChoice, encode_client_text
 
 #: seconds to keep trying if the server does not say how long it keeps the session
 WINDOW = 60.0
@@ -69,6 +69,11 @@ async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transpor
     raise SessionLost("lost", f"the link did not come back within {window:g} s: {why}")
 
 
+def _request(choice: VideoChoice) -> str:
+    tracks = {"tracks": choice.tracks} if choice.tracks else {}
+    return encode_client_text("reactor.video", {"video": choice.video} | tracks)
+
+
 async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
     assert protocol.welcome is not None
     assert protocol.welcome.resume_token is not None
@@ -82,7 +87,7 @@ async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, Se
         answer = protocol.receive_resumption(first)
         if isinstance(answer, SessionResumed):
             if protocol.video is not None and protocol.video is not video:  # asked for while this connection was made
-                await transport.send(protocol.request_again(protocol.video))
+                await transport.send(_request(protocol.video))
             return transport, answer
         if isinstance(answer, Bye) and answer.reason != "client_left":
             raise SessionLost(answer.reason, answer.message)

@@ -243,12 +243,6 @@ class SessionProtocol:
         self.video = VideoChoice(general, each)
         return encode_client_text("reactor.video", {"video": general} | ({"tracks": named} if named else {}))
 
-    @staticmethod
-    def request_again(choice: VideoChoice) -> str:
-        """Return the text that asks for a choice that `request_video` has noted."""
-        tracks = {"tracks": choice.tracks} if choice.tracks else {}
-        return encode_client_text("reactor.video", {"video": choice.video} | tracks)
-
     def receive_text(self, text: str, now: float) -> TextEvent | None:
         """Return the event of a text message; None for a repeated one, for `reactor.beat`, and for a runtime message that is
         not known to this version.
