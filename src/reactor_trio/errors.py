@@ -90,12 +90,16 @@ class ConnectionRefused(ReactorError):
 
 
 class UploadRefused(ReactorError):
-    """The server refused an upload and kept no part of it. `status` is the HTTP status of the response."""
+    """The server refused an upload and kept no part of it.
 
-    def __init__(self, status: int, message: str) -> None:
+    `status` is the HTTP status of the response; `code` says why in one word (`docs/protocol.md`), None if that is not known.
+    """
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.code = code
 
 
 class ModelFailed(ReactorError):

@@ -25,6 +25,7 @@ from reactor_trio.interface import (
 from reactor_trio.media import choose_codecs
 from reactor_trio.testing import Link, open_server, open_session
 from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, Stall
+from reactor_trio.testing.memory_exchange import admit
 from reactor_trio.transport import Request
 from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_session, shown
 
@@ -118,7 +119,7 @@ async def test_a_handshake_that_ends_after_the_session_or_the_server_is_refused(
         )  # fmt: skip
         async with server.connect() as client:
             await client.take(1)
-            talk = await server._site.admit(request)
+            talk = await admit(server._site, request)
             if role == "viewer":
                 await client.close()
             else:

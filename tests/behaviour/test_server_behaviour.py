@@ -18,9 +18,10 @@ from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.placement.placement import load_here
-from reactor_trio.server.reactor_site import ReactorSite
+from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server
+from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request
 from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_session, shown
@@ -82,7 +83,7 @@ async def at_once(function, argument):
 
 
 def ask(site, path):
-    return site.respond(request(path))
+    return answer_to(site, request(path))
 
 
 def request(path, **query):
@@ -99,10 +100,10 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
         place = partial(load_here, host, "heavy", lambda: (Heavy, None))
         runtime = Runtime(place, name="heavy", settings=Settings(), worker=at_once)
-        site = ReactorSite(runtime, "127.0.0.1")
+        site = reactor_site(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
         await trio.sleep(29)
-        refusal = await site.admit(request("/ws"))
+        refusal = await admit(site, request("/ws"))
         assert refusal.status == 503
         assert refusal.headers["retry-after"] == "1"
         assert b"loading" in refusal.body
@@ -111,7 +112,7 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
         await trio.sleep(2)
         await runtime.admit_clients()
         await runtime.prepare()
-        assert callable(await site.admit(request("/ws")))
+        assert callable(await admit(site, request("/ws")))
         assert ask(site, "/health").status == 200
         assert json.loads(ask(site, "/health").body)["encoders"] == encoders(CodecSettings())
 
@@ -124,13 +125,13 @@ async def test_a_server_whose_load_raises_is_never_ready(autojump_clock):
     async with open_model_host(InlineTime(None)) as host:
         place = partial(load_here, host, "broken", lambda: (Broken, None))
         runtime = Runtime(place, name="broken", settings=Settings(), worker=never)
-        site = ReactorSite(runtime, "127.0.0.1")
+        site = reactor_site(runtime, "127.0.0.1")
         with pytest.raises(ModelFailed, match=r"weights\.bin is missing") as failed:
             await runtime.load({})
         assert isinstance(failed.value.__cause__, OSError)
         assert ask(site, "/health").status == 503
         assert json.loads(ask(site, "/health").body)["status"] == "failed"
-        assert (await site.admit(request("/ws"))).status == 503
+        assert (await admit(site, request("/ws"))).status == 503
         assert "ready" not in [entry.phase for entry in runtime.journal.after(0)]
 
     with pytest.raises(ModelFailed, match=r"weights\.bin is missing"):

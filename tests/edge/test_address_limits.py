@@ -20,7 +20,7 @@ from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.server.serve import serve
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.testing import open_server
-from reactor_trio.transport import Request
+from reactor_trio.transport import Refused, Request, Response
 
 ONE, OTHER = "192.0.2.1:4711", "192.0.2.2:4711"
 
@@ -33,6 +33,19 @@ def addresses(*proxies, **limits):
 
 def request(peer, *forwarded):
     return Request(method="GET", path="/ws", peer=peer, headers=tuple(("x-forwarded-for", line) for line in forwarded))
+
+
+def refusal(found, asked, kind="address_handshakes"):
+    """The refusal of a request, if its address has used that limit up."""
+    try:
+        found.count(found.of_request(asked), kind)
+    except Refused as refused:
+        return Response.refusing(refused)
+    return None
+
+
+def socket(found, asked):
+    return found.socket(found.of_request(asked), asked.peer)
 
 
 def refusals(metrics):
@@ -111,14 +124,15 @@ def test_a_proxy_that_is_no_address_is_a_mistake(wrong):
 async def test_as_many_connections_as_an_address_may_have_and_one_more(autojump_clock):
     found, metrics = addresses(connections_per_address=3)
     with ExitStack() as there:
-        assert [there.enter_context(found.another_connection(ONE)) for _ in range(3)] == [True] * 3
-        with found.another_connection(ONE) as allowed:
-            assert not allowed
-        assert found.refuse_connection(ONE) == "this address has all the connections that it may have"
-        with found.another_connection(OTHER) as allowed, found.another_connection("127.0.0.1:1") as loopback:
-            assert (allowed, loopback) == (True, True)
-    with found.another_connection(ONE) as allowed:
-        assert allowed, "what was given back counts no more"
+        for _ in range(3):
+            there.enter_context(found.connection(ONE))
+        with pytest.raises(Refused) as refused, found.connection(ONE):
+            raise AssertionError("one too many")
+        assert refused.value.message == "this address has all the connections that it may have"
+        with found.connection(OTHER), found.connection("127.0.0.1:1"):
+            pass
+    with found.connection(ONE):
+        pass  # what was given back counts no more
     assert refusals(metrics) == {"address_connections": 1}
     assert not found._open
 
@@ -128,14 +142,16 @@ async def test_behind_a_proxy_websockets_count_as_connections(autojump_clock):
     one, other = request("10.0.0.1:80", "198.51.100.1"), request("10.0.0.1:80", "198.51.100.2")
     with ExitStack() as there:
         for _ in range(2):
-            assert found.refusal(one) is None
-            assert there.enter_context(found.conversation(one)) is None
-        refusal = found.refusal(one)
-        assert (refusal.status, refusal.headers["retry-after"]) == (429, "1")
-        with found.conversation(one) as why:
-            assert why is not None, "also when it passed the door together with another"
-        assert found.refusal(other) is None
-    assert found.refusal(one) is None
+            there.enter_context(socket(found, one))
+        for _ in range(2):
+            with pytest.raises(Refused) as refused, socket(found, one):
+                raise AssertionError("one too many")
+            answer = Response.refusing(refused.value)
+            assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+        with socket(found, other):
+            pass
+    with socket(found, one):
+        pass
     assert refusals(metrics) == {"address_connections": 2}
     assert not found._behind
 
@@ -143,8 +159,9 @@ async def test_behind_a_proxy_websockets_count_as_connections(autojump_clock):
 async def test_no_limit_is_none(autojump_clock):
     found, metrics = addresses(connections_per_address=0, handshakes_per_minute=0)
     with ExitStack() as there:
-        assert {there.enter_context(found.another_connection(ONE)) for _ in range(100)} == {True}
-        assert {found.refusal(request(ONE)) for _ in range(100)} == {None}
+        for _ in range(100):
+            there.enter_context(found.connection(ONE))
+        assert {refusal(found, request(ONE)) for _ in range(100)} == {None}
     assert refusals(metrics) == {}
 
 
@@ -153,46 +170,46 @@ async def test_no_limit_is_none(autojump_clock):
 
 async def test_handshakes_come_at_once_and_then_at_their_rate(autojump_clock):
     found, metrics = addresses(handshakes_per_minute=6)
-    assert [found.refusal(request(ONE)) for _ in range(6)] == [None] * 6
-    refusal = found.refusal(request(ONE))
-    assert (refusal.status, refusal.headers["retry-after"]) == (429, "10")
-    assert found.refusal(request(OTHER)) is None
-    assert found.refusal(request("127.0.0.1:9")) is None
+    assert [refusal(found, request(ONE)) for _ in range(6)] == [None] * 6
+    refused = refusal(found, request(ONE))
+    assert (refused.status, refused.headers["retry-after"]) == (429, "10")
+    assert refusal(found, request(OTHER)) is None
+    assert refusal(found, request("127.0.0.1:9")) is None
     await trio.sleep(9.99)
-    assert found.refusal(request(ONE)).headers["retry-after"] == "1"
+    assert refusal(found, request(ONE)).headers["retry-after"] == "1"
     await trio.sleep(0.02)
-    assert found.refusal(request(ONE)) is None
-    assert found.refusal(request(ONE)) is not None
+    assert refusal(found, request(ONE)) is None
+    assert refusal(found, request(ONE)) is not None
     await trio.sleep(3600)
-    assert [found.refusal(request(ONE)) is None for _ in range(7)] == [True] * 6 + [False]
+    assert [refusal(found, request(ONE)) is None for _ in range(7)] == [True] * 6 + [False]
     assert refusals(metrics) == {"address_handshakes": 4}
 
 
 async def test_who_is_told_when_to_come_back_is_let_in_then(autojump_clock):
     found, _ = addresses(handshakes_per_minute=7)
     for _ in range(7):
-        found.refusal(request(ONE))
+        refusal(found, request(ONE))
     for _ in range(20):
-        refusal = found.refusal(request(ONE))
-        await trio.sleep(float(refusal.headers["retry-after"]))
-        assert found.refusal(request(ONE)) is None
+        refused = refusal(found, request(ONE))
+        await trio.sleep(float(refused.headers["retry-after"]))
+        assert refusal(found, request(ONE)) is None
 
 
 async def test_of_very_many_addresses_the_newest_are_remembered(autojump_clock):
     found, _ = addresses(handshakes_per_minute=1)
     for number in range(REMEMBERED + 10):
-        found.refusal(request(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:1"))
+        refusal(found, request(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:1"))
     assert len(found._allowances["address_handshakes"]) == REMEMBERED
-    assert found.refusal(request("10.0.16.1:1")) is not None
-    assert found.refusal(request("10.0.0.1:1")) is None, "forgotten, and bounded"
+    assert refusal(found, request("10.0.16.1:1")) is not None
+    assert refusal(found, request("10.0.0.1:1")) is None, "forgotten, and bounded"
 
 
 async def test_the_log_says_it_once_in_a_while_and_what_to_do(autojump_clock, caplog):
     found, _ = addresses(handshakes_per_minute=1)
-    found.refusal(request(ONE))
+    refusal(found, request(ONE))
     with caplog.at_level(logging.WARNING, "reactor_trio.server"):
         for _ in range(100):
-            found.refusal(request(ONE))
+            refusal(found, request(ONE))
     assert [record.getMessage() for record in caplog.records] == [
         "192.0.2.1 was refused: this address asks too often; wait a little (runtime.limits.handshakes_per_minute: 1); "
         "if a proxy brings the clients of many, name it in runtime.proxies; more of this kind is not logged for 60 s"

@@ -16,7 +16,9 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import is_own_address, page_urls, reachable_hosts
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.standby import StandbySite
+from reactor_trio.server.standby import standby_site
+from reactor_trio.testing.memory_exchange import answer_to
+from reactor_trio.transport import Request
 
 NAME = "gpu-box"
 #: RFC 5737: nobody's
@@ -63,9 +65,14 @@ def test_who_listens_at_one_address_is_called_by_it_and_by_its_name_in_the_manif
 
 
 def test_what_stands_in_for_a_server_answers_to_the_same_names():
-    site = StandbySite(Settings(host="0.0.0.0"), "sky", "it does not load")
-    assert site.hosts_allowed(NAME)
-    assert not site.hosts_allowed("evil.example")
+    site = standby_site(Settings(host="0.0.0.0"), "sky", "it does not load")
+
+    def status(host):
+        request = Request(method="GET", path="/", host=host, authority=host)
+        return answer_to(site, request).status
+
+    assert status(NAME) == 200
+    assert status("evil.example") == 421
 
 
 @pytest.mark.parametrize(

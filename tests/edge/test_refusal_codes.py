@@ -20,7 +20,7 @@ from reactor_trio.server.serve import serve
 
 SOURCE = Path(reactor_trio.__file__).parent
 PAGE = SOURCE.parents[1] / "docs/protocol.md"
-EDGE = ("transport", "edge", "server", "gate", "connection")
+EDGE = ("transport", "edge", "server", "gate", "connection", "session")
 
 
 def edge_calls() -> Iterator[tuple[str, ast.Call]]:

@@ -9,9 +9,9 @@ from tests.support.known_facts import facts_of
 
 from reactor_trio.edge.refusal_log import QUIET, Refusals
 from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.transport import Response
+from reactor_trio.transport import Refused, Response
 
-FULL = Response.refusing("full", "the server is full")
+FULL = Response.refusing(Refused("full", "the server is full"))
 
 
 async def test_a_flood_of_refusals_is_a_few_lines(autojump_clock, caplog):

@@ -19,7 +19,7 @@ from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.protocol.refusals import REFUSALS
-from reactor_trio.server.standby import StandbySite
+from reactor_trio.server.standby import standby_site
 from reactor_trio.testing import open_server
 from reactor_trio.transport import serve_http, wire_stream
 
@@ -33,7 +33,7 @@ async def connected(site, note=lambda _peer, _response: None):
     """The client's end of a connection to `site`, which is over when the block is."""
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: serve_http(ours, site, closing=trio.Event(), refused=note))
+        nursery.start_soon(lambda: serve_http(ours, site.serve, site.limits, closing=trio.Event(), refused=note))
         yield theirs
         await theirs.aclose()
 
@@ -160,7 +160,7 @@ async def test_the_log_names_the_refused_origin_short_and_without_control_charac
 
 
 async def test_a_standby(autojump_clock):
-    site = StandbySite(Settings(), "sky", "line 7 is wrong", "127.0.0.1")
+    site = standby_site(Settings(), "sky", "line 7 is wrong", "127.0.0.1")
     await same_inside(site, "", status=503)
     assert (await ask(site, "refusals=bye"))[2] == "no model is served: line 7 is wrong"
 
@@ -206,10 +206,10 @@ async def test_a_ticket_that_two_sockets_show_at_once(autojump_clock):
     async with open_gate(settings=Settings(auth=auth)) as gate:
         once = issue_ticket(KEY, role="control")
         first = await gate.call(f"/ws?follow=1&refusals=bye&token={once}")
-        with gate.site._access.holding(gate.site._access.check(issue_ticket(KEY, role="control"))):
+        with gate.site.access.holding(gate.site.access.check(issue_ticket(KEY, role="control"))):
             await first.until("reactor.admitted")
         other = issue_ticket(KEY, role="control")
-        with gate.site._access.holding(gate.site._access.check(other)):
+        with gate.site.access.holding(gate.site.access.check(other)):
             kind, data, code = await said_and_closed(await gate.call(f"/ws?follow=1&refusals=bye&token={other}"))
         assert (kind, data["status"], code) == ("reactor.bye", 401, 1008)
 

@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 import trio
-from tests.edge.test_address_limits import addresses, refusals, served
+from tests.edge.test_address_limits import addresses, refusal, refusals, served
 from tests.support.asking import PROXY, ask, behind_a_proxy, plain, websocket
 from tests.support.black import Black
 from tests.support.gate_kit import open_gate
@@ -18,8 +18,8 @@ from reactor_trio.testing import open_server
 from reactor_trio.transport import Request
 
 
-def request(peer):
-    return Request(method="GET", path="/metrics", peer=peer)
+def over_limit(found, peer):
+    return refusal(found, Request(method="GET", path="/metrics", peer=peer), "address_requests")
 
 
 async def statuses(site, target, times, **options):
@@ -28,19 +28,20 @@ async def statuses(site, target, times, **options):
 
 async def test_requests_come_at_once_and_then_at_their_rate(autojump_clock):
     found, metrics = addresses(http_per_minute=6)
-    assert [found.over_limit(request("192.0.2.1:1")) for _ in range(6)] == [None] * 6
-    refusal = found.over_limit(request("192.0.2.1:2"))
-    assert (refusal.status, refusal.headers["retry-after"]) == (429, "10")
-    assert found.over_limit(request("192.0.2.2:1")) is None
-    assert found.over_limit(request("127.0.0.1:1")) is None
+    assert [over_limit(found, "192.0.2.1:1") for _ in range(6)] == [None] * 6
+    refused = over_limit(found, "192.0.2.1:2")
+    assert (refused.status, refused.headers["retry-after"]) == (429, "10")
+    assert over_limit(found, "192.0.2.2:1") is None
+    assert over_limit(found, "127.0.0.1:1") is None
     await trio.sleep(9.99)
-    assert found.over_limit(request("192.0.2.1:1")).headers["retry-after"] == "1"
+    assert over_limit(found, "192.0.2.1:1").headers["retry-after"] == "1"
     await trio.sleep(0.02)
-    assert [found.over_limit(request("192.0.2.1:1")) is None for _ in range(2)] == [True, False]
-    assert found.refusal(request("192.0.2.1:1")) is None, "handshakes have a limit of their own"
+    assert [over_limit(found, "192.0.2.1:1") is None for _ in range(2)] == [True, False]
+    handshake = Request(method="GET", path="/ws", peer="192.0.2.1:1")
+    assert refusal(found, handshake) is None, "handshakes have a limit of their own"
     assert refusals(metrics) == {"address_requests": 3}
     endless, _ = addresses(http_per_minute=0)
-    assert {endless.over_limit(request("192.0.2.1:1")) for _ in range(2000)} == {None}
+    assert {over_limit(endless, "192.0.2.1:1") for _ in range(2000)} == {None}
 
 
 ROUTES = {"/": 20, "/page/main.js": 20, "/pictures/none.png": 20, "/schema": 20, "/metrics": 20, "/nothing": 600}

@@ -11,7 +11,7 @@ from tests.support.black import Black
 
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import Settings, parse_struct
-from reactor_trio.edge import reserved_site
+from reactor_trio.edge import acceptor
 from reactor_trio.edge.reserved_slots import OF_ONE_ADDRESS, RESERVED, ReservedSlots
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import UploadedFile, event
@@ -168,7 +168,7 @@ async def test_every_refusal_is_counted_by_its_status():
 
 
 async def test_what_says_nothing_on_a_full_port_is_closed(monkeypatch):
-    monkeypatch.setattr(reserved_site, "FIRST_REQUEST", 0.05)
+    monkeypatch.setattr(acceptor, "FIRST_REQUEST", 0.05)
     async with full() as (server, there):
         third = await silent(there, server)
         assert await third.receive_some() == b""

@@ -13,6 +13,7 @@ from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, Stall
+from reactor_trio.testing.memory_exchange import admit
 from reactor_trio.transport import Request
 
 TOKEN, KEY = "control-" + "t" * 16, "k" * 32
@@ -92,7 +93,7 @@ async def test_whose_session_ends_during_the_handshake_is_sent_away(autojump_clo
         request = Request(
             method="GET", path="/ws", query=query, host="127.0.0.1", authority="127.0.0.1", headers=(), peer="late"
         )
-        talk = await server._site.admit(request)
+        talk = await admit(server._site, request)
         await trio.sleep(5)
         link = MemoryLink(Stall(), 15)
         await talk(MemoryMessages(link, "late"))

@@ -12,8 +12,8 @@ import pytest
 
 from reactor_trio import issue_ticket
 from reactor_trio.admission import Claims
-from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.tickets import LEEWAY, LONGEST, Spent, Ticket, Tickets
+from reactor_trio.transport import Refused
 
 KEY = b"k" * 32
 OTHER = b"o" * 32
@@ -40,9 +40,9 @@ def office(*keys, now=NOW, **options):
 
 
 def refusal(text, tickets=None):
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(Refused) as caught:
         (tickets or office()).read(text)
-    return caught.value.reason
+    return caught.value.kind.denied
 
 
 def test_a_jwt_made_by_hand_is_taken():
@@ -161,9 +161,9 @@ def test_a_ticket_is_good_once():
     tickets, text = office(), jwt_by_hand(claims())
     first, second = tickets.read(text), tickets.read(text)  # reading uses nothing
     tickets.spend(first)
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(Refused) as caught:
         tickets.spend(second)
-    assert caught.value.reason == "used"
+    assert caught.value.kind.denied == "used"
     assert refusal(text, tickets) == "used"
     assert tickets.read(jwt_by_hand(claims(jti="two"))).jti == "two"
 
@@ -172,9 +172,9 @@ def test_only_so_many_used_tickets_are_remembered_and_then_none_is_taken():
     tickets = office(room=2)
     for jti in ("a", "b"):
         tickets.spend(tickets.read(jwt_by_hand(claims(jti=jti))))
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(Refused) as caught:
         tickets.spend(tickets.read(jwt_by_hand(claims(jti="c"))))
-    assert caught.value.reason == "full"
+    assert caught.value.kind.denied == "full"
     assert refusal(jwt_by_hand(claims(jti="a")), tickets) == "used"
 
 

@@ -217,14 +217,14 @@ def cancel_session(server, injector: Injector) -> None:
 
 def cancel_conversation(server, injector: Injector) -> None:
     """The conversation of the next client that is admitted."""
-    admit = type(server._site).admit.__get__(server._site)
+    serve = server._site.serve
 
-    async def wrapped(request):
-        del server._site.admit
-        conversation = await admit(request)
+    async def wrapped(exchange):
+        del server._site.serve
+        conversation = await serve(exchange)
         return partial(injector.run, conversation)
 
-    server._site.admit = wrapped
+    server._site.serve = wrapped
 
 
 @THOROUGH
@@ -493,7 +493,7 @@ async def on_a_connection(script, server, injector) -> None:
 
     async def serve(stream) -> None:
         site, closing = server._site, server.runtime.draining
-        await injector.run(partial(serve_http, stream, site, closing=closing))
+        await injector.run(partial(serve_http, stream, site.serve, site.limits, closing=closing))
         with pytest.raises(trio.ClosedResourceError):
             await stream.send_all(b"x")
 

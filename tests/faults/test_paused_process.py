@@ -81,7 +81,7 @@ async def test_an_opening_that_the_client_does_not_read_ends_at_its_time_beside_
         ours, theirs = trio.testing.lockstep_stream_pair()
         stop(3.2, PAUSE)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(serve_http, ours, TinySite(), closing=trio.Event()))
+            nursery.start_soon(partial(serve_http, ours, TinySite().serve, Limits(), closing=trio.Event()))
             await theirs.send_all(opening())
             await theirs.receive_some(1)
         assert trio.current_time() == PAUSE + 10

@@ -46,10 +46,10 @@ from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import decode_server_text, encode_server_text
 from reactor_trio.testing import open_server
 from reactor_trio.testing.inspected_server import left_of
+from reactor_trio.testing.memory_exchange import MemoryExchange
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
 from reactor_trio.transport.request_head import parse_head
-from reactor_trio.transport.upgrade import check_handshake
 from tests.fuzz.fuzz_tickets import JsonWebTokens
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 
@@ -435,18 +435,11 @@ class Heads(Target):
                     return "not complete"
                 try:
                     request = parse_head(head, "fuzz")
-                    site.hosts_allowed(request.host)
-                    for origin in request.header_values("origin"):
-                        site.origin_allowed(origin, request)
-                    if request.method not in ("GET", "HEAD"):
-                        site.take_body(request)
-                    if request.path == "/ws":
-                        check_handshake(request, head.http_version.decode())
-                        answer = await site.admit(request)
-                        return f"ws: {answer.status if isinstance(answer, Response) else 101}"
-                    answer = site.respond(request)
+                    answer = await site.serve(MemoryExchange(site, request))
                 except Refused as refused:
-                    answer = refused.response
+                    answer = Response.refusing(refused)
+                if not isinstance(answer, Response):
+                    return "ws: 101"
                 assert len(answer.body) < 20_000 or answer.status == 200
                 return f"{answer.status}: {kind_of(answer.body[:60].decode('latin-1'))}"
 
@@ -490,7 +483,7 @@ class Queries(Target):
             try:
                 request = parse_connect_request(query, "m", ("main_video", "depth"))
             except Refused as refused:
-                return f"{refused.response.status}: {kind_of(refused.response.body.decode().strip())}"
+                return f"{refused.kind.status}: {kind_of(refused.message)}"
             assert len(set(request.video)) == len(request.video) <= 8
             return f"{request.role} {','.join(request.video[:2])} {','.join(request.audio)}"
 
@@ -580,7 +573,7 @@ async def exchange(server: TestServer, data: bytes) -> bytes:
                 received.extend(piece)
 
     async def serve() -> None:
-        await serve_http(ours, site, closing=server.runtime.draining)
+        await serve_http(ours, site.serve, site.limits, closing=server.runtime.draining)
         await theirs.aclose()
 
     with trio.fail_after(2000):

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from jwt import PyJWS
 
-from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.tickets import Tickets
+from reactor_trio.transport import Refused
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 
 KEY = b"k" * 32
@@ -50,15 +50,15 @@ class JsonWebTokens(Target):
                 text = jws.encode(data.removeprefix(_SIGNED), KEY, "HS256")
             else:
                 text = data.decode("latin-1")
-            why: Denied | None = None
+            why: Refused | None = None
             try:
                 ticket = tickets.read(text)
                 tickets.spend(ticket)
-            except Denied as refused:
+            except Refused as refused:
                 why = refused
             if why is not None:
                 assert len(str(why)) < 500
-                return f"{why.reason}: {kind_of(str(why))}"
+                return f"{why.kind.denied}: {kind_of(why.message)}"
             assert ticket.role in ("control", "viewer")
             assert ticket.exp + 5 > NOW
             return f"good: {ticket.role}"

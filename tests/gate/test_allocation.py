@@ -78,7 +78,7 @@ async def test_a_client_that_leaves_the_queue_needs_no_lease(autojump_clock):
 
 async def test_the_place_of_a_client_that_leaves_at_once_goes_to_the_next(autojump_clock):
     async with open_gate(claim_within=10) as gate:
-        with gate.allocation.asking(gate.site._access.check(None).claims) as place_request:
+        with gate.allocation.asking(gate.site.access.check(None).claims) as place_request:
             await place_request.decided.wait()
             assert gate.free() == [0]
         await trio.testing.wait_all_tasks_blocked()

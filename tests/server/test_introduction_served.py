@@ -12,7 +12,7 @@ from reactor_trio.configuration.introduction import IntroductionKeys, read_intro
 from reactor_trio.configuration.settings import AuthSettings
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
-from reactor_trio.testing.inspected_server import request_to
+from reactor_trio.testing.memory_exchange import answer_to, request_to
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 
@@ -77,5 +77,5 @@ async def test_no_other_file_is(autojump_clock, introduction, path):
 
 async def test_a_gate_has_the_pictures_too(autojump_clock, introduction):
     async with open_gate(pictures=introduction.pictures) as gate:
-        found = gate.site.respond(request_to("/pictures/lamp.png", "GET", None))
+        found = answer_to(gate.site, request_to("/pictures/lamp.png"))
         assert (found.status, found.body) == (200, PNG)

@@ -25,9 +25,10 @@ from reactor_trio.interface import (
     progress,
 )
 from reactor_trio.placement.placement import load_here
-from reactor_trio.server.reactor_site import ReactorSite
+from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server
+from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request
 
@@ -65,14 +66,14 @@ async def at_once(function, argument):
 def site_of(host, model=Slow, introduction=NOT_INTRODUCED, **settings):
     place = partial(load_here, host, "slow", lambda: (model, None))
     runtime = Runtime(place, name="slow", settings=Settings(**settings), introduction=introduction, worker=at_once)
-    return runtime, ReactorSite(runtime, "127.0.0.1")
+    return runtime, reactor_site(runtime, "127.0.0.1")
 
 
 async def seen(site, token=None):
     """What /health, /ready and the refusal of a client say."""
-    health = site.respond(request("/health", token))
-    ready = json.loads(site.respond(request("/ready", token)).body)["reason"]
-    refused = await site.admit(request("/ws", token))
+    health = answer_to(site, request("/health", token))
+    ready = json.loads(answer_to(site, request("/ready", token)).body)["reason"]
+    refused = await admit(site, request("/ws", token))
     assert (health.status, refused.status) == (503, 503)
     return json.loads(health.body).get("progress"), ready, refused.body.decode().strip()
 
@@ -91,7 +92,7 @@ async def test_who_asks_while_the_model_loads_learns_how_far_it_is(autojump_cloc
         words = f"{plain} (compiling)"
         assert await seen(site) == ({"fraction": None, "text": "compiling"}, words, words)
         await trio.sleep(8)
-        health = site.respond(request("/health"))
+        health = answer_to(site, request("/health"))
         assert health.status == 200
         assert "progress" not in json.loads(health.body)
         nursery.cancel_scope.cancel()
@@ -103,15 +104,15 @@ async def test_the_introduction_is_there_before_the_model_is(autojump_clock):
         runtime, site = site_of(host, introduction=Introduction(keys))
         nursery.start_soon(runtime.run, {})
         await trio.sleep(1.5)
-        assert site.respond(request("/schema")).status == 503
-        early = site.respond(request("/schema", query={"format": "about"}))
+        assert answer_to(site, request("/schema")).status == 503
+        early = answer_to(site, request("/schema", query={"format": "about"}))
         assert early.status == 200
         about = json.loads(early.body)
         assert about.keys() == {"name", "about"}
         assert (about["name"], about["about"]["title"], about["about"]["description"]) == ("slow", "A lamp", None)
         await trio.sleep(9)
-        loaded = json.loads(site.respond(request("/schema", query={"format": "about"})).body)
-        assert loaded["about"] == json.loads(site.respond(request("/schema")).body)["about"]
+        loaded = json.loads(answer_to(site, request("/schema", query={"format": "about"})).body)
+        assert loaded["about"] == json.loads(answer_to(site, request("/schema")).body)["about"]
         assert loaded["about"] == about["about"] | {"description": Slow.__doc__}
         nursery.cancel_scope.cancel()
 

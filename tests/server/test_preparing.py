@@ -18,8 +18,9 @@ from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.placement.placement import load_here
 from reactor_trio.server import runtime as runtime_module
-from reactor_trio.server.reactor_site import ReactorSite
+from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request, serve_http
 
@@ -38,7 +39,7 @@ async def three_seconds(function, argument):
 def site_of(host, settings=None, model=Nothing):
     place = partial(load_here, host, "nothing", lambda: (model, None))
     runtime = Runtime(place, name="nothing", settings=settings or Settings(), worker=three_seconds)
-    return runtime, ReactorSite(runtime, "127.0.0.1")
+    return runtime, reactor_site(runtime, "127.0.0.1")
 
 
 def request(path):
@@ -46,7 +47,7 @@ def request(path):
 
 
 def health(site):
-    answer = site.respond(request("/health"))
+    answer = answer_to(site, request("/health"))
     return answer.status, json.loads(answer.body)["encoders"]
 
 
@@ -59,10 +60,10 @@ async def test_ready_does_not_wait_for_the_encoders_and_the_first_client_does(au
         nursery.start_soon(runtime.prepare)
         await trio.sleep(1)
         assert health(site) == (200, {})
-        assert callable(await site.admit(request("/ws")))
+        assert callable(await admit(site, request("/ws")))
         assert trio.current_time() == 3
         assert health(site) == (200, encoders(CodecSettings()))
-        assert callable(await site.admit(request("/ws")))
+        assert callable(await admit(site, request("/ws")))
         assert trio.current_time() == 3
         await runtime.at_rest.wait()
         assert trio.current_time() == 6  # and for the rest it does not
@@ -89,7 +90,7 @@ async def test_a_chosen_encoder_that_is_not_there_ends_the_start(autojump_clock,
         with pytest.raises(ManifestError, match="libx264 is not installed"):
             await runtime.load({})
         assert runtime.journal.phase == "failed"
-        assert (await site.admit(request("/ws"))).status == 503
+        assert (await admit(site, request("/ws"))).status == 503
 
 
 async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody_wait(autojump_clock, monkeypatch):
@@ -104,12 +105,12 @@ async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody
         with pytest.RaisesGroup(pytest.RaisesExc(ModelFailed, match=r"nothing: what is installed .*: libavcodec")):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(runtime.prepare)
-                nursery.start_soon(site.admit, request("/ws"))
+                nursery.start_soon(admit, site, request("/ws"))
         assert trio.current_time() == 3
-        answer = site.respond(request("/health"))
+        answer = answer_to(site, request("/health"))
         assert answer.status == 503
         assert "libavcodec" in json.loads(answer.body)["reason"]
-        assert (await site.admit(request("/ws"))).status == 503
+        assert (await admit(site, request("/ws"))).status == 503
 
 
 async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_ticket(autojump_clock):
@@ -123,7 +124,7 @@ async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_tic
 
         async def knock(ticket, found):
             ours, theirs = trio.testing.memory_stream_pair()
-            nursery.start_soon(partial(serve_http, theirs, site, closing=runtime.draining))
+            nursery.start_soon(partial(serve_http, theirs, site.serve, site.limits, closing=runtime.draining))
             await ours.send_all(opening(path=f"/ws?token={ticket}", host="127.0.0.1"))
             found.append((int(bytes(await ours.receive_some()).split()[1]), trio.current_time()))
             await trio.aclose_forcefully(ours)

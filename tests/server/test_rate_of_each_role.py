@@ -15,7 +15,7 @@ from reactor_trio.client.handshake import open_websocket
 from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video, event
 from reactor_trio.testing import open_server
-from reactor_trio.testing.inspected_server import HOST
+from reactor_trio.testing.memory_exchange import HOST
 from reactor_trio.testing.memory_server import TestServer
 
 RATE = 8192

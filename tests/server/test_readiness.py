@@ -13,8 +13,9 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.standby import StandbySite
+from reactor_trio.server.standby import standby_site
 from reactor_trio.testing import open_server
+from reactor_trio.testing.memory_exchange import answer_to
 from reactor_trio.transport import Request
 
 
@@ -110,7 +111,7 @@ async def test_loading_and_failed(autojump_clock, monkeypatch, fails):
 
 
 def test_what_stands_in_for_a_model_that_does_not_load_is_not_ready():
-    site = StandbySite(Settings(), "mine", "SyntaxError in pipeline.py")
-    answer = site.respond(Request(method="GET", path="/ready"))
-    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    assert json.loads(answer.body) == {"status": "failed", "reason": "SyntaxError in pipeline.py"}
+    site = standby_site(Settings(), "mine", "SyntaxError in pipeline.py")
+    ready = answer_to(site, Request(method="GET", path="/ready"))
+    assert (ready.status, ready.headers["retry-after"]) == (503, "1")
+    assert json.loads(ready.body) == {"status": "failed", "reason": "SyntaxError in pipeline.py"}

@@ -9,7 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.transport import Site, serve_http, wire_stream
+from reactor_trio.edge.site import Site
+from reactor_trio.transport import serve_http, wire_stream
 from tests.support.transport_peers import Answer, answers, opening, read_all
 
 #: The proxy that all connections come through; name it in `runtime.proxies`.
@@ -41,7 +42,7 @@ async def ask(
     ours, theirs = trio.testing.memory_stream_pair()
     data = b""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: serve_http(ours, site, closing=trio.Event()))
+        nursery.start_soon(lambda: serve_http(ours, site.serve, site.limits, closing=trio.Event()))
         for number, lines in enumerate(requests, 1):
             last = ["connection: close"] if number == len(requests) and "Connection: Upgrade" not in lines else []
             head = "\r\n".join([*lines, *last, f"x-forwarded-for: {address}", "", ""])

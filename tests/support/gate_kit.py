@@ -18,9 +18,10 @@ from reactor_trio.client.client_transport import TransportClosed, WebSocketTrans
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.site import Site
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.gate_site import GateSite
+from reactor_trio.gate.gate_site import gate_site
 from reactor_trio.leases.book import leased
 from reactor_trio.leases.holder import LeaseLost
 from reactor_trio.leases.messages import Ended, Granted, LeaseMessage
@@ -156,7 +157,7 @@ class Caller:
 class TestGate:
     __test__ = False
 
-    def __init__(self, site: GateSite, allocation: Allocation, replicas: Replicas, servers: list[TestServer],
+    def __init__(self, site: Site, allocation: Allocation, replicas: Replicas, servers: list[TestServer],
                  metrics: GateMetrics, draining: trio.Event, nursery: trio.Nursery,
                  scope: trio.CancelScope) -> None:  # fmt: skip
         self.scope = scope
@@ -167,7 +168,7 @@ class TestGate:
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            await serve_http(theirs, self.site, closing=self.draining)
+            await serve_http(theirs, self.site.serve, self.site.limits, closing=self.draining)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, Stall())
@@ -221,7 +222,7 @@ async def open_gate(
         lessor = Replicas(servers, claim_within)
         allocation = Allocation(lessor, most, metrics, (settings or Settings()).limits.waiting_per_address)
         schema = servers[0][0].runtime.session_manager.loaded.schema
-        site = GateSite(allocation, settings or Settings(), schema, metrics, draining, pictures=pictures)
+        site = gate_site(allocation, settings or Settings(), schema, metrics, draining, pictures=pictures)
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(_running, allocation)
             in_memory = [server for server, _key in servers]

@@ -14,11 +14,12 @@ from typing import Any
 import trio
 
 from reactor_trio.edge.common_responses import page_response
+from reactor_trio.edge.router import READS
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.protocol import close_code
 from reactor_trio.transport import (
-    BodyTaker,
     Conversation,
+    Exchange,
     Limits,
     MessageChannel,
     Refused,
@@ -26,6 +27,7 @@ from reactor_trio.transport import (
     Response,
     serve_http,
 )
+from reactor_trio.transport.upgrade import check_handshake
 
 KEY = "k" * 32
 
@@ -58,7 +60,7 @@ class Place:
 
 @dataclass
 class StandInGate:
-    """A `transport.Site`: the page, `/health`, `/schema`, and `/ws` for clients that follow.
+    """The page, `/health`, `/schema`, and `/ws` for clients that follow.
 
     Attributes:
         places: one for each client that comes, in order; the last one holds for all further ones.
@@ -67,35 +69,26 @@ class StandInGate:
     """
 
     places: list[Place]
-    websockets: tuple[str, ...] = ("/ws",)
-    methods: tuple[str, ...] = ("GET", "HEAD")
     limits: Limits = field(default_factory=Limits)
     whoever: bool = False
     came: list[tuple[float, Request]] = field(default_factory=list)
 
-    def hosts_allowed(self, host: str) -> bool:
-        return True
-
-    def over_limit(self, request: Request) -> Response | None:
-        return None
-
-    def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        return True
-
-    def shared_with(self, request: Request) -> str | None:
-        return None
-
-    def take_body(self, request: Request) -> BodyTaker | None:
-        raise Refused.because("method_not_allowed", "nothing is sent here")
-
-    def respond(self, request: Request) -> Response:
+    async def serve(self, exchange: Exchange) -> Response | Conversation:
+        request = exchange.request
+        if request.method not in READS:
+            raise Refused("method_not_allowed", "nothing is sent here")
+        await exchange.read_body()
+        if request.path == "/ws":
+            return self.admit(exchange)
         if request.path == "/health":
             return Response(200, "application/json", b'{"status": "ok", "model": "gate"}')
         if request.path == "/schema":
             return Response(200, "application/json", b'{"name": "gate", "tracks": [], "commands": [], "messages": []}')
-        return page_response(request) or Response.plain(404, "not here")
+        return page_response(request)
 
-    async def admit(self, request: Request) -> Response | Conversation:
+    def admit(self, exchange: Exchange) -> Response | Conversation:
+        request = exchange.request
+        exchange.handshake = check_handshake(request)
         self.came.append((trio.current_time(), request))
         if request.query.get("follow") != "1" and not self.whoever:
             return Response.plain(400, "this stand-in knows clients that follow only")
@@ -112,7 +105,7 @@ class StandInGate:
 async def gate_on_a_port(gate: StandInGate) -> AsyncIterator[int]:
     """Serve over TCP on the loopback; yield the port."""
     async with trio.open_nursery() as nursery:
-        serve = partial(serve_http, site=gate, closing=trio.Event())
+        serve = partial(serve_http, serve=gate.serve, limits=gate.limits, closing=trio.Event())
         listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
         yield listeners[0].socket.getsockname()[1]
         nursery.cancel_scope.cancel()

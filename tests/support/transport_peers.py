@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 
 import trio
@@ -13,9 +13,10 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, Event, RejectConnection, TextMessage
 from wsproto.events import Request as Opening
 
+from reactor_trio.edge.cors import is_preflight, preflight_answer
 from reactor_trio.transport import (
-    BodyTaker,
     Conversation,
+    Exchange,
     Limits,
     MessageChannel,
     PeerGone,
@@ -24,6 +25,7 @@ from reactor_trio.transport import (
     Response,
     serve_http,
 )
+from reactor_trio.transport.upgrade import UPGRADE_HEADERS, check_handshake, wants_websocket
 
 PAGE = b"<!doctype html>hello"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -41,8 +43,6 @@ async def until_gone(messages: MessageChannel) -> PeerGone:
 class TinySite:
     """A site with one page. Its conversation is the function `talk`; `result` is what `talk` returned."""
 
-    websockets = ("/ws",)
-
     def __init__(
         self,
         talk: Callable[[MessageChannel], Awaitable[object]] = until_gone,
@@ -57,52 +57,71 @@ class TinySite:
         self.conversations = self.refused_sockets = 0
         self.pieces: list[int] = []
 
-    def hosts_allowed(self, host: str) -> bool:
-        return host in ("localhost", "127.0.0.1", "::1")
+    async def serve(self, exchange: Exchange) -> Response | Conversation:
+        """Answer as a site of `edge` does, in the same order."""
+        request = exchange.request
+        if request.authority and request.host not in ("localhost", "127.0.0.1", "::1"):
+            raise Refused("wrong_host", "not here")
+        if request.header("origin") == "https://friend.test" and request.path in ("/stream", "/never"):
+            exchange.shared_with = "https://friend.test"
+        if exchange.shared_with is not None and is_preflight(request):
+            await exchange.read_body()
+            return preflight_answer()
+        if request.method not in self.methods:
+            why = f"{request.method} is not allowed"
+            raise Refused("method_not_allowed", why, {"allow": ", ".join(self.methods)})
+        if request.method == "POST":
+            self.check_origin(request)
+            return await self.take(exchange)
+        if wants_websocket(request):
+            return await self.admit(exchange)
+        await exchange.read_body()
+        if request.path == "/ws":
+            raise Refused("upgrade_required", "a WebSocket", UPGRADE_HEADERS)
+        return self.respond(request)
 
-    def over_limit(self, request: Request) -> Response | None:
-        return None
+    def check_origin(self, request: Request) -> None:
+        if request.header_values("origin") not in ([], ["https://friend.test"], [f"http://{request.authority}"]):
+            raise Refused("wrong_origin", "not you")
 
-    def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        return origin in (None, "https://friend.test", f"http://{request.authority}")
-
-    def shared_with(self, request: Request) -> str | None:
-        origin = request.header("origin")
-        return origin if origin == "https://friend.test" and request.path in ("/stream", "/never") else None
-
-    def take_body(self, request: Request) -> BodyTaker | None:
+    async def take(self, exchange: Exchange) -> Response:
         """`/stream` counts its body; `/first` answers after the first piece, `/never` refuses before it."""
-        if request.path == "/never":
-            raise Refused.because("too_large", "too much")
-        if request.path == "/crash":
-            raise ZeroDivisionError
-        return {"/stream": self.count, "/first": self.count_first, "/break": self.fail}.get(request.path)
-
-    async def count(self, body: AsyncIterator[bytes]) -> Response:
-        self.pieces = [len(piece) async for piece in body]
-        return Response.plain(200, f"{sum(self.pieces)}")
-
-    async def count_first(self, body: AsyncIterator[bytes]) -> Response:
-        return Response.plain(200, f"{len(await anext(body))}")
-
-    async def fail(self, body: AsyncIterator[bytes]) -> Response:
-        raise ZeroDivisionError
+        async with aclosing(exchange.pieces()) as body:
+            match exchange.request.path:
+                case "/stream":
+                    self.pieces = [len(piece) async for piece in body]
+                    return Response.plain(200, f"{sum(self.pieces)}")
+                case "/first":
+                    return Response.plain(200, f"{len(await anext(body))}")
+                case "/never":
+                    raise Refused("too_large", "too much")
+                case "/crash" | "/break":
+                    raise ZeroDivisionError
+                case _:
+                    size = len(await exchange.read_body())
+                    return Response.plain(200, f"POST {size}")
 
     def respond(self, request: Request) -> Response:
         self.requests.append(request)
         if request.path == "/":
             return Response(200, "text/html; charset=utf-8", PAGE, {"content-security-policy": "default-src 'self'"})
-        if request.path == "/upload":
-            return Response.plain(200, f"{request.method} {len(request.body)}")
         if request.path == "/bug":
             raise ZeroDivisionError
         return Response.plain(404, "no such page")
 
-    async def admit(self, request: Request) -> Response | Conversation:
+    async def admit(self, exchange: Exchange) -> Response | Conversation:
+        request = exchange.request
+        handshake = check_handshake(request)
+        self.check_origin(request)
+        await exchange.read_body()
+        if "crowded" not in request.query:
+            exchange.counted.enter_context(self.counted())
+            exchange.handshake = handshake
         self.requests.append(request)
-        await trio.sleep(float(request.query.get("admission", 0)))
+        with exchange.within("not_decided", f"the server did not decide within {self.limits.handshake:g} s"):
+            await trio.sleep(float(request.query.get("admission", 0)))
         if "full" in request.query:
-            return Response.refusing("full", "no room", {"retry-after": "5"})
+            raise Refused("full", "no room", after=5)
         if "crash" in request.query:
             raise ZeroDivisionError
         if "elsewhere" in request.query:
@@ -110,10 +129,10 @@ class TinySite:
         return self.serve_client
 
     @contextmanager
-    def refused_socket(self, request: Request) -> Iterator[bool]:
+    def counted(self) -> Iterator[None]:
         self.refused_sockets += 1
         try:
-            yield "crowded" not in request.query
+            yield
         finally:
             self.refused_sockets -= 1
 
@@ -132,7 +151,7 @@ async def serving(
     site.limits, site.methods = limits or site.limits, methods or site.methods
     ours, theirs = trio.testing.memory_stream_pair()
     closing = trio.Event() if closing is None else closing
-    serve = partial(serve_http, ours, site, closing=closing)
+    serve = partial(serve_http, ours, site.serve, site.limits, closing=closing)
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)

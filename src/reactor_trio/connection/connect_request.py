@@ -68,16 +68,16 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     Raises `transport.Refused`: 400 for a value of no use, 404 for another model's name.
     """
     if query.get("model", name) != name:
-        raise Refused.because("wrong_model", f"this server serves {name}, not {query['model']}")
+        raise Refused("wrong_model", f"this server serves {name}, not {query['model']}")
     role = query.get("role", "control")
     if role not in ("control", "viewer"):
-        raise Refused.because("bad_request", f"role: {role!r} is not one of control, viewer")
+        raise Refused("bad_request", f"role: {role!r} is not one of control, viewer")
     video = _codecs("video", query.get("video", "jpeg"), choose_codecs, video_codecs)
     audio = _codecs("audio", query.get("audio", PCM), choose_audio_codecs, audio_codecs)
     of_tracks = {key.removeprefix("video."): given for key, given in query.items() if key.startswith("video.")}
     if unknown := [track for track in of_tracks if track not in tracks]:
         has = ", ".join(tracks) or "none"
-        raise Refused.because(
+        raise Refused(
             "bad_request", f"video.{unknown[0]}: not an output video track of this model, which has: {has}"
         )
     chosen = {track: _codecs(f"video.{track}", given, choose_codecs, video_codecs) for track, given in of_tracks.items()}
@@ -86,7 +86,7 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
-        raise Refused.because("bad_request", "after: expected the number of the last message received, such as 17")
+        raise Refused("bad_request", "after: expected the number of the last message received, such as 17")
     beat, cadence = query.get("beat") == "1", query.get("cadence") == "1"
     viewer = ConnectRequest("viewer", video, audio, token, feedback, tracks=chosen, beat=beat, cadence=cadence)
     if role == "viewer":
@@ -102,5 +102,5 @@ def _codecs(
         return ()
     if not (codecs := choose(wanted)):
         reason = f"this server encodes {', '.join(known())}, not {', '.join(wanted)}{missing_hint(wanted)}"
-        raise Refused.because("bad_request", f"{kind}: {reason}")
+        raise Refused("bad_request", f"{kind}: {reason}")
     return codecs

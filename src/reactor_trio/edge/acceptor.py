@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
 
 import trio
 
@@ -15,10 +14,9 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import is_loopback
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.refusal_log import Refusals
-from reactor_trio.edge.reserved_site import PortSite, ReservedSite
-from reactor_trio.edge.reserved_slots import ReservedSlot, ReservedSlots
-from reactor_trio.protocol.refusals import REFUSALS, RefusalCode
-from reactor_trio.transport import PatientListener, Response, Site, peer_of, secured, serve_http, turn_away
+from reactor_trio.edge.reserved_slots import FIRST_REQUEST, ReservedSlots
+from reactor_trio.edge.site import Site
+from reactor_trio.transport import PatientListener, Refused, Response, Serve, peer_of, secured, serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -34,7 +32,7 @@ class Acceptor:
         certificates: the certificate for TLS; None for plain HTTP.
     """
 
-    site: PortSite
+    site: Site
     ready: Callable[[], bool]
     closing: trio.Event
     certificates: Certificates | None
@@ -43,8 +41,7 @@ class Acceptor:
         self._refusals = Refusals(self.site.metrics, self.ready)
         self._open = self._turned_away = 0
         self._reserved = ReservedSlots()
-        self._closes = trio.Event()  # a connection in a reserved slot ends with its first response
-        self._closes.set()
+        self._all_gone = trio.Event()
 
     async def run(self, listeners: Sequence[trio.SocketListener], connections: trio.Nursery) -> None:
         """Accept connections until cancelled. They run in the nursery `connections` and go on after that."""
@@ -53,49 +50,59 @@ class Acceptor:
     async def _take(self, tcp: trio.SocketStream) -> None:
         # The TLS handshake is part of the first read, so that the limit of the first request bounds it.
         stream = tcp if self.certificates is None else secured(tcp, self.certificates.context)
-        peer, addresses = peer_of(tcp), self.site.addresses
-        with addresses.another_connection(peer) as allowed:
-            if self._open - len(self._reserved) >= self.site.most_connections:
-                await self._reserve(stream, peer, allowed)
-            elif allowed:
-                await self._serve(stream, self.site, self.closing)
-            else:
-                await self._refuse(stream, "address_connections", addresses.refuse_connection(peer))
+        peer = peer_of(tcp)
+        try:
+            with self.site.addresses.connection(peer):
+                if self._open - len(self._reserved) < self.site.most_connections:
+                    await self._serve(stream, self.site.serve)
+                else:
+                    await self._reserve(stream, peer)
+        except Refused as refused:
+            await self._refuse(stream, refused)
 
-    async def _reserve(self, stream: trio.abc.Stream, peer: str, allowed: bool) -> None:
-        """Serve a connection for which there is no room in a reserved slot, if its address may have another connection."""
-        why, most = self.site.addresses.words("connections"), self.site.most_connections
-        served: ReservedSlot | None = None
-        with self._reserved.slot(self.site.addresses.of_peer(peer)) if allowed else nullcontext() as slot:
-            served = slot
-            if slot is not None:
-                site = cast(Site, ReservedSite(self.site, self._reserved, slot, why))
-                await self._serve(stream, site, self._closes)
-        if served is None or not served.heard:
-            self.site.addresses.refuse("connections", peer, most)
-        if served is None:
-            await self._refuse(stream, "connections", why)
+    async def _reserve(self, stream: trio.abc.Stream, peer: str) -> None:
+        """Serve one request of a connection for which there is no room, in a reserved slot. Raises Refused without one."""
+        addresses = self.site.addresses
+        with self._reserved.slot(addresses.of_peer(peer)) as slot:
+            if slot is None:
+                raise addresses.refused("connections", peer)
+            await self._serve(stream, partial(self.site.serve, slot=slot), first_head=FIRST_REQUEST)
+        if not slot.heard:
+            addresses.refused("connections", peer)  # without a word: it has said none either
 
-    async def _serve(self, stream: trio.abc.Stream, site: Site, closing: trio.Event) -> None:
+    async def _serve(self, stream: trio.abc.Stream, serve: Serve, first_head: float | None = None) -> None:
         self._open += 1
         self.site.metrics.connections += 1
+        limits = self.site.limits
+        head = None if first_head is None else min(first_head, limits.handshake)
         try:
-            await serve_http(stream, site, closing=closing, refused=self._refusals.note)
+            await serve_http(
+                stream, serve, limits, closing=self.closing, first_head=head, single=head is not None,
+                refused=self._refusals.note,
+            )  # fmt: skip
         except* Exception as group:
             # An error of the runtime in one connection must not end the others.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
             self._open -= 1
             self.site.metrics.connections -= 1
+            if not self._open:
+                self._all_gone.set()
 
-    async def _refuse(self, stream: trio.abc.Stream, code: RefusalCode, why: str) -> None:
-        self._refusals.note(f"a connection above {REFUSALS[code].setting}", Response.refusing(code, why))
+    async def all_gone(self) -> None:
+        """Wait until no connection is open."""
+        while self._open:
+            self._all_gone = trio.Event()
+            await self._all_gone.wait()
+
+    async def _refuse(self, stream: trio.abc.Stream, refused: Refused) -> None:
+        self._refusals.note(f"a connection above {refused.kind.setting}", Response.refusing(refused))
         if self._turned_away >= self.site.most_connections:  # the response needs a file descriptor, too
             await trio.aclose_forcefully(stream)
             return
         self._turned_away += 1
         try:
-            await turn_away(stream, code, why)
+            await turn_away(stream, refused)
         finally:
             self._turned_away -= 1
 

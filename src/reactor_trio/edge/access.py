@@ -1,32 +1,32 @@
-"""`Access`: checks the token or ticket of a request and returns what its client may do.
+"""`Access`: reads the credential of a request and returns what its client may do.
 
-A client sends one token: `token=` in the query, or else `Authorization: Bearer`. It is the server's token, the server's
-viewer token, a ticket, or the share token of a session. The runtime, not this module, knows share tokens.
+A client shows one credential: `token=` in the query, or else `Authorization: Bearer`. It is the server's token, the server's
+viewer token, a ticket, or the share or upload token of a session. The resume token of a session is in the query, too, as
+`resume=`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import msgspec
+from typing import Final, Literal
 
 from reactor_trio.admission import Claims
 from reactor_trio.configuration.credentials import read_key, read_token
 from reactor_trio.configuration.settings import AuthSettings
-from reactor_trio.edge.denial import Denied
-from reactor_trio.edge.tickets import Ticket, Tickets
+from reactor_trio.edge.denial import Denials
+from reactor_trio.edge.grants import Grant, GrantKind, Secrets
+from reactor_trio.edge.tickets import Tickets
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import Request
+from reactor_trio.transport import Exchange, Refused, Request
 
-
-class Grant(msgspec.Struct, frozen=True):
-    """What the client may do, and its ticket, which is not used up yet, if it sent one."""
-
-    claims: Claims = Claims()
-    ticket: Ticket | None = None
+#: What credential a route needs. "nothing": none is read. "grant": any but those to upload and to resume. "server": one of
+#: the server itself, so no share token. With the others the handler decides what a request without a grant gets: "status" is
+#: "grant", "place" is "server", "session" is "grant" and takes a resume token, "upload" takes an upload token alone.
+Need = Literal["nothing", "status", "grant", "server", "place", "session", "upload"]
+_REQUIRED: Final = ("grant", "server")
+_SHARED: Final = ("status", "grant", "session")
+_UPLOAD = "show the upload_token of reactor.welcome, of a session that runs"
 
 
 class Access:
@@ -38,13 +38,14 @@ class Access:
 
     Attributes:
         required: whether clients need a token.
+        secrets: those of the server and of its sessions.
 
     Raises ManifestError for a secret that cannot be read or used.
     """
 
     def __init__(self, auth: AuthSettings | None, model: str) -> None:
         self.required = auth is not None
-        self._tokens: list[tuple[bytes, Claims]] = []
+        self.secrets = Secrets()
         self._tickets: Tickets | None = None
         self._held: set[str] = set()  # ids of the tickets in `holding`
         if auth is None:
@@ -52,47 +53,82 @@ class Access:
         given = ("token", auth.token, Claims()), ("viewer_token", auth.viewer_token, Claims(role="viewer"))
         for key, text, claims in given:
             if text is not None:
-                self._tokens.append((_digest(read_token(text, f"runtime.auth.{key}")), claims))
-        if len({digest for digest, _ in self._tokens}) < len(self._tokens):
-            raise ManifestError("runtime.auth.viewer_token: the same as token; a client that has it would control")
+                token = read_token(text, f"runtime.auth.{key}").decode()
+                if self.secrets.find(token, "server") is not None:
+                    raise ManifestError(f"runtime.auth.{key}: the same as token; a client that has it would control")
+                self.secrets.register(token, Grant("server", claims))
         keys = ticket_keys(auth)
         if keys:
             try:
                 self._tickets = Tickets(keys, model)
             except ValueError as error:
                 raise ManifestError(f"runtime.auth.ticket_keys: a key that cannot sign: {error}") from None
-        if not self._tokens and not keys:
+        if auth.token is None and auth.viewer_token is None and not keys:
             raise ManifestError(
                 "runtime.auth: no client could connect; give a token, a viewer_token or ticket_keys, or leave auth out"
             )
 
-    def check(self, shown: str | None) -> Grant:
-        """Return what a client with this token may do. Raises Denied."""
+    def identify(self, exchange: Exchange, need: Need, denials: Denials) -> Grant:
+        """Return what the client may do, or why it may not (`Grant.refused`), and note a credential that is not good.
+
+        Raises Refused if the route requires a grant, or the client's address has shown too many such credentials.
+        """
+        if need == "nothing":
+            return Grant()
+        try:
+            return self._grant(exchange.request, need)
+        except Refused as refused:
+            why = denials.note(exchange, refused) if refused.kind.guess else refused
+            if need in _REQUIRED or why.code == "address_failures":
+                raise why from None
+            return Grant(refused=why)
+
+    def _grant(self, request: Request, need: Need) -> Grant:
+        shown, resume = shown_token(request), request.query.get("resume")
+        role = request.query.get("role", "control")
+        if need == "upload":
+            if (grant := self.secrets.find(shown, "upload")) is None:
+                raise Refused("token_missing" if shown is None else "token_wrong", _UPLOAD)
+            return grant
+        if need == "session":
+            if role == "control" and (grant := self.secrets.find(resume, "resume")) is not None:
+                return grant  # its permissions stay
+            if role == "control" and shown is None and resume and self.required:
+                raise Refused(
+                    "token_wrong", "no session can be resumed with this token now, and a new one takes the server's token"
+                )
+            if role == "viewer" and shown is not None and not self.required and self.secrets.find(shown, "share") is None:
+                raise Refused("token_wrong", "no session has this token: the share link is wrong, or its session is over")
+        return self.check(shown, share=need in _SHARED)
+
+    def check(self, shown: str | None, *, share: bool = False) -> Grant:
+        """Return what a client with this token may do; share tokens count if `share`. Raises Refused."""
+        kinds: tuple[GrantKind, ...] = ("server", "share") if share else ("server",)
+        if (grant := self.secrets.find(shown, *kinds)) is not None:
+            return grant
         if not self.required:
             return Grant()
         if shown is None:
-            raise Denied("missing", "this server wants a token: Authorization: Bearer TOKEN, or token=TOKEN in the query")
-        digest = _digest(shown.encode())
-        good = [claims for known, claims in self._tokens if hmac.compare_digest(known, digest)]
-        if good:
-            return Grant(good[0])
+            why = "this server wants a token: Authorization: Bearer TOKEN, or token=TOKEN in the query"
+            raise Refused("token_missing", why)
         if self._tickets is None:
-            raise Denied("wrong", "this token is not one that this server knows")
+            raise Refused("token_wrong", "this token is not one that this server knows")
         ticket = self._tickets.read(shown)
-        return Grant(ticket.claims, ticket)
+        return Grant("ticket", ticket.claims, ticket)
 
     @contextmanager
     def holding(self, grant: Grant) -> Iterator[None]:
         """Reserve the ticket of `grant`, if there is one, while its client waits for a place.
 
-        Afterwards another request may use the ticket, unless `use` was called. Raises Denied if another request holds it.
+        Afterwards another request may use the ticket, unless `use` was called. Raises Refused if another request holds it.
         """
         if grant.ticket is None:
             yield
             return
         jti = grant.ticket.jti
         if jti in self._held:
-            raise Denied("used", "another request with this ticket asks for a place now; each is good for one connection")
+            why = "another request with this ticket asks for a place now; each is good for one connection"
+            raise Refused("token_used", why)
         self._held.add(jti)
         try:
             yield
@@ -100,7 +136,7 @@ class Access:
             self._held.discard(jti)
 
     def use(self, grant: Grant) -> None:
-        """Use up the ticket of `grant`, if there is one. Nothing may refuse the connection after that. Raises Denied."""
+        """Use up the ticket of `grant`, if there is one. Nothing may refuse the connection after that. Raises Refused."""
         if grant.ticket is not None and self._tickets is not None:
             self._tickets.spend(grant.ticket)
 
@@ -116,7 +152,3 @@ def shown_token(request: Request) -> str | None:
 def ticket_keys(auth: AuthSettings) -> list[bytes]:
     """Read the ticket keys; the first one signs. Raises ManifestError."""
     return [read_key(text, f"runtime.auth.ticket_keys[{place}]") for place, text in enumerate(auth.ticket_keys)]
-
-
-def _digest(secret: bytes) -> bytes:
-    return hashlib.sha256(secret).digest()  # digests have one length, so that a comparison always takes the same time

@@ -7,7 +7,7 @@ any other peer the header proves nothing and is ignored.
 Loopback addresses and the proxies themselves have no limit per address, because many clients may share them. The limit of
 all connections counts them too, and each address behind a proxy has its own limits.
 
-A request with a wrong credential counts as a failure and not as a handshake or request. So failures of an address never
+A request with a wrong credential counts as a failure, and not as a handshake or request. So failures of an address never
 refuse a right credential from the same address.
 
 This module also knows this machine's own addresses: which ones it has, and at which of them a browser finds the page.
@@ -29,8 +29,7 @@ import trio
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.edge.allowances import Allowances
 from reactor_trio.edge.request_metrics import LimitKind
-from reactor_trio.protocol.refusals import REFUSALS
-from reactor_trio.transport import Request, Response
+from reactor_trio.transport import Refused, Request
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -52,12 +51,13 @@ class Addresses:
     """
 
     def __init__(self, limits: LimitSettings, proxies: Sequence[str], limited: Callable[[LimitKind], None]) -> None:
-        self._connections, self._waiting = limits.connections_per_address, limits.waiting_per_address
-        self._allowances: dict[LimitKind, Allowances] = {
-            "address_handshakes": Allowances(limits.handshakes_per_minute),
-            "address_requests": Allowances(limits.http_per_minute),
-            "address_failures": Allowances(FAILURES_PER_MINUTE),
-        }
+        self._most: dict[LimitKind, int] = {
+            "connections": limits.connections, "address_connections": limits.connections_per_address,
+            "address_waiting": limits.waiting_per_address, "address_handshakes": limits.handshakes_per_minute,
+            "address_requests": limits.http_per_minute, "address_failures": FAILURES_PER_MINUTE,
+        }  # fmt: skip
+        minutely: tuple[LimitKind, ...] = ("address_handshakes", "address_requests", "address_failures")
+        self._allowances = {kind: Allowances(self._most[kind]) for kind in minutely}
         self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
         self._limited = limited
         self._open: Counter[str] = Counter()
@@ -83,125 +83,56 @@ class Addresses:
 
     # ---- limits -------------------------------------------------------------------------------------------------------
 
-    def another_connection(self, peer: str) -> AbstractContextManager[bool]:
-        """Count a connection during the block. Gives whether its address may have it."""
-        return self._counted(self._open, self.of_peer(peer))
+    def connection(self, peer: str) -> AbstractContextManager[None]:
+        """Count a connection during the block. Raises Refused if its address has all that it may have."""
+        return self._one_more(self._open, self.of_peer(peer))
 
-    def refuse_connection(self, peer: str) -> str:
-        """Count and log the refusal of such a connection, and return the text for the client."""
-        return self.refuse("address_connections", self.of_peer(peer) or "", self._connections)
+    def socket(self, address: str | None, peer: str) -> AbstractContextManager[None]:
+        """The same for a WebSocket of `address` that comes through a proxy: `connection` does not count those."""
+        return self._one_more(self._behind, address if address != self.of_peer(peer) else None)
 
-    def conversation(self, request: Request) -> AbstractContextManager[str | None]:
-        """Count a WebSocket during the block, if it comes through a proxy: `another_connection` does not count those.
+    def count(self, address: str | None, kind: LimitKind | None) -> None:
+        """Count a request in one of the limits by the minute. Raises Refused if its address has used that up."""
+        if kind is None or address is None:
+            return
+        if wait := self._allowances[kind].take(address, trio.current_time()):
+            raise self.refused(kind, address, math.ceil(wait))
 
-        Yields why its address may not have it, or None.
-        """
-        address = self.of_request(request)
-        return self._one_more(self._behind, address if address != self.of_peer(request.peer) else None)
-
-    def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
-        """Count the WebSocket of a refused client as `conversation` does. Gives whether its address may have it."""
-        address = self.of_request(request)
-        return self._counted(self._behind, address if address != self.of_peer(request.peer) else None)
-
-    def refusal(self, request: Request) -> Response | None:
-        """Return the refusal of a WebSocket request if its address has too many or asks too often. Counts the handshake."""
-        address = self.of_request(request)
-        if address is None:
-            return None
-        if self._connections and self._behind[address] >= self._connections:
-            return self._answer("address_connections", address, self._connections, 1)
-        return self._one_a_minute("address_handshakes", address)
-
-    def over_limit(self, request: Request) -> Response | None:
-        """Return the refusal of any other request if its address sends too many. Counts the request."""
-        address = self.of_request(request)
-        return None if address is None else self._one_a_minute("address_requests", address)
-
-    def failed(self, request: Request, counted_as: LimitKind | None) -> Response | None:
-        """Count a request with a wrong credential. Return its refusal if its address has shown too many of them.
-
-        Args:
-            counted_as: what the request was counted as; it does not count as that any more.
-        """
-        address = self.of_request(request)
-        if address is None:
-            return None
-        if counted_as is not None:
-            self._allowances[counted_as].give_back(address)
-        return self._one_a_minute("address_failures", address)
-
-    @staticmethod
-    def too_many(why_not: str) -> Response:
-        """Return the refusal for what `conversation` gave as the reason."""
-        return Response.refusing("address_connections", why_not, {"retry-after": "1"})
-
-    def queue_full(self, request: Request) -> Response:
-        """Return the refusal of a client whose address has too many clients in the queue."""
-        return self._answer("address_waiting", self.of_request(request) or "", self._waiting, 1)
-
-    @staticmethod
-    def words(kind: LimitKind) -> str:
-        """The text for the client that this limit refuses."""
-        return _WORDS[kind]
-
-    def refuse(self, kind: LimitKind, address: str, limit: int) -> str:
-        """Count a refusal, log it at most once in `QUIET` seconds, and return the text for the client."""
+    def refused(self, kind: LimitKind, address: str, after: int | None = None) -> Refused:
+        """Return the refusal by a limit; count it, and log it at most once in `QUIET` seconds."""
         self._limited(kind)
-        setting, words = REFUSALS[kind].setting, _WORDS[kind]
-        bound = f"{setting}: {limit}" if setting else f"at most {limit} a minute"
+        refused, most = Refused(kind, after=after), self._most[kind]
+        bound = f"{refused.kind.setting}: {most}" if refused.kind.setting else f"at most {most} a minute"
         now = trio.current_time()
         if now - self._logged_at.get(kind, -QUIET) >= QUIET:
             self._logged_at[kind] = now
             hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
             log.warning(
-                "%s was refused: %s (%s)%s; more of this kind is not logged for %g s", address, words, bound, hint, QUIET,
+                "%s was refused: %s (%s)%s; more of this kind is not logged for %g s",
+                address, refused.message, bound, hint, QUIET,
             )  # fmt: skip
-        return words
+        return refused
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _one_more(self, counter: Counter[str], address: str | None) -> Iterator[str | None]:
-        with self._counted(counter, address) as room:
-            yield None if room else self.refuse("address_connections", address or "", self._connections)
-
-    @contextmanager
-    def _counted(self, counter: Counter[str], address: str | None) -> Iterator[bool]:
-        """Count one more of `address` during the block, if there is room; gives whether there is."""
-        if address is None or not self._connections:
-            yield True
-        elif counter[address] >= self._connections:
-            yield False
-        else:
-            counter[address] += 1
-            try:
-                yield True
-            finally:
-                counter[address] -= 1
-                if not counter[address]:
-                    del counter[address]
-
-    def _one_a_minute(self, kind: LimitKind, address: str) -> Response | None:
-        allowances = self._allowances[kind]
-        wait = allowances.take(address, trio.current_time())
-        return self._answer(kind, address, allowances.per_minute, math.ceil(wait)) if wait else None
-
-    def _answer(self, kind: LimitKind, address: str, limit: int, after: int) -> Response:
-        return Response.refusing(kind, self.refuse(kind, address, limit), {"retry-after": str(after)})
+    def _one_more(self, counter: Counter[str], address: str | None) -> Iterator[None]:
+        most = self._most["address_connections"]
+        if address is None or not most:
+            yield
+            return
+        if counter[address] >= most:
+            raise self.refused("address_connections", address)
+        counter[address] += 1
+        try:
+            yield
+        finally:
+            counter[address] -= 1
+            if not counter[address]:
+                del counter[address]
 
     def _is_proxy(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
         return any(address in network for network in self._proxies)
-
-
-_WORDS: dict[LimitKind, str] = {
-    "connections": "the server has all the connections that it may have",
-    "address_connections": "this address has all the connections that it may have",
-    "address_handshakes": "this address asks too often; wait a little",
-    "address_requests": "this address sends too many requests; wait a little",
-    "address_failures": "this address has shown too many wrong credentials; wait a little",
-    "address_waiting": "this address has as many clients in the queue as it may have",
-}
 
 
 def is_loopback(host: str) -> bool:

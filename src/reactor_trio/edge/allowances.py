@@ -29,8 +29,3 @@ class Allowances:
         if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
         return bucket.take(now)
-
-    def give_back(self, address: str) -> None:
-        """Give back what `take` has just taken."""
-        if (bucket := self._buckets.get(address)) is not None:
-            bucket.give_back()

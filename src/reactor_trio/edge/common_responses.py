@@ -1,4 +1,4 @@
-"""Responses that every site gives alike: the viewer page, the model's pictures, JSON, and 503 for a busy server.
+"""Responses that every site gives alike: the viewer page, the model's pictures, and JSON.
 
 A second load of the viewer page transfers almost nothing. `/` names the page's files in a folder whose name is a hash of all
 of them, `./page/HASH/main.js`. `main.js` names its worker and its worklets by relative addresses, so that a browser requests
@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.configuration.introduction import PICTURES, Picture
-from reactor_trio.protocol.refusals import RefusalCode
-from reactor_trio.transport import Request, Response
+from reactor_trio.transport import Refused, Request, Response
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -42,11 +41,6 @@ _ASK_AGAIN = "no-cache"
 _KEEP = "public, max-age=31536000, immutable"
 
 
-def busy(code: RefusalCode, message: str) -> Response:
-    """A 503 response; the client may try again in a second."""
-    return Response.refusing(code, message, {"retry-after": "1"})
-
-
 def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
     """A response with `body` as JSON."""
     return Response(status, "application/json", msgspec.json.encode(body), headers or {})
@@ -57,32 +51,23 @@ def not_ready(status: str, reason: str) -> Response:
     return json_response(503, {"status": status, "reason": reason}, {"retry-after": "1"})
 
 
-def is_page_file(request: Request) -> bool:
-    """Whether a file of the page is requested, such as `client.js` for a page of another origin; not the page itself."""
-    return request.method in ("GET", "HEAD") and _PAGE_PATH.fullmatch(request.path) is not None
-
-
-def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Response | None:
-    """The response with a file of the viewer page, None if the path is not of the page.
-
-    Pages of `frame_ancestors` may show it in a frame.
-    """
+def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Response:
+    """The response with a file of the viewer page. Pages of `frame_ancestors` may show it in a frame. Raises Refused."""
     policy = " ".join((_PAGE_POLICY, *frame_ancestors))
     match request.path:
         case "/":
             return _page_file(request, "index.html", policy)
         case "/favicon.ico":
             return _page_file(request, "icon.svg", policy)
-        case path if (asked := _PAGE_PATH.fullmatch(path)) is not None:
-            # A page from before an update requests its old folder. It gets the present file, which it must not cache.
-            caching = _KEEP if asked["version"] == _page_version() else _ASK_AGAIN
-            return _page_file(request, asked["name"], policy, caching)
-    return None
+    asked = _PAGE_PATH.fullmatch(request.path)
+    # A page from before an update requests its old folder. It gets the present file, which it must not cache.
+    caching = _KEEP if asked is not None and asked["version"] == _page_version() else _ASK_AGAIN
+    return _page_file(request, asked["name"] if asked is not None else "", policy, caching)
 
 
 def _page_file(request: Request, name: str, policy: str, caching: str = _ASK_AGAIN) -> Response:
     if name not in _page_names():
-        return Response.refusing("not_found", "no such file")
+        raise Refused("not_found", "no such file")
     kind = _CONTENT_TYPES[_ending(name)]
     packed = _takes_gzip(request)
     data, tag = _page_data(name, packed=packed)
@@ -94,16 +79,13 @@ def _page_file(request: Request, name: str, policy: str, caching: str = _ASK_AGA
     return _unless_known(request, kind, data, headers)
 
 
-def picture_response(request: Request, pictures: Mapping[str, Picture]) -> Response | None:
-    """The response with a picture of the model's introduction, None if the path is not that of a picture.
+def picture_response(request: Request, pictures: Mapping[str, Picture]) -> Response:
+    """The response with a picture of the model's introduction. Raises Refused: 404.
 
     A name from a client is only looked up in `pictures`; it never becomes a path.
     """
-    folder, _, name = request.path.removeprefix("/").partition("/")
-    if folder != PICTURES or not name:
-        return None
-    if (picture := pictures.get(name)) is None:
-        return Response.refusing("not_found", "no such picture")
+    if (picture := pictures.get(request.path.removeprefix(f"/{PICTURES}/"))) is None:
+        raise Refused("not_found", "no such picture")
     headers = {"content-security-policy": "default-src 'none'", "cache-control": _ASK_AGAIN, "etag": picture.tag}
     return _unless_known(request, picture.kind, picture.data, headers)
 

@@ -1,45 +1,47 @@
-"""`Denied`: the refusal of a request whose token or ticket does not allow it, and its lines in the log."""
+"""`Denials`: what a credential that does not allow a request costs: a count, a line in the log, a try of its address."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, Literal
 
-from reactor_trio.protocol.refusals import RefusalCode
+import trio
+
+from reactor_trio.edge.address_limits import Addresses, network_of
+from reactor_trio.edge.request_metrics import RequestMetrics
+from reactor_trio.transport import Exchange, Refused
 
 log = logging.getLogger("reactor_trio.server")
-
-#: Why a request was denied: it had no token, an unknown token, a ticket outside its time, a used ticket, or a token that
-#: does not allow the request; or the server has no room to remember another used ticket.
-DenialReason = Literal["missing", "wrong", "expired", "used", "not_allowed", "full"]
-
-#: The code of the refusal for each reason.
-CODES: Final[Mapping[DenialReason, RefusalCode]] = MappingProxyType({
-    "missing": "token_missing", "wrong": "token_wrong", "expired": "token_expired", "used": "token_used",
-    "not_allowed": "not_allowed", "full": "tickets_full",
-})  # fmt: skip
-
-#: The reasons that mean: the client has shown a credential, and it is not good.
-FAILURES: frozenset[DenialReason] = frozenset({"wrong", "expired", "used"})
 
 #: Seconds in which the log names an address at most once, and how many addresses it names in that time.
 LOG_WINDOW, LOG_ADDRESSES = 60.0, 64
 
 
-class Denied(Exception):
-    """A request that its token or ticket does not allow. `message` is one line for the client."""
+class Denials:
+    """The denied requests of one port."""
 
-    def __init__(self, reason: DenialReason, message: str) -> None:
-        super().__init__(message)
-        self.reason: DenialReason = reason
-        self.message = message
+    def __init__(self, metrics: RequestMetrics, addresses: Addresses) -> None:
+        self._metrics = metrics
+        self._addresses = addresses
+        self._log = DenialLog()
 
-    @property
-    def code(self) -> RefusalCode:
-        """The code of the refusal."""
-        return CODES[self.reason]
+    def note(self, exchange: Exchange, refused: Refused) -> Refused:
+        """Count and log a refusal that is because of a credential, once.
+
+        Returns the refusal that the client gets: 429 if its address has shown too many credentials that are not good. The
+        credential was checked before, so a good one never gets that.
+        """
+        reason = refused.kind.denied
+        if reason is None or refused.noted:
+            return refused
+        refused.noted = True
+        self._metrics.denied(reason)
+        self._log.note(exchange.address or network_of(exchange.request.peer), reason, trio.current_time())
+        if refused.kind.guess:
+            try:
+                self._addresses.count(exchange.address, "address_failures")
+            except Refused as too_many:
+                return too_many
+        return refused
 
 
 class DenialLog:
@@ -50,7 +52,7 @@ class DenialLog:
         self._named: set[str] = set()
         self._more = 0
 
-    def note(self, address: str, denied: Denied, now: float) -> None:
+    def note(self, address: str, reason: str, now: float) -> None:
         """Log that a request of `address` was denied at `now` (Trio's clock), unless this window has a line for it."""
         if now >= self._until:
             if self._more:
@@ -61,4 +63,4 @@ class DenialLog:
             self._more += 1
             return
         self._named.add(address)
-        log.warning("access: %s was refused: %s (further ones are counted)", address, denied.reason)
+        log.warning("access: %s was refused: %s (further ones are counted)", address, reason)

@@ -8,55 +8,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import trio
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses
-from reactor_trio.edge.address_limits import page_urls
-from reactor_trio.edge.request_policy import WATCHED, AccessSite, RequestPolicy
-from reactor_trio.transport import BodyTaker, Conversation, Request, Response
+from reactor_trio.edge.address_limits import Addresses, page_urls
+from reactor_trio.edge.site import Site
 
 log = logging.getLogger("reactor_trio.server")
 
 
-class ManagementSite(RequestPolicy):
-    """The `transport.Site` of that port.
+def management_site(site: Site, settings: Settings, *bound: str) -> Site:
+    """What that port serves: the reserved routes of `site`, without a limit by the minute.
 
     Args:
-        site: that of the other port, which answers.
+        site: that of the other port. A credential that is not good counts there.
         bound: addresses at which this port listens.
     """
-
-    websockets: Sequence[str] = ()
-
-    def __init__(self, site: AccessSite, settings: Settings, *bound: str) -> None:
-        assert settings.management is not None
-        super().__init__(msgspec.structs.replace(settings, host=settings.management.host), *bound, metrics=site.metrics)
-        self._site = site
-
-    def respond(self, request: Request) -> Response:
-        """Answer as the other port does."""
-        if request.path in WATCHED:
-            return self._site.respond(request)
-        return Response.refusing("not_found", f"not found; this port has {', '.join(WATCHED)}")
-
-    def take_body(self, request: Request) -> BodyTaker | None:
-        """Return None: the port takes only GET and HEAD."""
-        return None
-
-    async def admit(self, request: Request) -> Response | Conversation:
-        """Refuse every WebSocket."""
-        return self.respond(request)
-
-    def shared_with(self, request: Request) -> str | None:
-        """Return None: pages have nothing to read here."""
-        return None
+    assert settings.management is not None
+    own = msgspec.structs.replace(settings, host=settings.management.host)
+    routes = [replace(route, limit=None) for route in site.router.routes if route.reserved]
+    addresses = Addresses(settings.limits, settings.proxies, site.metrics.limited)
+    management = Site(own, routes, site.access, site.metrics, addresses, *bound)
+    management.denials = site.denials
+    return management
 
 
 async def serve_management(
-    site: AccessSite,
+    site: Site,
     settings: Settings,
     listeners: Sequence[trio.SocketListener],
     connections: trio.Nursery,
@@ -65,6 +47,6 @@ async def serve_management(
     """Task: answer on `listeners` until cancelled. From `closing` on a connection ends with its response."""
     bound = bound_addresses(listeners)
     url = page_urls(bound[0], listeners[0].socket.getsockname()[1], secure=False)[0]
-    log.info("%s are also at %s (runtime.management)", ", ".join(WATCHED), url)
-    management = ManagementSite(site, settings, *bound)
+    management = management_site(site, settings, *bound)
+    log.info("%s are also at %s (runtime.management)", ", ".join(route.path for route in management.router.routes), url)
     await Acceptor(management, lambda: True, closing, None).run(listeners, connections)

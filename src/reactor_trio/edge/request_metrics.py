@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from reactor_trio.edge.denial import DenialReason
 from reactor_trio.edge.metric_families import counter, gauge
-from reactor_trio.protocol.refusals import REFUSALS
+from reactor_trio.protocol.refusals import REFUSALS, DenialReason
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

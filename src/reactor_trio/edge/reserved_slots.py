@@ -5,14 +5,14 @@ a request to a probe's path, and becomes a connection like others for a request 
 to one. Any other request is answered 503.
 
 A connection that has sent no whole request, and one that is answered, loses the slot as soon as another one needs it, that
-of the address with the most slots first, then the oldest; and after `reserved_site.FIRST_REQUEST` seconds in any case. So
+of the address with the most slots first, then the oldest; and after `FIRST_REQUEST` seconds in any case. So
 connections that say nothing keep no probe out: a probe sends its request at once, and is answered in the same turn of the
 loop. With TLS a probe needs its time for the handshake, in which others may take the slot; `runtime.management` does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -20,6 +20,10 @@ import trio
 
 #: Reserved slots of a port, and how many of them one address has.
 RESERVED, OF_ONE_ADDRESS = 8, 2
+#: Seconds in which a connection in a reserved slot must have sent the head of a request.
+FIRST_REQUEST = 2.0
+#: The secrets that the owner of a session has.
+OWNERS = ("upload", "resume")
 
 #: What a request in a reserved slot is good for: the probe of a server, or the owner of a session.
 ReservedUse = Literal["probe", "owner"]
@@ -36,16 +40,27 @@ class ReservedSlot:
         answered: whether that has its response.
     """
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(self, address: str | None, release: Callable[[ReservedSlot], None]) -> None:
         self.address = address
         self.scope = trio.CancelScope()
         self.use: ReservedUse | None = None
         self.heard = self.answered = False
+        self._release = release
 
     @property
     def takeable(self) -> bool:
         """Whether another connection may have the slot."""
         return self.use is None or self.answered
+
+    def take(self, owner: bool, *, probe: bool) -> bool:
+        """Use the slot for a request, and return True; False if the slot is not for it. That of an owner becomes free."""
+        self.heard = True
+        if owner:
+            self.use = "owner"
+            self._release(self)
+        elif probe:
+            self.use = "probe"
+        return self.use is not None
 
 
 class ReservedSlots:
@@ -70,7 +85,7 @@ class ReservedSlots:
             taken = max(takeable, key=self._share)  # the first of equals: the oldest
             self.release(taken)
             taken.scope.cancel()
-        slot = ReservedSlot(address)
+        slot = ReservedSlot(address, self.release)
         self._taken[slot] = None
         try:
             with slot.scope:

@@ -1,49 +1,63 @@
-"""`Router`: which paths a site has, and what answers each method at each of them.
+"""`Route` and `Router`: which paths a site has, what each is for, and what answers there.
 
 What the site says of its paths comes from the list of its routes: 404 and 405 with their texts, `Allow`, the WebSockets, and
-the paths that pages of other origins may read.
+which responses pages of other origins may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from reactor_trio.transport import BodyTaker, Refused, Request, Response
+from reactor_trio.edge.access import Need
+from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.request_metrics import LimitKind
+from reactor_trio.transport import Conversation, Exchange, Refused, Request, Response
 
-_READS = ("GET", "HEAD")
-_ORDER = (*_READS, "POST", "DELETE")
+READS = ("GET", "HEAD")
+#: Answers a request, or opens its WebSocket. Raises Refused.
+Handler = Callable[[Exchange, Grant], Awaitable[Response | Conversation]]
 
 
 @dataclass(frozen=True)
 class Route:
-    """One path of a site. If its last part is `ID`, that stands for any name.
+    """What answers one method of a path. If its last part is `ID`, that stands for any name; if it is `*`, for anything.
 
     Args:
         path: as in the request.
-        get: answers GET and HEAD. Raises Refused, Denied.
-        post: returns what reads the body of a POST. Raises Refused, Denied.
-        delete: answers a DELETE. Raises Refused, Denied.
-        websocket: whether clients open WebSockets here.
+        handle: answers.
+        method: GET also takes HEAD.
+        needs: what credential the request needs (`access`).
+        body: "ignored": the site reads it before it calls `handle`; "taken": `handle` reads as much as it wants.
+        websocket: whether clients open WebSockets here. `handle` has `limits.handshake` to decide.
+        limit: the limit of its address in which a request counts; None: in none.
+        reserved: whether it is answered in a reserved slot, and on the port of `runtime.management`.
         shared: whether pages of the manifest's origins may read the responses.
+        listed: whether the text of a 404 names it.
     """
 
     path: str
-    get: Callable[[Request], Response] | None = None
-    post: Callable[[Request], BodyTaker] | None = None
-    delete: Callable[[Request], Response] | None = None
+    handle: Handler
+    method: Literal["GET", "POST", "DELETE"] = "GET"
+    needs: Need = "nothing"
+    body: Literal["ignored", "taken"] = "ignored"
     websocket: bool = False
+    limit: LimitKind | None = "address_requests"
+    reserved: bool = False
     shared: bool = False
+    listed: bool = True
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that it takes, in the order of `Allow`."""
-        found = (*(_READS if self.get or self.websocket else ()), *(("POST",) if self.post else ()))
-        return (*found, *(("DELETE",) if self.delete else ()))
+        """The methods that it takes."""
+        return READS if self.method == "GET" else (self.method,)
 
     def has(self, path: str) -> bool:
         """Whether a request for `path` is for this route."""
         folder, _, last = self.path.rpartition("/")
+        if last == "*":
+            return path.startswith(f"{folder}/")
         return path == self.path or (last == "ID" and bool(part_of(path, folder)))
 
 
@@ -54,40 +68,29 @@ def part_of(path: str, folder: str) -> str:
 
 
 class Router:
-    """The routes of one site, besides the viewer page's."""
+    """The routes of one site. The first that has the path and the method answers."""
 
     def __init__(self, *routes: Route) -> None:
-        self._routes = routes
-        self.methods: Sequence[str] = [method for method in _ORDER if any(method in route.methods for route in routes)]
+        self.routes: Sequence[Route] = routes
         self.websockets: Sequence[str] = [route.path for route in routes if route.websocket]
-        self.shared: Sequence[str] = [route.path for route in routes if route.shared]
 
-    def answer(self, request: Request) -> Response:
-        """Answer a GET, HEAD or DELETE by its route, or with 404 or 405. Raises what the route raises."""
-        route = self._find(request)
-        if route is None and request.method in _READS:
-            return Response.refusing("not_found", f"not found; there are {self._listed()}")
-        handler = None if route is None else route.delete if request.method == "DELETE" else route.get
-        return self._not_allowed(request, route) if handler is None else handler(request)
+    def at(self, path: str) -> list[Route]:
+        """The routes of a path."""
+        return [route for route in self.routes if route.has(path)]
 
-    def body_taker(self, request: Request) -> BodyTaker | None:
-        """What reads the body of a POST as a stream; None for a DELETE. Raises Refused: 405, also without a route."""
-        route = self._find(request)
-        if request.method == "POST" and route is not None and route.post is not None:
-            return route.post(request)
-        if request.method == "DELETE" and route is not None and route.delete is not None:
-            return None
-        raise Refused(self._not_allowed(request, route))
-
-    def _find(self, request: Request) -> Route | None:
-        return next((route for route in self._routes if route.has(request.path)), None)
-
-    def _not_allowed(self, request: Request, route: Route | None) -> Response:
-        allowed = _READS if route is None else route.methods  # the page's paths are no routes
+    def find(self, request: Request) -> Route:
+        """The route for a request. Raises Refused: 404, 405."""
+        here = self.at(request.path)
+        for route in here:
+            if request.method in route.methods:
+                return route
+        if not here and request.method in READS:
+            raise Refused("not_found", f"not found; there are {self._listed()}")
+        allowed = [method for route in here for method in route.methods] or READS
         why = f"{request.path} takes {' and '.join(allowed)}, not {request.method}"
-        return Response.refusing("method_not_allowed", why, {"allow": ", ".join(allowed)})
+        raise Refused("method_not_allowed", why, {"allow": ", ".join(allowed)})
 
     def _listed(self) -> str:
-        paths = ["/", *(route.path for route in self._routes if not route.websocket)]
+        paths = ", ".join(dict.fromkeys(route.path for route in self.routes if route.listed and not route.websocket))
         sockets = f"the WebSocket{'s' if len(self.websockets) > 1 else ''} {' and '.join(self.websockets)}"
-        return ", ".join(paths) + (f" and {sockets}" if self.websockets else "")
+        return f"{paths} and {sockets}" if self.websockets else paths

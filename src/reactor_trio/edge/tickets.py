@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Meta
 
 from reactor_trio.admission import Claims
-from reactor_trio.edge.denial import Denied
+from reactor_trio.protocol.refusals import Refused
 
 if TYPE_CHECKING:
     from jwt import PyJWS
@@ -129,22 +129,22 @@ class Tickets:
                 raise ValueError(str(error)) from None
 
     def read(self, text: str) -> Ticket:
-        """Return the ticket `text` if it is valid now and has not been used. Raises Denied."""
+        """Return the ticket `text` if it is valid now and has not been used. Raises Refused."""
         payload = self._verified(text)
         try:
             ticket = msgspec.json.decode(payload, type=Ticket)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise Denied("wrong", f"this ticket is signed, but cannot be used: {_readable(error)}") from None
+            raise Refused("token_wrong", f"this ticket is signed, but cannot be used: {_readable(error)}") from None
         self._check_time(ticket)
         names = [ticket.aud] if isinstance(ticket.aud, str) else ticket.aud
         if names is not None and self._model not in names:
-            raise Denied("wrong", "this ticket is for another model")
+            raise Refused("token_wrong", "this ticket is for another model")
         self._spent.forget(self._clock() - LEEWAY)
         self._spent.check(ticket)
         return ticket
 
     def spend(self, ticket: Ticket) -> None:
-        """Use up `ticket`, which `read` returned. Raises Denied if it has been used meanwhile, or if there is no room."""
+        """Use up `ticket`, which `read` returned. Raises Refused if it has been used meanwhile, or if there is no room."""
         self._spent.add(ticket)
 
     def _verified(self, text: str) -> bytes:
@@ -158,16 +158,16 @@ class Tickets:
             if "crit" not in whole["header"]:  # RFC 7515 section 4.1.11: refuse extensions that we do not know
                 payload: bytes = whole["payload"]
                 return payload
-        raise Denied("wrong", "this token or ticket is not one that this server knows")
+        raise Refused("token_wrong", "this token or ticket is not one that this server knows")
 
     def _check_time(self, ticket: Ticket) -> None:
         now = self._clock()
         if ticket.exp + LEEWAY <= now:
-            raise Denied("expired", "this ticket has expired; ask for a new one")
+            raise Refused("token_expired", "this ticket has expired; ask for a new one")
         if ticket.exp - LEEWAY > now + LONGEST:
-            raise Denied("wrong", f"this ticket is good for more than {LONGEST / 86_400:.0f} days")
+            raise Refused("token_wrong", f"this ticket is good for more than {LONGEST / 86_400:.0f} days")
         if ticket.nbf is not None and ticket.nbf - LEEWAY > now:
-            raise Denied("expired", "this ticket is not valid yet")
+            raise Refused("token_early", "this ticket is not valid yet")
 
 
 class Spent:
@@ -194,15 +194,15 @@ class Spent:
             self._forgotten = max(self._forgotten, end)
 
     def check(self, ticket: Ticket) -> None:
-        """Raises Denied if `ticket` has been used."""
+        """Raises Refused if `ticket` has been used."""
         if ticket.jti in self._ids or ticket.exp <= self._forgotten:
-            raise Denied("used", "this ticket has been used; each is good for one connection, ask for a new one")
+            raise Refused("token_used", "this ticket has been used; each is good for one connection, ask for a new one")
 
     def add(self, ticket: Ticket) -> None:
-        """Remember that `ticket` is used. Raises Denied if it was used before, or if there is no room."""
+        """Remember that `ticket` is used. Raises Refused if it was used before, or if there is no room."""
         self.check(ticket)
         if len(self._ids) >= self._room:
-            raise Denied("full", "too many tickets are in use; try again later")
+            raise Refused("tickets_full", "too many tickets are in use; try again later")
         self._ids.add(ticket.jti)
         heapq.heappush(self._by_end, (ticket.exp, ticket.jti))
 

@@ -17,7 +17,7 @@ from reactor_trio.edge.management import serve_management
 from reactor_trio.edge.ports import open_ports
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.gate_site import GateSite
+from reactor_trio.gate.gate_site import gate_site
 from reactor_trio.leases.holder import Lessor
 
 
@@ -59,19 +59,19 @@ async def serve_gate(
     allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
     async with open_ports(settings, listeners) as ports:
         certificates = await Certificates.read(settings.tls)
-        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(ports.clients), pictures=pictures)
+        site = gate_site(allocation, settings, schema, metrics, drain, *bound_addresses(ports.clients), pictures=pictures)
         with LoopLag().watched() as lag:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(lag.tick)
                 warn_if_open(ports.clients, settings)
                 await nursery.start(allocation.run)
-                reception = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
-                async with trio.open_nursery() as connections:
-                    nursery.start_soon(reception.run, ports.clients, connections)
-                    if ports.management:
-                        nursery.start_soon(serve_management, site, settings, ports.management, connections, drain)
-                    task_status.started(Gate(*ports.address, allocation))
-                    await drain.wait()
-                    allocation.drain()
-                    connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace
+                acceptor = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
+                nursery.start_soon(acceptor.run, ports.clients, nursery)
+                if ports.management:
+                    nursery.start_soon(serve_management, site, settings, ports.management, nursery, drain)
+                task_status.started(Gate(*ports.address, allocation))
+                await drain.wait()
+                allocation.drain()
+                with trio.move_on_after(settings.drain_grace):
+                    await acceptor.all_gone()
                 nursery.cancel_scope.cancel()

@@ -7,19 +7,26 @@ text is for people and may change. `docs/protocol.md` has the same table.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, get_args
 
+from reactor_trio.protocol.reasons import EndReason
+
 RefusalCode = Literal[
-    "bad_request", "token_missing", "token_wrong", "token_expired", "token_used", "not_allowed", "wrong_origin", "not_found",
-    "wrong_model", "method_not_allowed", "request_timeout", "session_over", "length_required", "too_large",
-    "expectation_failed", "wrong_host", "upgrade_required", "too_many_files", "address_connections", "address_handshakes",
-    "address_requests", "address_failures", "address_waiting", "head_too_large", "internal", "connections", "loading",
-    "failed", "draining", "full", "no_session", "not_decided", "tickets_full", "disk_full",
+    "bad_request", "token_missing", "token_wrong", "token_expired", "token_early", "token_used", "unclaimed", "not_allowed",
+    "wrong_origin", "not_found", "wrong_model", "method_not_allowed", "request_timeout", "session_over", "length_required",
+    "too_large", "expectation_failed", "wrong_host", "upgrade_required", "too_many_files", "address_connections",
+    "address_handshakes", "address_requests", "address_failures", "address_waiting", "head_too_large", "internal",
+    "connections", "loading", "failed", "draining", "full", "no_session", "not_decided", "tickets_full", "disk_full",
 ]  # fmt: skip
 
 #: The header with the code of a refusal.
 REFUSAL_HEADER: Final = "reactor-refusal"
+
+
+#: Why a request was denied, as `reactor_access_denied` counts it.
+DenialReason = Literal["missing", "wrong", "expired", "used", "not_allowed", "full"]
 
 
 class RefusalKind(NamedTuple):
@@ -29,20 +36,32 @@ class RefusalKind(NamedTuple):
         status: of the HTTP response.
         meaning: in words, for whoever runs the server.
         setting: the setting that changes this; empty without one.
+        text: for the client, where that is always the same; empty if each refusal has its own.
+        after: seconds after which the client may try again; None: it need not.
+        denied: for refusals because of a credential, or because there is none: the reason that is counted.
+        guess: whether the client has shown a credential that is not good. An address has a limit of these.
+        end: the reason in the close frame of a client that has its WebSocket already; None: the text.
     """
 
     status: int
     meaning: str
     setting: str = ""
+    text: str = ""
+    after: int | None = None
+    denied: DenialReason | None = None
+    guess: bool = False
+    end: EndReason | None = None
 
 
 REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     "bad_request": RefusalKind(400, "it is not a request that this server understands"),
-    "token_missing": RefusalKind(401, "it has no token, and this takes one"),
-    "token_wrong": RefusalKind(401, "this server does not know its token, ticket or link"),
-    "token_expired": RefusalKind(401, "its ticket, or its reserved place, is over, or its ticket is not valid yet"),
-    "token_used": RefusalKind(401, "its ticket has been used"),
-    "not_allowed": RefusalKind(403, "its token does not allow this"),
+    "token_missing": RefusalKind(401, "it has no token, and this takes one", denied="missing"),
+    "token_wrong": RefusalKind(401, "this server does not know its token, ticket or link", denied="wrong", guess=True),
+    "token_expired": RefusalKind(401, "its ticket has expired", denied="expired", guess=True),
+    "token_early": RefusalKind(401, "its ticket is not valid yet", denied="expired", guess=True),
+    "token_used": RefusalKind(401, "its ticket has been used", denied="used", guess=True),
+    "unclaimed": RefusalKind(401, "the session that its ticket names is not reserved any more", denied="expired"),
+    "not_allowed": RefusalKind(403, "its token does not allow this", denied="not_allowed"),
     "wrong_origin": RefusalKind(
         403, "a page may connect if its origin is the server's own, or listed", "runtime.origins (--origin)"
     ),
@@ -60,25 +79,72 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     "upgrade_required": RefusalKind(426, "it asked for the WebSocket without being one"),
     "too_many_files": RefusalKind(429, "its session has as many files, or uploads, as it may have", "runtime.uploads"),
     "address_connections": RefusalKind(
-        429, "its address has all the connections that it may have", "runtime.limits.connections_per_address"
+        429, "its address has all the connections that it may have", "runtime.limits.connections_per_address",
+        "this address has all the connections that it may have", 1,
     ),
-    "address_handshakes": RefusalKind(429, "its address asks too often", "runtime.limits.handshakes_per_minute"),
-    "address_requests": RefusalKind(429, "its address sends too many requests", "runtime.limits.http_per_minute"),
-    "address_failures": RefusalKind(429, "its address has shown too many wrong credentials"),
+    "address_handshakes": RefusalKind(
+        429, "its address asks too often", "runtime.limits.handshakes_per_minute",
+        "this address asks too often; wait a little",
+    ),
+    "address_requests": RefusalKind(
+        429, "its address sends too many requests", "runtime.limits.http_per_minute",
+        "this address sends too many requests; wait a little",
+    ),
+    "address_failures": RefusalKind(
+        429, "its address has shown too many wrong credentials",
+        text="this address has shown too many wrong credentials; wait a little",
+    ),
     "address_waiting": RefusalKind(
-        429, "its address has as many clients in the queue as it may have", "runtime.limits.waiting_per_address"
+        429, "its address has as many clients in the queue as it may have", "runtime.limits.waiting_per_address",
+        "this address has as many clients in the queue as it may have", 1,
     ),
     "head_too_large": RefusalKind(431, "its head is too large", "runtime.limits.http_head"),
-    "internal": RefusalKind(500, "please report this; the traceback stands above"),
-    "connections": RefusalKind(503, "the server has all the connections that it may have", "runtime.limits.connections"),
-    "loading": RefusalKind(503, "the model is still loading"),
-    "failed": RefusalKind(503, "the model did not load"),
-    "draining": RefusalKind(503, "the server is going down"),
-    "full": RefusalKind(503, "each session and each place in the queue is taken", "runtime.queue"),
-    "no_session": RefusalKind(503, "no session runs that a viewer could watch"),
-    "not_decided": RefusalKind(503, "the server did not decide in time whether to take it", "runtime.limits.handshake"),
-    "tickets_full": RefusalKind(503, "as many used tickets are remembered as can be"),
+    "internal": RefusalKind(500, "please report this; the traceback stands above", text="internal error"),
+    "connections": RefusalKind(
+        503, "the server has all the connections that it may have", "runtime.limits.connections",
+        "the server has all the connections that it may have", 1,
+    ),
+    "loading": RefusalKind(503, "the model is still loading", after=1),
+    "failed": RefusalKind(503, "the model did not load", after=1),
+    "draining": RefusalKind(503, "the server is going down", after=1, end="draining"),
+    "full": RefusalKind(503, "each session and each place in the queue is taken", "runtime.queue", after=1, end="no_room"),
+    "no_session": RefusalKind(503, "no session runs that a viewer could watch", after=1),
+    "not_decided": RefusalKind(
+        503, "the server did not decide in time whether to take it", "runtime.limits.handshake", after=1
+    ),
+    "tickets_full": RefusalKind(503, "as many used tickets are remembered as can be", after=60, denied="full"),
     "disk_full": RefusalKind(507, "there is no room on the disk for its file", "runtime.uploads.folder"),
-})
+})  # fmt: skip
 
 REFUSAL_CODES: Final[tuple[RefusalCode, ...]] = get_args(RefusalCode)
+
+
+class Refused(Exception):
+    """Raised for a request that is not served.
+
+    Args:
+        code: the status, the headers and the default text come from its row in `REFUSALS`.
+        message: one line for the client.
+        headers: more headers of the response.
+        after: seconds after which the client may try again.
+        client: what the log says of the client besides its address, in printable ASCII.
+
+    Attributes:
+        kind: its row in `REFUSALS`.
+        noted: whether it has been counted as a denial already.
+    """
+
+    def __init__(
+        self, code: RefusalCode, message: str = "", headers: Mapping[str, str] | None = None, *, after: int | None = None,
+        client: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__(code)
+        self.code: RefusalCode = code
+        self.kind = REFUSALS[code]
+        self.message = message or self.kind.text
+        self.after = self.kind.after if after is None else after
+        self.client = client
+        self.noted = False
+        retry = {} if self.after is None else {"retry-after": str(self.after)}
+        asks = {"www-authenticate": "Bearer"} if self.kind.status == HTTPStatus.UNAUTHORIZED else {}
+        self.headers = {**retry, **asks, **(headers or {})}

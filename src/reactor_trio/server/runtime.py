@@ -12,6 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -132,8 +133,9 @@ class Runtime:
         self.leases = Leases(self.room)
         #: serves the connections
         self.session_manager = SessionManager(
-            self.facts, self.metrics, self.room, self.leases, self.worker, self.free_memory, self.on_session
-        )
+            self.facts, self.metrics, self.room, self.leases, self.access.secrets, self.worker, self.free_memory,
+            self.on_session,
+        )  # fmt: skip
 
     # ---- life ---------------------------------------------------------------------------------------------------------
 
@@ -278,10 +280,15 @@ class Runtime:
 
         Returns False if there is neither. Never raises.
         """
-        if (session := self.session_manager.find(session_id)) is None:
-            return self.leases.cancel(session_id)
-        session.end("revoked")
-        return True
+        if (end := self.revocation(session_id)) is not None:
+            end()
+        return end is not None
+
+    def revocation(self, session_id: str) -> Callable[[], object] | None:
+        """Return what `revoke` would do; None for an id that it does not know."""
+        if (session := self.session_manager.find(session_id)) is not None:
+            return partial(session.end, "revoked")
+        return partial(self.leases.cancel, session_id) if self.room.promises(session_id) else None
 
     # ---- read by others ----------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from reactor_trio.media.codec_pool import worker_threads
 from reactor_trio.placement.model_side import Hook, ModelSource, model_source, placement_loader
 from reactor_trio.placement.placement import LoadPlacement
 from reactor_trio.server.moderation_hook import check_in_thread
-from reactor_trio.server.reactor_site import ReactorSite
+from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.server.tracing import open_tracing
 
@@ -140,7 +140,7 @@ async def _listen(
     """Accept until `accepting` is cancelled, and on the port of `runtime.management` until this task is."""
     runtime = serving.runtime
     warn_if_open(ports.clients, runtime.settings)
-    site = ReactorSite(runtime, *bound_addresses(ports.clients))
+    site = reactor_site(runtime, *bound_addresses(ports.clients))
     acceptor = Acceptor(site, lambda: runtime.facts.phase == "ready", runtime.draining, serving.certificates)
     async with trio.open_nursery() as nursery:
         if ports.management:

@@ -10,22 +10,24 @@ import itertools
 import logging
 import math
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.admission import Claims
 from reactor_trio.concurrency.free_memory import FreeMemory
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
 from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.connection.resumable_session import Place
+from reactor_trio.edge.grants import Grant, Secrets
 from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.leases.book import Leases
 from reactor_trio.media import Worker, input_codecs
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("reactor_trio.server")
 
-T = TypeVar("T")
 #: starts a session in its scope
 Begin = Callable[[Callable[[], Awaitable[None]]], None]
 
@@ -53,6 +54,7 @@ class SessionManager:
     Args:
         room: admits clients.
         leases: the slots promised to a gate.
+        tokens: has the secrets of each session while they are good.
         worker: runs encoders and decoders away from the loop.
         free_memory: returns memory after the model has released a session, before the next one begins; None: nothing does.
         on_session: called with each session that begins.
@@ -65,7 +67,7 @@ class SessionManager:
     """
 
     def __init__(
-        self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, worker: Worker,
+        self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, tokens: Secrets, worker: Worker,
         free_memory: FreeMemory | None, on_session: Callable[[Session], object],
     ) -> None:  # fmt: skip
         self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
@@ -73,6 +75,7 @@ class SessionManager:
         self.recordings: Path | None = None
         self.model: ServedModel | None = None
         self._facts, self._metrics, self._room, self._leases = facts, metrics, room, leases
+        self._secrets = tokens
         self._on_session = on_session
         self.codec_pool = CodecPool(worker, facts.settings.codec.timeout)
         self._free_memory = free_memory
@@ -113,21 +116,12 @@ class SessionManager:
             task_status.started()
             await trio.sleep_forever()
 
-    # ---- sessions by their tokens -------------------------------------------------------------------------------------
-
-    def shared_by(self, token: str) -> Session | None:
-        """Return the session with this share token."""
-        return _of_token(token, self._share_tokens.items())
-
-    def uploaded_to(self, token: str | None) -> Session | None:
-        """Return the session with this upload token."""
-        return _of_token(token, ((one, one.uploads.token) for one in self._share_tokens if one.uploads is not None))
-
     # ---- `SessionProvider` --------------------------------------------------------------------------------------------
 
     def resumable(self, token: str | None) -> ResumableSession | None:
         """Return the session that its client may resume now with `token`."""
-        return _of_token(token, ((one, one.token) for one in self._resumables.values() if one.open))
+        grant = self._secrets.find(token, "resume")
+        return None if grant is None else grant.owner
 
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender to a new client, or to one that comes back: that keeps its number and its messages."""
@@ -188,7 +182,10 @@ class SessionManager:
         """Make a session for an admitted client. The caller runs it in the scope of `session_scope`."""
         length = sender.request.claims.session_length or math.inf
         session = Session(place.sid, self.loaded.services, (sender.number, sender.joined_at), self._session_over, length)
-        self._share_tokens[session] = secrets.token_urlsafe(16)
+        self._share_tokens[session] = shared = secrets.token_urlsafe(16)
+        self._secrets.register(shared, Grant("share", Claims(role="viewer"), owner=session))
+        if (uploads := session.uploads) is not None:
+            self._secrets.register(uploads.secret, Grant("upload", owner=session), lambda: uploads.token is not None)
         self._renditions[session] = RenditionSet(self._sender_context)
         if self.recordings is not None:
             self._recordings[session] = self._record(session, self.recordings)
@@ -197,6 +194,9 @@ class SessionManager:
         log.info("session %s begins", session.id)
         resumable = ResumableSession(session, place, sender, self._window, self.run_session, self._resumable_changed)
         self._resumables[session.id] = resumable
+        if resumable.token is not None:
+            grant = Grant("resume", resumable.claims, owner=resumable)
+            self._secrets.register(resumable.token, grant, lambda: resumable.open)
         return resumable
 
     async def all_left(self, within: float, *, shield: bool = False) -> None:
@@ -220,7 +220,10 @@ class SessionManager:
 
     def session_to_view(self, request: ConnectRequest) -> Session | None:
         """Return the session that a viewer may watch: the one of its token, or without a token the oldest that runs."""
-        return next(iter(self._share_tokens), None) if request.token is None else self.shared_by(request.token)
+        if request.token is None:
+            return next(iter(self._share_tokens), None)
+        grant = self._secrets.find(request.token, "share")
+        return None if grant is None else grant.owner
 
     def renditions(self, session: Session) -> RenditionSet:
         """Return the encoders of a session."""
@@ -280,7 +283,9 @@ class SessionManager:
         return SessionRecording(folder, session, sender, welcome, run)
 
     def _session_over(self, session: Session) -> None:
-        del self._share_tokens[session]
+        self._secrets.forget(self._share_tokens.pop(session))
+        if session.uploads is not None:
+            self._secrets.forget(session.uploads.secret)
         assert session.reason is not None
         self._leases.over(session.id, session.reason)
         self._metrics.session_over(session)
@@ -292,15 +297,10 @@ class SessionManager:
     def _resumable_changed(self, resumable: ResumableSession) -> None:
         if resumable.over:
             self._resumables.pop(resumable.session.id, None)
+            self._secrets.forget(resumable.token)
         if resumable.away and self._room.drain_reason is not None:  # no client could get a notice
             resumable.session.end(self._room.drain_reason)
         self.left.set()
-
-
-def _of_token(token: str | None, tokens: Iterable[tuple[T, str | None]]) -> T | None:
-    """Return what has this token. The comparison takes the same time for each token."""
-    given = (token or "").encode()
-    return next((one for one, known in tokens if known and secrets.compare_digest(known.encode(), given)), None)
 
 
 async def _alone(run: Callable[[], Awaitable[None]]) -> None:

@@ -1,4 +1,4 @@
-"""The site of a server without a model: the page, and 503 with the reason at `/health` and `/ready`.
+"""The site of a server without a model: the page, and 503 with the reason at every other path.
 
 `reactor run --reload` keeps the port while the code does not load. The page polls `/health` and shows the reason; programs
 get 503 and `Retry-After`.
@@ -13,43 +13,42 @@ import trio
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses
+from reactor_trio.edge.access import Access
+from reactor_trio.edge.address_limits import Addresses
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.edge.common_responses import busy, json_response, not_ready, page_response
-from reactor_trio.edge.request_policy import RequestPolicy
+from reactor_trio.edge.common_responses import json_response, not_ready
+from reactor_trio.edge.common_routes import page_routes, probe_routes
+from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.request_metrics import RequestMetrics
+from reactor_trio.edge.router import Route
+from reactor_trio.edge.site import Site
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import BodyTaker, Conversation, Request, Response
+from reactor_trio.transport import WEBSOCKET_PATH, Exchange, Refused, Response
 
 
-class StandbySite(RequestPolicy):
-    """A `transport.Site` without a model."""
+def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Site:
+    """What stands in for a server whose model `name` does not load, for this reason."""
+    protected = settings.auth is not None
+    shown = "see the server's log" if protected else reason
 
-    def __init__(self, settings: Settings, name: str, reason: str, *bound: str) -> None:
-        super().__init__(settings, *bound)
-        self._name = name
-        self._protected = settings.auth is not None
-        self._reason = "see the server's log" if self._protected else reason
+    async def health(_exchange: Exchange, _grant: Grant) -> Response:
+        body: dict[str, Any] = {"status": "failed", "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
+                                "reason": shown}  # fmt: skip
+        return json_response(503, body if protected else body | {"model": name}, {"retry-after": "1"})
 
-    def respond(self, request: Request) -> Response:
-        """Answer with the page or the reason."""
-        if (page := page_response(request, self.frame_ancestors)) is not None:
-            return page
-        if request.path == "/health":
-            body: dict[str, Any] = {"status": "failed", "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
-                                    "reason": self._reason}  # fmt: skip
-            if not self._protected:
-                body["model"] = self._name
-            return json_response(503, body, {"retry-after": "1"})
-        if request.path == "/ready":
-            return not_ready("failed", self._reason)
-        return busy("failed", f"no model is served: {self._reason}")
+    async def ready(_exchange: Exchange, _grant: Grant) -> Response:
+        return not_ready("failed", shown)
 
-    def take_body(self, request: Request) -> BodyTaker | None:
-        """Return None: the site takes only GET and HEAD."""
-        return None
+    async def failed(_exchange: Exchange, _grant: Grant) -> Response:
+        raise Refused("failed", f"no model is served: {shown}")
 
-    async def admit(self, request: Request) -> Response | Conversation:
-        """Refuse every client."""
-        return busy("failed", f"no model is served: {self._reason}")
+    routes = [
+        *page_routes(settings.frame_ancestors), *probe_routes(health, ready),
+        Route(WEBSOCKET_PATH, failed, websocket=True), Route("/*", failed),
+    ]  # fmt: skip
+    metrics = RequestMetrics()
+    addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
+    return Site(settings, routes, Access(None, name), metrics, addresses, *bound)
 
 
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:
@@ -58,7 +57,7 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
         certificates = await Certificates.read(settings.tls)
     except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
-    site = StandbySite(settings, name, reason, *bound_addresses(listeners))
+    site = standby_site(settings, name, reason, *bound_addresses(listeners))
     acceptor = Acceptor(site, lambda: False, trio.Event(), certificates)
     async with trio.open_nursery() as connections:
         # An acceptor closes what it serves.

@@ -84,7 +84,7 @@ class WaitingRoom:
 
     def release(self, sid: str) -> bool:
         """Free a slot that was reserved ahead. Returns False if its client has come already."""
-        if not self._is_promised(sid):
+        if not self.promises(sid):
             return False
         self._tell(self.admission.release(sid, run_time()))
         return True
@@ -92,7 +92,7 @@ class WaitingRoom:
     def refusal(self, request: ConnectRequest) -> RefusalReason | None:
         """Return why this client would be refused now, None if it would be admitted or queued."""
         if request.claims.session_id is not None:
-            return None if self._is_promised(request.claims.session_id) else "unclaimed"
+            return None if self.promises(request.claims.session_id) else "unclaimed"
         if self.admission.open == "open" and self._given_up_to(request) is not None:
             return None
         return self.admission.room(request.address)
@@ -149,7 +149,7 @@ class WaitingRoom:
         """Send the queue its positions again, because the reason for waiting has changed."""
         self._tell(self.admission.tell_again())
 
-    def _is_promised(self, sid: str) -> bool:
+    def promises(self, sid: str) -> bool:
         """Return whether a slot is reserved for a session whose client has not come yet."""
         return sid not in self._places and self.admission.has(sid) == "reserved"
 

@@ -26,6 +26,7 @@ from reactor_trio.configuration.settings import UploadSettings
 from reactor_trio.descriptors import keep_from_children
 from reactor_trio.errors import UploadRefused
 from reactor_trio.interface.files import UploadedFile
+from reactor_trio.protocol.refusals import REFUSALS, RefusalCode
 
 #: runs a blocking function away from the loops and returns its result; cancelled only before it begins
 Disk = Callable[..., Awaitable[Any]]
@@ -56,10 +57,12 @@ class UploadStore:
 
     Attributes:
         token: authorizes an upload; None after the session's end.
+        secret: the same, also after that.
     """
 
     def __init__(self, limits: UploadSettings, disk: Disk) -> None:
-        self.token: str | None = secrets.token_urlsafe()
+        self.secret = secrets.token_urlsafe()
+        self.token: str | None = self.secret
         self._limits = limits
         self._disk = disk
         self._files: dict[str, StoredUpload] = {}
@@ -87,7 +90,7 @@ class UploadStore:
             if upload is None:
                 self._bytes -= size
         if upload is None:
-            raise UploadRefused(410, _OVER)
+            raise _refused("session_over", _OVER)
         return upload
 
     def find(self, upload_id: str) -> UploadedFile:
@@ -127,16 +130,16 @@ class UploadStore:
     def _check_room(self, size: int) -> None:
         limits = self._limits
         if self.token is None:
-            raise UploadRefused(410, _OVER)
+            raise _refused("session_over", _OVER)
         if size > limits.file_size:
-            raise UploadRefused(413, f"a file may have {limits.file_size} bytes, this one has {size}")
+            raise _refused("too_large", f"a file may have {limits.file_size} bytes, this one has {size}")
         if len(self._under_way) >= limits.at_once:
-            raise UploadRefused(429, f"{limits.at_once} uploads are under way; wait for one to end")
+            raise _refused("too_many_files", f"{limits.at_once} uploads are under way; wait for one to end")
         if len(self) >= limits.files:
-            raise UploadRefused(429, f"a session may have {limits.files} files")
+            raise _refused("too_many_files", f"a session may have {limits.files} files")
         if self._bytes + size > limits.total_size:
             left = limits.total_size - self._bytes
-            raise UploadRefused(413, f"the files of a session may have {limits.total_size} bytes, {left} are left")
+            raise _refused("too_large", f"the files of a session may have {limits.total_size} bytes, {left} are left")
 
     async def _write_all(self, size: int, body: AsyncIterator[bytes]) -> tuple[IO[bytes], str]:
         content: IO[bytes] = await self._on_disk(_create, self._limits.folder)
@@ -152,10 +155,10 @@ class UploadStore:
                     await self._on_disk(_write, content, piece, digest)
                     piece = bytearray()
             if received != size:
-                raise UploadRefused(400, f"{size} bytes were announced and others came; the file was not kept")
+                raise _refused("bad_request", f"{size} bytes were announced and others came; the file was not kept")
             await self._on_disk(_write, content, piece, digest)
             if self.token is None:  # the end came while the last bytes were written, which nothing interrupts
-                raise UploadRefused(410, _OVER)
+                raise _refused("session_over", _OVER)
             complete = True
         finally:
             if not complete:
@@ -169,7 +172,11 @@ class UploadStore:
         except OSError as error:
             full = error.errno in _FULL
             what = "the server's disk is full" if full else f"the server cannot store it: {error.strerror or error}"
-            raise UploadRefused(507 if full else 500, f"{what}; the file was not kept") from error
+            raise _refused("disk_full" if full else "internal", f"{what}; the file was not kept") from error
+
+
+def _refused(code: RefusalCode, message: str) -> UploadRefused:
+    return UploadRefused(REFUSALS[code].status, message, code)
 
 
 def _create(folder: str | None) -> IO[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import trio
 import trio.testing
@@ -13,13 +12,11 @@ from reactor_trio.client import Client
 from reactor_trio.concurrency import ExecutionObserver, ModelHost
 from reactor_trio.errors import ModelFailed, SessionEnded
 from reactor_trio.execution.author_failures import ends_model
-from reactor_trio.server.reactor_site import ReactorSite
+from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.session import Session
 from reactor_trio.testing.activity import Mark, done_since, mark
-from reactor_trio.transport import Refused, Request
-
-HOST = "127.0.0.1"
+from reactor_trio.testing.memory_exchange import HOST, answer_to, request_to
 
 #: reasons of an end that the model caused
 MODEL_FAILURES = ("model_error", "model_restarting")
@@ -92,7 +89,7 @@ class InspectedServer:
         host.observer = self._failures
         self._clients: list[Client] = []
         self._host = host
-        self._site = ReactorSite(runtime, HOST)
+        self._site = reactor_site(runtime, HOST)
 
     @property
     def model(self) -> Any:
@@ -102,10 +99,7 @@ class InspectedServer:
 
     def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:
         """Return the server's answer to a plain request: status, content_type, body."""
-        try:
-            return self._site.respond(request_to(path, method, headers))
-        except Refused as refused:
-            return refused.response
+        return answer_to(self._site, request_to(path, method, headers))
 
     async def drain(self) -> None:
         """Go down as on SIGTERM."""
@@ -187,13 +181,3 @@ def left_of(session: Session) -> list[str]:
     queued = f"{len(session.playout)} queued bundles" if len(session.playout) else ""
     files = f"{len(session.uploads)} uploads" if session.uploads else ""
     return [what for what in (queued, files) if what]
-
-
-def request_to(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
-    """A plain request for `url`."""
-    parts = urlsplit(url)
-    query = dict(reversed(parse_qsl(parts.query, keep_blank_values=True)))  # of a repeated name the first value counts
-    given = tuple((key.lower(), value) for key, value in (headers or {}).items())
-    return Request(
-        method=method, path=parts.path, query=query, host=HOST, authority=HOST, headers=given, peer="memory"
-    )

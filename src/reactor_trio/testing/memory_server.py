@@ -32,12 +32,13 @@ from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session
 from reactor_trio.testing.inline_process import inline_ranks
-from reactor_trio.testing.inspected_server import HOST, InspectedServer, request_to
+from reactor_trio.testing.inspected_server import InspectedServer
 from reactor_trio.testing.memory_connection import ClientEnd, Stall, StallableStream, open_ends
+from reactor_trio.testing.memory_exchange import HOST, admit, request_to, upload
 from reactor_trio.testing.session_client import SessionClient
 from reactor_trio.testing.simulated_link import Link
 from reactor_trio.testing.virtual_time import HeldTime, InlineTime, StepCost, virtual_sleep
-from reactor_trio.transport import Refused, Response, serve_http
+from reactor_trio.transport import Response, serve_http
 
 
 class TestServer(InspectedServer):
@@ -120,7 +121,7 @@ class TestServer(InspectedServer):
 
     async def _open_memory(self, url: str, stall: Stall, address: str | None = None, link: Link | None = None) -> ClientEnd:
         """Connect without a socket, over `link` if one is given. Raises ConnectionRefused."""
-        admitted = await self._site.admit(msgspec.structs.replace(request_to(url, "GET", None), peer=address or "memory"))
+        admitted = await admit(self._site, msgspec.structs.replace(request_to(url), peer=address or "memory"))
         if isinstance(admitted, Response):
             after, text = admitted.headers.get("retry-after"), admitted.body.decode().strip()
             raise ConnectionRefused(admitted.status, text, float(after) if after else None, admitted.refusal)
@@ -138,7 +139,8 @@ class TestServer(InspectedServer):
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            await serve_http(theirs, self._site, closing=self.runtime.draining, refused=self._refusals.note)
+            site, closing = self._site, self.runtime.draining
+            await serve_http(theirs, site.serve, site.limits, closing=closing, refused=self._refusals.note)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, stall or Stall())
@@ -146,13 +148,7 @@ class TestServer(InspectedServer):
     async def _post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
         """Upload a file without HTTP."""
         await trio.lowlevel.checkpoint()
-        request = request_to(target, "POST", headers)
-        try:
-            taker = self._site.take_body(request)
-            assert taker is not None
-            response = await taker(body)
-        except Refused as refused:
-            response = refused.response
+        response = await upload(self._site, request_to(target, "POST", headers), body)
         return response.status, response.body
 
     async def _accept(self, connections: trio.Nursery) -> None:

@@ -8,10 +8,11 @@ client's close frame has come: Firefox gives a page nothing of a WebSocket that 
 
 from __future__ import annotations
 
-from reactor_trio.protocol import ServerText, encode_server_text, presentable
+from reactor_trio.protocol import ServerText, close_code, encode_server_text, presentable
 from reactor_trio.protocol.reasons import REFUSED, refusal_close_code
+from reactor_trio.protocol.refusals import Refused
 from reactor_trio.transport.message_channel import MessageChannel
-from reactor_trio.transport.site import Request, Response
+from reactor_trio.transport.request import Request
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
 from reactor_trio.transport.websocket_frames import TEXT, close_frame, frame_header
 
@@ -21,7 +22,7 @@ def wants_bye(request: Request) -> bool:
     return request.query.get("refusals") == "bye"
 
 
-def accepted_and_refused(handshake: Handshake, refusal: Response) -> bytes:
+def accepted_and_refused(handshake: Handshake, refused: Refused) -> bytes:
     """Return all that the server sends to a client that it refuses: the handshake's answer, `reactor.bye`, a close frame."""
     from wsproto.utilities import generate_accept_token  # late, so that the server listens sooner
 
@@ -32,28 +33,32 @@ def accepted_and_refused(handshake: Handshake, refusal: Response) -> bytes:
     if handshake.subprotocol is not None:
         lines["sec-websocket-protocol"] = handshake.subprotocol
     head = "HTTP/1.1 101 Switching Protocols\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    bye = _bye(refusal).encode()
-    close = close_frame(refusal_close_code(refusal.status), REFUSED)
+    bye = _bye(refused).encode()
+    close = close_frame(refusal_close_code(refused.kind.status), REFUSED)
     return f"{head}\r\n".encode() + frame_header(TEXT, len(bye)) + bye + close
 
 
-async def refuse_inside(messages: MessageChannel, refusal: Response) -> None:
-    """Refuse a client that has its WebSocket already. Raises PeerGone."""
-    await messages.send_text(_bye(refusal))
-    await messages.aclose(refusal_close_code(refusal.status), REFUSED)
+async def refuse_inside(messages: MessageChannel, refused: Refused, *, bye: bool) -> None:
+    """Refuse a client that has its WebSocket already, with `reactor.bye` or by the close frame alone. Raises PeerGone."""
+    if bye:
+        await messages.send_text(_bye(refused))
+        await messages.aclose(refusal_close_code(refused.kind.status), REFUSED)
+    elif (end := refused.kind.end) is not None:
+        await messages.aclose(close_code(end), end)
+    else:
+        await messages.aclose(refusal_close_code(refused.kind.status), refused.message)
 
 
-def _bye(refusal: Response) -> str:
-    after = refusal.headers.get("retry-after")
+def _bye(refused: Refused) -> str:
     return encode_server_text(
         ServerText(
             "reactor.bye",
             {
                 "reason": REFUSED,
-                "status": refusal.status,
-                "message": presentable(refusal.body.decode().strip()),
-                "retry_after": None if after is None else int(after),
-                "code": refusal.refusal,
+                "status": refused.kind.status,
+                "message": presentable(refused.message.strip()),
+                "retry_after": refused.after,
+                "code": refused.code,
             },
         )
     )

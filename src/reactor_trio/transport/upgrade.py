@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from reactor_trio.protocol import SUBPROTOCOL
-from reactor_trio.transport.site import Refused, Request
+from reactor_trio.protocol.refusals import Refused
+from reactor_trio.transport.request import Request
 
 #: The path of a server's WebSocket.
 WEBSOCKET_PATH = "/ws"
@@ -41,20 +42,20 @@ def wants_websocket(request: Request) -> bool:
     return "websocket" in map(str.lower, request.tokens("upgrade"))
 
 
-def check_handshake(request: Request, http_version: str, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
+def check_handshake(request: Request, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
     """Return the handshake in `request`, which must be for one of `paths`. Raises Refused with the fitting status."""
     if request.path not in paths:
-        raise Refused.because("not_found", f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
-    if request.method != "GET" or http_version != "1.1":
-        raise Refused.because("bad_request", "a WebSocket is opened with GET and HTTP/1.1")
+        raise Refused("not_found", f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
+    if request.method != "GET" or request.version != "1.1":
+        raise Refused("bad_request", "a WebSocket is opened with GET and HTTP/1.1")
     if "upgrade" not in map(str.lower, request.tokens("connection")):
-        raise Refused.because("bad_request", "a WebSocket request needs the header Connection: Upgrade")
+        raise Refused("bad_request", "a WebSocket request needs the header Connection: Upgrade")
     if request.header_values("sec-websocket-version") != [WEBSOCKET_VERSION]:
-        raise Refused.because("upgrade_required", f"only WebSocket version {WEBSOCKET_VERSION} is spoken", UPGRADE_HEADERS)
+        raise Refused("upgrade_required", f"only WebSocket version {WEBSOCKET_VERSION} is spoken", UPGRADE_HEADERS)
     keys = request.header_values("sec-websocket-key")
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
-        raise Refused.because("bad_request", "Sec-WebSocket-Key must be 16 bytes in base64")
+        raise Refused("bad_request", "Sec-WebSocket-Key must be 16 bytes in base64")
     offered = request.tokens("sec-websocket-protocol")
     if offered and SUBPROTOCOL not in offered:
-        raise Refused.because("bad_request", f"unknown subprotocol; offer {SUBPROTOCOL}, or none")
+        raise Refused("bad_request", f"unknown subprotocol; offer {SUBPROTOCOL}, or none")
     return Handshake(keys[0], SUBPROTOCOL if offered else None)

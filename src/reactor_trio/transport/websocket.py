@@ -19,7 +19,7 @@ from reactor_trio.admission import TokenBucket
 from reactor_trio.concurrency.lost_time import patient, resumed_at
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow, SentNow
-from reactor_trio.transport.site import Conversation, Limits
+from reactor_trio.transport.request import Conversation, Limits
 from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, run_reader
 from reactor_trio.transport.upgrade import Handshake
 from reactor_trio.transport.websocket_frames import BINARY, PING, TEXT, frame_header

@@ -7,17 +7,10 @@ browsers hide responses to requests with cookies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from reactor_trio.transport.site import Request, Response
+from reactor_trio.transport.request import Request, Response
 
 #: Seconds for which a browser may remember the answer to a preflight.
 _MAX_AGE = 600
-
-
-def cors_headers(origin: str | None) -> Mapping[str, str]:
-    """Return the headers that let pages of `origin` read a response; none for None."""
-    return {} if origin is None else {"access-control-allow-origin": origin, "vary": "Origin"}
 
 
 def is_preflight(request: Request) -> bool:

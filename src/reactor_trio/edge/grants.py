@@ -1,0 +1,70 @@
+"""`Secrets`: what each secret of a server opens, looked up by its digest.
+
+Who makes a secret registers it here, and forgets it when it is void. Looking one up costs a digest and a look into a table,
+however many there are, and takes no time that depends on how much of a secret was guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from reactor_trio.admission import Claims
+from reactor_trio.edge.tickets import Ticket
+from reactor_trio.transport import Refused
+
+#: What gave a client its rights: nothing, as on a server without authentication; a token of the server; a ticket; or a
+#: secret of a session, to watch it, to upload to it, or to resume it.
+GrantKind = Literal["open", "server", "ticket", "share", "upload", "resume"]
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What a client may do.
+
+    Attributes:
+        ticket: its ticket, which is not used up yet.
+        owner: whose secret it has shown; None: the server's.
+        refused: why it may do nothing; None if it may.
+    """
+
+    kind: GrantKind = "open"
+    claims: Claims = Claims()
+    ticket: Ticket | None = None
+    owner: Any = None
+    refused: Refused | None = None
+
+    def required(self) -> Grant:
+        """Return this grant. Raises Refused if it is none."""
+        if self.refused is not None:
+            raise self.refused
+        return self
+
+
+class Secrets:
+    """The secrets of one server."""
+
+    def __init__(self) -> None:
+        self._grants: dict[bytes, tuple[Grant, Callable[[], bool]]] = {}
+
+    def register(self, secret: str, grant: Grant, valid: Callable[[], bool] = lambda: True) -> None:
+        """Have `secret` open `grant` until it is forgotten, while `valid` returns True."""
+        self._grants[_digest(secret)] = grant, valid
+
+    def forget(self, secret: str | None) -> None:
+        """Have `secret` open nothing any more."""
+        if secret is not None:
+            self._grants.pop(_digest(secret), None)
+
+    def find(self, shown: str | None, *kinds: GrantKind) -> Grant | None:
+        """Return what `shown` opens, if it is a secret of one of these kinds."""
+        if shown is None:
+            return None
+        grant, valid = self._grants.get(_digest(shown), (None, bool))
+        return grant if grant is not None and grant.kind in kinds and valid() else None
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,96 @@
+"""Requests to a site in memory, without HTTP: the kit's `transport.Exchange`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import ExitStack
+from typing import cast
+from urllib.parse import parse_qsl, urlsplit
+
+import h11
+
+from reactor_trio.edge.site import Site
+from reactor_trio.transport import Conversation, Exchange, MessageChannel, Refused, Request, Response, WireStream
+
+HOST = "127.0.0.1"
+#: The headers of a WebSocket handshake.
+UPGRADE = {
+    "connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+
+
+class MemoryExchange(Exchange):
+    """A request whose head is known, and whose body is `body`."""
+
+    def __init__(self, site: Site, request: Request, body: AsyncIterator[bytes] | None = None) -> None:
+        nowhere = cast("WireStream", None)  # the site reads the head and the body of an exchange, and answers nothing itself
+        super().__init__(nowhere, h11.Connection(h11.SERVER), site.limits, ExitStack(), bool, lambda _who, _response: None)
+        self.request = request
+        self._body = body
+
+    async def read_body(self) -> bytes:
+        """Read nothing: only uploads have a body here."""
+        return b""
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """Yield the pieces of the body."""
+        if self._body is not None:
+            async for piece in self._body:
+                yield piece
+
+
+def answer_to(site: Site, request: Request) -> Response:
+    """Return the answer to a plain request. It must not wait for anything."""
+    try:
+        site.serve(MemoryExchange(site, request)).send(None)
+    except StopIteration as done:
+        response: Response = done.value
+        return response
+    except Refused as refused:
+        return Response.refusing(refused)
+    raise RuntimeError(f"{request} waits")
+
+
+async def admit(site: Site, request: Request) -> Response | Conversation:
+    """Return the conversation that a WebSocket request opens, or the response that refuses it."""
+    headers = (*request.headers, *UPGRADE.items())
+    exchange = MemoryExchange(site, Request(
+        method=request.method, path=request.path, query=request.query, host=request.host, authority=request.authority,
+        headers=headers, peer=request.peer,
+    ))  # fmt: skip
+    try:
+        opened = await site.serve(exchange)
+    except Refused as refused:
+        exchange.counted.close()
+        return Response.refusing(refused)
+    if isinstance(opened, Response):
+        exchange.counted.close()
+        return opened
+    conversation = opened
+
+    async def converse(messages: MessageChannel) -> None:
+        with exchange.counted:
+            await conversation(messages)
+
+    return converse
+
+
+async def upload(site: Site, request: Request, body: AsyncIterator[bytes]) -> Response:
+    """Return the answer to a request with a body."""
+    try:
+        response = await site.serve(MemoryExchange(site, request, body))
+    except Refused as refused:
+        return Response.refusing(refused)
+    assert isinstance(response, Response)
+    return response
+
+
+def request_to(url: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Request:
+    """A plain request for `url`."""
+    parts = urlsplit(url)
+    query = dict(reversed(parse_qsl(parts.query, keep_blank_values=True)))  # of a repeated name the first value counts
+    given = tuple((key.lower(), value) for key, value in (headers or {}).items())
+    return Request(
+        method=method, path=parts.path, query=query, host=HOST, authority=HOST, headers=given, peer="memory"
+    )

@@ -1,0 +1,236 @@
+"""`Exchange`: one HTTP request and its answer. It is made for a request and gone with the answer.
+
+| phase | limit | beyond it |
+|---|---|---|
+| head | `handshake`, from the first byte on; for a connection's first request from its begin | 408 |
+| body, read whole | `handshake` | 408 |
+| body, in pieces | `body_time`, and `stall` for each piece | 408 |
+| admit: the site decides about a WebSocket | `handshake` | 503 |
+| answer: the client takes the response | `stall` for each piece | the connection ends |
+| open: the client takes the answer to its handshake | `handshake` | the connection ends |
+
+Each phase begins when the one before ends.
+
+h11 accepts more than the standard's own grammar, and a proxy in front may read the same bytes differently: what one of them
+reads as a body the other reads as a second request (*request smuggling*). So a request with two readings is refused (400)
+and its connection closed: a request with Content-Length and Transfer-Encoding, and one whose head or trailer has a line that
+ends without CR or is folded (RFC 9112, sections 2.2, 5.2 and 6.3). An `Expect` that h11 would ignore is refused, too (417).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
+
+import h11
+import trio
+
+from reactor_trio.concurrency.lost_time import patient, patient_until, run_time
+from reactor_trio.protocol.refusals import REFUSAL_HEADER, REFUSALS, RefusalCode, Refused
+from reactor_trio.transport.message_channel import MessageChannel
+from reactor_trio.transport.refusal_bye import accepted_and_refused, refuse_inside, wants_bye
+from reactor_trio.transport.request import Conversation, Limits, Request, Response
+from reactor_trio.transport.request_head import parse_head
+from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
+from reactor_trio.transport.wire_stream import WireStream
+
+logger = logging.getLogger(__name__)
+
+_PIECE = 64 * 1024
+_NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
+#: Statuses of refusals after which the connection ends, also if the request was read whole: the client must ask in another
+#: way, has asked too often, or has met a bug.
+_FINAL = (HTTPStatus.UPGRADE_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+#: Called for each refused request: who, with the client's address; and the response.
+Note = Callable[[str, Response], object]
+
+
+class Exchange:
+    """One HTTP request and its answer.
+
+    Args:
+        wire: the connection.
+        http: h11's state of the connection.
+        counted: counts the WebSocket that the request asks for; closed when that is, or when it becomes none.
+        last: returns whether the connection ends with this answer in any case.
+        note: called if the request is refused.
+
+    Attributes:
+        request: its head; known once `read_head` has returned.
+        address: that of the client, for its limits; None if it has none. The site sets it.
+        shared_with: the origin of a foreign page that may read the answer, or None.
+        handshake: set by the site, if this may become a WebSocket. Then a refusal may go into it.
+        conversation: what the request has opened, or None.
+    """
+
+    request: Request
+
+    def __init__(
+        self, wire: WireStream, http: h11.Connection, limits: Limits, counted: ExitStack, last: Callable[[], bool],
+        note: Note,
+    ) -> None:  # fmt: skip
+        self.limits = limits
+        self.address: str | None = None
+        self.shared_with: str | None = None
+        self.handshake: Handshake | None = None
+        self.counted = counted
+        self.conversation: Conversation | None = None
+        self._wire, self._http, self._last, self._note = wire, http, last, note
+        self._method = b""
+        self._whole = False  # whether the request was read to its end
+        self._refused_inside = False
+        self._messages: MessageChannel | None = None
+
+    # ---- the request --------------------------------------------------------------------------------------------------
+
+    async def read_head(self, until: float, seconds: float) -> None:
+        """Read the head, at the latest `until`, a time of `run_time`: the end of its `seconds`. Raises Refused."""
+        with patient_until(until) as phase:
+            head = await self._event()
+        if phase.cancelled_caught:
+            raise Refused("request_timeout", f"the request was not complete after {seconds:g} s")
+        assert isinstance(head, h11.Request)
+        if head.http_version not in (b"1.0", b"1.1"):
+            raise Refused("bad_request", "only HTTP/1.1 is spoken here")
+        self.request = parse_head(head, self._wire.peer)
+
+    async def read_body(self) -> bytes:
+        """Read the whole body. Raises Refused (400, 408, 413)."""
+        limit, body = self.limits.http_body, bytearray()
+        too_long = int(self.request.header("content-length") or 0) > limit  # h11 has checked that it is a number
+        with self.within("request_timeout", f"the request was not complete after {self.limits.handshake:g} s"):
+            while not too_long and isinstance(event := await self._event(), h11.Data):
+                body += event.data
+                too_long = len(body) > limit
+        if too_long:
+            raise Refused("too_large", f"a body may have {limit} bytes")
+        return bytes(body)
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """Yield the pieces of the body as they arrive, none empty. If the client asked, it gets 100 now.
+
+        Raises Refused: 408 if the client takes too long, 400 if it ends the connection in the middle of the body.
+        """
+        deadline = run_time() + self.limits.body_time
+        left = int(self.request.header("content-length") or 0)  # 0 for a chunked body, which is read in small pieces
+        while True:
+            stalled_at = run_time() + self.limits.stall
+            with patient_until(min(deadline, stalled_at)) as patience:
+                event = await self._event(min(left, _PIECE) or None)
+            if patience.cancelled_caught and stalled_at < deadline:
+                raise Refused("request_timeout", f"no byte of the body came for {self.limits.stall:g} s")
+            if patience.cancelled_caught:
+                raise Refused("request_timeout", f"the body was not complete after {self.limits.body_time:g} s")
+            if not isinstance(event, h11.Data):
+                return
+            left = max(0, left - len(event.data))
+            yield bytes(event.data)
+
+    @contextmanager
+    def within(self, code: RefusalCode, late: str) -> Iterator[None]:
+        """Give a phase its `handshake` seconds. Raises Refused beyond them."""
+        with patient(trio.move_on_after(self.limits.handshake)) as phase:
+            yield
+        if phase.cancelled_caught:
+            raise Refused(code, late)
+
+    async def _event(self, piece: int | None = None) -> h11.Event:
+        """Return h11's next event. Raises Refused for bytes that are not HTTP.
+
+        At most `piece` bytes are read at once; all of them must belong to this message. The default is the room that is left
+        for a head.
+        """
+        while True:
+            before = self._http.trailing_data[0]
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                too_large = error.error_status_hint == REFUSALS["head_too_large"].status
+                why = f"not a request of HTTP/1.1: {error}"
+                raise Refused("head_too_large" if too_large else "bad_request", why) from None
+            if isinstance(event, h11.Request):
+                self._method = event.method
+            if isinstance(event, h11.Request | h11.EndOfMessage):  # h11 has just parsed a head or a trailer
+                lines = before[: len(before) - len(self._http.trailing_data[0])]
+                if _NOT_STRICT.search(lines):
+                    raise Refused("bad_request", "each line of a head must end with CR and LF, and none may be folded")
+            if isinstance(event, h11.Event):
+                self._whole = isinstance(event, h11.EndOfMessage)
+                return event
+            assert event is h11.NEED_DATA  # h11 returns PAUSED only after the end of a message
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                await self._wire.send_all(self._http.send(go_on))
+            room = piece or self.limits.http_head - len(self._http.trailing_data[0])
+            self._http.receive_data(await self._wire.receive_some(room))
+
+    # ---- the answer ---------------------------------------------------------------------------------------------------
+
+    async def answer(self, response: Response) -> None:
+        """Send the response. The connection may go on if the request was read to its end, and was not for a WebSocket."""
+        await self._send(response, keep_alive=self.handshake is None)
+
+    async def refuse(self, refused: Refused) -> None:
+        """Say to the client that it is refused: by HTTP, or in its WebSocket by `reactor.bye` or a close frame alone.
+
+        It gets `reactor.bye` if it asks for that. Raises PeerGone if the client has its WebSocket already and has left.
+        """
+        response = Response.refusing(refused)
+        self._note(f"{self._wire.peer}, {refused.client}," if refused.client else self._wire.peer, response)
+        if self._messages is not None:
+            await refuse_inside(self._messages, refused, bye=wants_bye(self.request))
+        elif self.handshake is not None and wants_bye(self.request):
+            self._refused_inside = True
+            await self._wire.send_all(accepted_and_refused(self.handshake, refused))
+        else:
+            await self._send(response, keep_alive=self.handshake is None and response.status not in _FINAL)
+
+    def open(self, conversation: Conversation) -> None:
+        """Make this a WebSocket: the connection runs `converse` once the handshake is answered."""
+        self.conversation = conversation
+
+    async def converse(self, messages: MessageChannel) -> None:
+        """Run the conversation that was opened."""
+        assert self.conversation is not None
+        self._messages = messages
+        try:
+            await self.conversation(messages)
+        except Refused as refused:
+            await self.refuse(refused)
+
+    async def _send(self, response: Response, *, keep_alive: bool) -> None:
+        self.counted.close()  # it becomes no WebSocket
+        headers = {
+            "content-type": response.content_type,
+            "content-length": str(len(response.body)),
+            **STANDARD_HEADERS,
+            **({} if self.shared_with is None else {"access-control-allow-origin": self.shared_with, "vary": "Origin"}),
+            **response.headers,
+        }
+        if response.refusal is not None:
+            headers[REFUSAL_HEADER] = response.refusal
+        if not (keep_alive and self._whole) or self._last():
+            headers["connection"] = ", ".join(filter(None, (headers.get("connection"), "close")))
+        reason = HTTPStatus(response.status).phrase
+        head = self._http.send(h11.Response(status_code=response.status, headers=list(headers.items()), reason=reason))
+        body = b"" if self._method == b"HEAD" else response.body
+        self._http.send(h11.Data(data=body))
+        self._http.send(h11.EndOfMessage())
+        logger.debug("%s: answered %d", self._wire.peer, response.status)
+        await self._wire.send_parts(head, body)
+
+    # ---- its connection -----------------------------------------------------------------------------------------------
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the connection takes another request."""
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    async def linger(self) -> None:
+        """End the connection so that the client gets the answer; one that was to send a body may do so for a while."""
+        seconds = 1.0 if self._method in (b"", b"GET", b"HEAD") else 5.0  # a browser reads the answer after its body
+        await self._wire.linger(seconds, until_answered=self._refused_inside)
