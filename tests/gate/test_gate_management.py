@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+import socket
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
 
+import pytest
 import trio
 from tests.edge.test_reserved_slots import UPGRADE, ask
 from tests.support.free_port import free_port
@@ -41,6 +43,23 @@ async def test_a_full_gate_answers_on_both_ports():
         assert (await ask(port, "/v1/sessions", bearer))[0] == 404
         assert (await ask(gate.port, "/schema", bearer))[0] == 503
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("turns", [*range(1, 7)] * 4)
+async def test_a_client_that_connects_while_the_last_connection_of_a_drained_gate_ends_harms_nothing(turns):
+    """In each turn of the loop around that end. Trio runs ready tasks in any order, hence the repetitions."""
+    drain, listeners = trio.Event(), await trio.open_tcp_listeners(0, host="127.0.0.1")
+    serving = partial(serve_gate, NoServers(), Settings(), schema={"name": "mine"}, most=4, listeners=listeners, drain=drain)
+    async with trio.open_nursery() as nursery:
+        gate = await nursery.start(lambda task_status: serving(task_status=task_status))
+        async with await trio.open_tcp_stream("127.0.0.1", gate.port) as stream:
+            await stream.send_all(b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+            drain.set()
+            for _ in range(turns):
+                await trio.lowlevel.checkpoint()
+            with suppress(OSError):  # the gate has closed its port
+                socket.create_connection(("127.0.0.1", gate.port), 1).close()
 
 
 async def test_a_gate_tells_the_name_of_its_model_to_no_stranger():

@@ -39,6 +39,23 @@ async def test_a_kept_connection_may_rest_for_the_idle_time(wait, statuses, ende
         assert ([answer.status for answer in found], trio.current_time()) == (statuses, ended)
 
 
+@pytest.mark.parametrize(("wait", "status", "ended"), [(9.9, 200, 19.8), (10.1, 408, 19.9)])
+async def test_a_body_that_is_read_whole_has_as_long_again_behind_its_head(wait, status, ended, autojump_clock):
+    async with serving(methods=("POST",)) as stream, trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def ask():
+            await stream.send_all(HEAD.replace(b"GET /", b"POST /upload"))
+            await trio.sleep(9.9)
+            await stream.send_all(b"Content-Length: 2\r\nConnection: close\r\n\r\n1")
+            await trio.sleep(wait)
+            await stream.send_all(b"2")
+
+        (answer,) = answers(await read_all(stream))
+        nursery.cancel_scope.cancel()
+        assert (answer.status, round(trio.current_time(), 6)) == (status, ended)
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize(("size", "status"), [(64 * 1024, 200), (64 * 1024 + 1, 413)])
 async def test_a_body_that_is_read_whole_may_have_exactly_its_limit(size, status, chunked, autojump_clock):

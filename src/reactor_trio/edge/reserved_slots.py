@@ -59,7 +59,7 @@ class ReservedSlot:
             self.use = "owner"
             self._release(self)
         elif probe:
-            self.use = "probe"
+            self.use, self.answered = "probe", True  # in this turn of the loop
         return self.use is not None
 
 

@@ -15,9 +15,7 @@ refused at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
@@ -29,7 +27,7 @@ from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.edge.reserved_slots import OWNERS, ReservedSlot
 from reactor_trio.edge.router import READS, Route, Router
-from reactor_trio.transport import Conversation, Exchange, Limits, MessageChannel, Refused, Request, Response
+from reactor_trio.transport import Conversation, Exchange, Limits, Refused, Request, Response
 from reactor_trio.transport.upgrade import UPGRADE_HEADERS, Handshake, check_handshake, wants_websocket
 
 
@@ -76,6 +74,7 @@ class Site:
         request = exchange.request
         self._policy.check_host(request)
         exchange.address = self.addresses.of_request(request)
+        exchange.denied = self.denials.note
         route, handshake = self._route(exchange)
         try:
             grant = self.access.identify(exchange, route.needs, self.denials)
@@ -90,7 +89,11 @@ class Site:
             raise self.addresses.refused("connections", request.peer)
         if route.body == "ignored":
             await exchange.read_body()
-        return await self._handle(exchange, route, grant)
+        if not route.websocket:
+            return await route.handle(exchange, grant)
+        late = f"the server did not decide within {self.limits.handshake:g} s whether to take you; try again"
+        with exchange.within("not_decided", late):
+            return await route.handle(exchange, grant)
 
     def _route(self, exchange: Exchange) -> tuple[Route, Handshake | None]:
         """Find what answers a request, and check the handshake of one that asks for a WebSocket."""
@@ -116,21 +119,6 @@ class Site:
             reads = request.method in READS and not wants_websocket(request)
             return _refusing(Route(request.path, _allow, body="ignored" if reads else "taken"), refused), None
         return route, None
-
-    async def _handle(self, exchange: Exchange, route: Route, grant: Grant) -> Response | Conversation:
-        late = f"the server did not decide within {self.limits.handshake:g} s whether to take you; try again"
-        try:
-            with exchange.within("not_decided", late) if route.websocket else nullcontext():
-                result = await route.handle(exchange, grant)
-        except Refused as refused:
-            raise self.denials.note(exchange, refused) from None
-        return result if isinstance(result, Response) else partial(self._converse, exchange, result)
-
-    async def _converse(self, exchange: Exchange, conversation: Conversation, messages: MessageChannel) -> None:
-        try:
-            await conversation(messages)
-        except Refused as refused:
-            raise self.denials.note(exchange, refused) from None
 
 
 def _refusing(route: Route, refused: Refused) -> Route:

@@ -8,6 +8,7 @@ from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 import h11
+import msgspec
 
 from reactor_trio.edge.site import Site
 from reactor_trio.transport import Conversation, Exchange, MessageChannel, Refused, Request, Response, WireStream
@@ -29,6 +30,11 @@ class MemoryExchange(Exchange):
         self.request = request
         self._body = body
 
+    def refusal(self, refused: Refused) -> Response:
+        """What the client gets."""
+        self.counted.close()
+        return Response.refusing(self.denied(self, refused))
+
     async def read_body(self) -> bytes:
         """Read nothing: only uploads have a body here."""
         return b""
@@ -42,28 +48,25 @@ class MemoryExchange(Exchange):
 
 def answer_to(site: Site, request: Request) -> Response:
     """Return the answer to a plain request. It must not wait for anything."""
+    exchange = MemoryExchange(site, request)
     try:
-        site.serve(MemoryExchange(site, request)).send(None)
+        site.serve(exchange).send(None)
     except StopIteration as done:
         response: Response = done.value
         return response
     except Refused as refused:
-        return Response.refusing(refused)
+        return exchange.refusal(refused)
     raise RuntimeError(f"{request} waits")
 
 
 async def admit(site: Site, request: Request) -> Response | Conversation:
     """Return the conversation that a WebSocket request opens, or the response that refuses it."""
     headers = (*request.headers, *UPGRADE.items())
-    exchange = MemoryExchange(site, Request(
-        method=request.method, path=request.path, query=request.query, host=request.host, authority=request.authority,
-        headers=headers, peer=request.peer,
-    ))  # fmt: skip
+    exchange = MemoryExchange(site, msgspec.structs.replace(request, headers=headers))
     try:
         opened = await site.serve(exchange)
     except Refused as refused:
-        exchange.counted.close()
-        return Response.refusing(refused)
+        return exchange.refusal(refused)
     if isinstance(opened, Response):
         exchange.counted.close()
         return opened
@@ -78,10 +81,11 @@ async def admit(site: Site, request: Request) -> Response | Conversation:
 
 async def upload(site: Site, request: Request, body: AsyncIterator[bytes]) -> Response:
     """Return the answer to a request with a body."""
+    exchange = MemoryExchange(site, request, body)
     try:
-        response = await site.serve(MemoryExchange(site, request, body))
+        response = await site.serve(exchange)
     except Refused as refused:
-        return Response.refusing(refused)
+        return exchange.refusal(refused)
     assert isinstance(response, Response)
     return response
 

@@ -64,6 +64,7 @@ class Exchange:
         address: that of the client, for its limits; None if it has none. The site sets it.
         shared_with: the origin of a foreign page that may read the answer, or None.
         handshake: set by the site, if this may become a WebSocket. Then a refusal may go into it.
+        denied: set by the site: called with each refusal before it is said; returns the one that the client gets.
         conversation: what the request has opened, or None.
     """
 
@@ -77,6 +78,7 @@ class Exchange:
         self.address: str | None = None
         self.shared_with: str | None = None
         self.handshake: Handshake | None = None
+        self.denied: Callable[[Exchange, Refused], Refused] = lambda _exchange, refused: refused
         self.counted = counted
         self.conversation: Conversation | None = None
         self._wire, self._http, self._last, self._note = wire, http, last, note
@@ -179,6 +181,7 @@ class Exchange:
 
         It gets `reactor.bye` if it asks for that. Raises PeerGone if the client has its WebSocket already and has left.
         """
+        refused = self.denied(self, refused)
         response = Response.refusing(refused)
         self._note(f"{self._wire.peer}, {refused.client}," if refused.client else self._wire.peer, response)
         if self._messages is not None:
