@@ -51,13 +51,13 @@ class Addresses:
     """
 
     def __init__(self, limits: LimitSettings, proxies: Sequence[str], limited: Callable[[LimitKind], None]) -> None:
-        self._most: dict[LimitKind, int] = {
+        self._bounds: dict[LimitKind, int] = {
             "connections": limits.connections, "address_connections": limits.connections_per_address,
             "address_waiting": limits.waiting_per_address, "address_handshakes": limits.handshakes_per_minute,
             "address_requests": limits.http_per_minute, "address_failures": FAILURES_PER_MINUTE,
         }  # fmt: skip
         minutely: tuple[LimitKind, ...] = ("address_handshakes", "address_requests", "address_failures")
-        self._allowances = {kind: Allowances(self._most[kind]) for kind in minutely}
+        self._allowances = {kind: Allowances(self._bounds[kind]) for kind in minutely}
         self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
         self._limited = limited
         self._open: Counter[str] = Counter()
@@ -101,8 +101,9 @@ class Addresses:
     def refused(self, kind: LimitKind, address: str, after: int | None = None) -> Refused:
         """Return the refusal by a limit; count it, and log it at most once in `QUIET` seconds."""
         self._limited(kind)
-        refused, most = Refused(kind, after=after), self._most[kind]
-        bound = f"{refused.kind.setting}: {most}" if refused.kind.setting else f"at most {most} a minute"
+        refused = Refused(kind, after=after)
+        most, setting = self._bounds[kind], refused.kind.setting
+        bound = f"{setting}: {most}" if setting else f"at most {most} a minute"
         now = trio.current_time()
         if now - self._logged_at.get(kind, -QUIET) >= QUIET:
             self._logged_at[kind] = now
@@ -117,7 +118,7 @@ class Addresses:
 
     @contextmanager
     def _one_more(self, counter: Counter[str], address: str | None) -> Iterator[None]:
-        most = self._most["address_connections"]
+        most = self._bounds["address_connections"]
         if address is None or not most:
             yield
             return

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack
-from typing import cast
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-import h11
 import msgspec
 
 from reactor_trio.edge.site import Site
-from reactor_trio.transport import Conversation, Exchange, MessageChannel, Refused, Request, Response, WireStream
+from reactor_trio.transport import Conversation, Exchange, MessageChannel, Refused, Request, Response
 
 HOST = "127.0.0.1"
 #: The headers of a WebSocket handshake.
@@ -25,8 +24,8 @@ class MemoryExchange(Exchange):
     """A request whose head is known, and whose body is `body`."""
 
     def __init__(self, site: Site, request: Request, body: AsyncIterator[bytes] | None = None) -> None:
-        nowhere = cast("WireStream", None)  # the site reads the head and the body of an exchange, and answers nothing itself
-        super().__init__(nowhere, h11.Connection(h11.SERVER), site.limits, ExitStack(), bool, lambda _who, _response: None)
+        nowhere = cast("Any", None)  # a site reads the head and the body of an exchange, and sends nothing itself
+        super().__init__(nowhere, nowhere, site.limits, ExitStack(), bool, lambda _who, _response: None)
         self.request = request
         self._body = body
 
