@@ -44,7 +44,7 @@ def asked(method: str, path: str) -> tuple[str, str]:
         ("DELETE", "/v1/sessions/a_b-9", ("DELETE", "/v1/sessions/ID")),
         ("GET", "/page/a/b.js", ("GET", "/page/*")),
         ("POST", "/health", (405, "/health takes GET and HEAD, not POST", "GET, HEAD")),
-        ("PUT", "/health", (405, "/health takes GET and HEAD, not PUT", "GET, HEAD")),
+        ("PUT", "/health", (405, "PUT is not allowed", "GET, HEAD, POST, DELETE")),
         ("GET", "/uploads", (405, "/uploads takes POST, not GET", "POST")),
         ("DELETE", "/uploads", (405, "/uploads takes POST, not DELETE", "POST")),
         ("DELETE", "/v1/sessions", (405, "/v1/sessions takes GET and HEAD and POST, not DELETE", "GET, HEAD, POST")),
@@ -61,6 +61,7 @@ def test_each_request_has_its_route(method, path, expected):
 
 
 def test_what_a_site_says_of_itself_comes_from_its_routes():
+    assert ROUTER.methods == ["GET", "HEAD", "POST", "DELETE"]
     assert ROUTER.websockets == ["/ws"]
     assert [route.shared for route in ROUTER.at("/uploads")] == [True]
 

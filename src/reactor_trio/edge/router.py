@@ -16,6 +16,7 @@ from reactor_trio.edge.request_metrics import LimitKind
 from reactor_trio.transport import Conversation, Exchange, Refused, Request, Response
 
 READS = ("GET", "HEAD")
+_METHODS = (*READS, "POST", "DELETE")
 #: Answers a request, or opens its WebSocket. Raises Refused.
 Handler = Callable[[Exchange, Grant], Awaitable[Response | Conversation]]
 
@@ -72,6 +73,7 @@ class Router:
 
     def __init__(self, *routes: Route) -> None:
         self.routes: Sequence[Route] = routes
+        self.methods: Sequence[str] = [one for one in _METHODS if any(one in route.methods for route in routes)]
         self.websockets: Sequence[str] = [route.path for route in routes if route.websocket]
 
     def at(self, path: str) -> list[Route]:
@@ -80,6 +82,8 @@ class Router:
 
     def find(self, request: Request) -> Route:
         """The route for a request. Raises Refused: 404, 405."""
+        if request.method not in self.methods:
+            raise Refused("method_not_allowed", f"{request.method} is not allowed", {"allow": ", ".join(self.methods)})
         here = self.at(request.path)
         for route in here:
             if request.method in route.methods:
