@@ -11,8 +11,9 @@ import pytest
 import trio
 
 from reactor_trio.execution.state_watch import StateWatch
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import Output, ReactorApp, ReactorPipeline, Video
 from reactor_trio.media import Chunk
+from reactor_trio.offline.executor import PipelineExecutor
 from reactor_trio.testing import open_server
 from tests.leftovers.held import standing_still
 
@@ -47,6 +48,47 @@ async def test_no_batch_of_frames_is_held_between_two_steps(autojump_clock, kind
             await trio.sleep(0.5)
             assert [one for one in gc.get_objects() if type(one) is Chunk] == []
             await client.take(1)
+
+
+class Latent:
+    pass
+
+
+class App(ReactorApp):
+    output: Picture
+    fps = 1
+
+    def load(self, config):
+        self.made = []
+
+    async def process_input(self):
+        return None
+
+    def generate(self, given):
+        latent = Latent()
+        self.made.append(weakref.ref(latent))
+        return latent
+
+    async def process_output(self, outcome):
+        return Picture(main_video=np.zeros((2, 2, 3), np.uint8))
+
+
+async def test_what_an_app_has_generated_is_not_held_between_two_steps(autojump_clock):
+    with standing_still():
+        async with open_server(App) as server, server.connect() as client:
+            await client.take(3)
+            await trio.sleep(0.5)
+            assert len(server.model.made) >= 3
+            assert [made() for made in server.model.made if made() is not None] == []
+
+
+def test_an_executor_gives_the_outcome_away_and_holds_none():
+    with PipelineExecutor(App) as executor:
+        executor.connect()
+        result = next(executor)
+        assert isinstance(result.outcome.result, Latent)
+        del result
+        assert [made() for made in executor.model.made] == [None]
 
 
 def test_a_setting_that_may_change_is_not_held_after_a_look():

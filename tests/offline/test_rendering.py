@@ -13,6 +13,7 @@ from tests.support.offline_models import (
     Counting,
     Failing,
     Looping,
+    Picture,
     Said,
     Sounding,
     Taking,
@@ -22,7 +23,7 @@ from tests.support.offline_models import (
 )
 
 from reactor_trio.errors import ModelFailed, ReactorError
-from reactor_trio.interface import command, event, get_ctx
+from reactor_trio.interface import ReactorApp, command, event, get_ctx
 from reactor_trio.offline import ScriptError, render, rendered
 
 RED = [
@@ -173,9 +174,24 @@ async def test_a_model_that_waits_for_nothing_is_not_waited_for(autojump_clock):
     assert await all_of(Waiting, seconds=3, thread=False) == []
 
 
-async def test_a_run_loop_needs_a_limit():
-    with pytest.raises(ReactorError, match="run\\(\\) of this model never ends: say how many frames"):
-        await all_of(Looping)
+class App(ReactorApp):
+    output: Picture
+
+    async def process_input(self):
+        return None
+
+    def generate(self, given):
+        return picture(0, 0)
+
+    async def process_output(self, outcome):
+        return Picture(main_video=outcome.result)
+
+
+@pytest.mark.parametrize(("model", "method"), [(Looping, "run"), (App, "generate")])
+async def test_a_model_that_never_ends_needs_a_limit(model, method):
+    with pytest.raises(ReactorError, match=rf"{method}\(\) of this model never ends: say how many frames"):
+        await all_of(model)
+    assert len(await all_of(model, frames=3)) == 3
 
 
 async def test_leaving_early_ends_the_session_in_its_order():

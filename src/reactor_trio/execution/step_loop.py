@@ -36,13 +36,13 @@ class StepSource(ABC):
     Attributes:
         whole: whether hooks wait for the end of a step, also where author code awaits something.
         began: when the newest step began, if `resume` has spent the cost of the step; None if the loop spends it.
-        outcome: what the newest `generate` of an app came to; None before the first, and for other models.
+        on_outcome: called with what each `generate` of an app came to; None: nothing looks.
         refusal: the text of the ApplicationError by which an app refused the newest step; None if it did not.
     """
 
     whole: ClassVar[bool] = False
     began: float | None = None
-    outcome: StepOutcome | None = None
+    on_outcome: Callable[[StepOutcome], object] | None = None
     refusal: str | None = None
 
     @abstractmethod

@@ -66,7 +66,9 @@ class AppSource(StepSource):
                 log.debug("process_input() refuses a step: %s", reason or type(refusal).__name__)
             return Idle
         self.refusal = None
-        self.outcome = outcome = await self._generate(model, given)
+        outcome = await self._generate(model, given)
+        if self.on_outcome is not None:
+            self.on_outcome(outcome)
         try:
             made = await self._await(model.process_output, "process_output", outcome)
         except ApplicationError as error:
@@ -118,4 +120,4 @@ def open_driver(session: DrivenSession, _batcher: object) -> StepLoop:
     return StepLoop(session, AppSource(session.scopes.step_was_cancelled, session.turn.observer, spend))
 
 
-APP = Kind(method="generate()", driver=open_driver, source=AppSource)
+APP = Kind(method="generate()", driver=open_driver, source=AppSource, endless=True)

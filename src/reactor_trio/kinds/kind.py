@@ -38,7 +38,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
         run: author code that goes on for the model's life, also between its sessions. None: the kind has no such code.
         batcher: makes what steps the sessions of the model together; None: each is stepped alone.
-        endless: whether `method` goes on when it has nothing more to make, so a rendering must know when to end.
+        endless: whether `method` has no end of its own, so a rendering must know when to end.
         check: raises DeclarationError if `method` cannot be called, given the name of the class, and the class or the model.
         make: makes the model from its class, before its binding.
         load: loads a model that has its binding.

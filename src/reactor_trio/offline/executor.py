@@ -240,7 +240,8 @@ class PipelineExecutor:
         return self._taken()
 
     async def _step(self) -> StepResult:
-        began = trio.current_time()
+        began, outcomes = trio.current_time(), []  # type: float, list[StepOutcome]
+        self._source.on_outcome = outcomes.append
         try:
             value = await self._source.resume(self.model)
         except BaseException:
@@ -248,7 +249,7 @@ class PipelineExecutor:
             raise
         seconds = trio.current_time() - began
         refused = self._source.refusal
-        outcome = self._source.outcome if refused is None else None
+        outcome = outcomes.pop() if outcomes else None
         if value is DONE or value is None or value is Idle:
             return StepResult(Idle, 0.0, self._taken(), outcome, refused)
         outputs = self._declaration.outputs

@@ -88,15 +88,14 @@ async def render(
         async with open_model_host(time) as host:
             try:
                 loaded = await load_on(host, name, source.find_model, source.config, settings, Telemetry())
-                endless, method = loaded.kind.endless, loaded.kind.method
-                if endless and once:
-                    raise ReactorError(f"{name}: {method} of this model never ends: say how many frames or seconds to make")
+                if loaded.kind.endless and once:
+                    what = f"{loaded.kind.method} of this model never ends"
+                    raise ReactorError(f"{name}: {what}: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
                 room = FilmRoom(frames, seconds)
                 rendering = Rendering(host, time, room, loaded, name, commands, on_message, once=once)
                 async with trio.open_nursery() as nursery:
-                    if endless:
-                        nursery.start_soon(rendering.watch)
+                    nursery.start_soon(rendering.watch)
                     nursery.start_soon(rendering.run)
                     try:
                         yield rendering

@@ -263,7 +263,7 @@ class Rendering:
         return failure
 
     async def watch(self) -> None:
-        """Task: run the model's own loop. Its end ends the rendering."""
+        """Task: run what goes on for the model's life, if it has such code. Its end ends the rendering."""
         ending = await ModelLoop(self._loaded).until_ended()
         self._error = self._error or self._model_failed(ending.what, ending.cause)
         self._end()
