@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 
 import pytest
 from tests.support.cli_doubles import reactor
@@ -60,3 +62,25 @@ def test_the_first_small_collection_after_imports_does_not_look_at_them():
     finally:
         gc.callbacks.remove(collection)
     assert max(looked_at) < 1_000 < len(made)
+
+
+#: Ctrl-C as the program imports the module that the first argument names; then the command line.
+INTERRUPTED = """
+import os, signal, sys
+class Interrupts:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts)
+from reactor_trio.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("module", ["argparse", "reactor_trio.cli.terminal", "reactor_trio.cli.doctor"])
+def test_ctrl_c_while_it_imports_ends_it_without_a_traceback(module):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, "doctor"], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

@@ -1,23 +1,19 @@
 """The command line: `reactor init`, `run`, `schema`, `doctor`, `ticket`, `client` and others (`docs/cli.md`).
 
 Exit codes: 0 success, 1 the model failed, 2 a mistake in the command line or the manifest, or no place for what was asked
-for, 70 the runtime itself failed, 141 the reader of what was asked for has left. An error is one line on stderr; `--debug`
-adds the traceback.
+for, 70 the runtime itself failed, 130 Ctrl-C, 141 the reader of what was asked for has left. An error is one line on stderr;
+`--debug` adds the traceback.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pkgutil import resolve_name
 
 from reactor_trio.interpreter import importing
 
-with importing():
-    from reactor_trio.cli.command_parser import parse
-    from reactor_trio.cli.inherited_sockets import Inherited
-    from reactor_trio.cli.terminal import READER_LEFT, ReaderLeft, Terminal
-    from reactor_trio.standard_streams import optional_output
+#: exit code of a program that Ctrl-C has ended
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,32 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises SystemExit, and only for `--help` and `--version`.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    with optional_output():
-        return _main(arguments)
-
-
-def _main(arguments: list[str]) -> int:
-    inherited = Inherited.take()
-    terminal = Terminal(report=inherited.report)
-    place = None
-    # Read before parsing: the parser and the import of a command can fail, too.
-    debug = "--debug" in arguments
     try:
-        try:
-            options = parse(arguments)
-        except SystemExit:
-            terminal.give("")  # raises if the help is lost
-            raise
-        options.inherited = inherited
-        place = getattr(options, "path", None)
-        with importing():
-            run = resolve_name(options.run)
-        code: int = run(options, terminal)
-        return code
+        with importing():  # here and not above, so that Ctrl-C meanwhile gives no traceback
+            from reactor_trio.cli.command_line import run_command_line
+        return run_command_line(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
-        return 130
-    except ReaderLeft:
-        return READER_LEFT
-    except (Exception, BaseExceptionGroup) as error:
-        return terminal.explain(error, debug=debug, place=place)
+        return INTERRUPTED
