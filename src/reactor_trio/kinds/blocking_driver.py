@@ -1,7 +1,7 @@
 """A blocking model's session: `start_session()` on its own thread, handlers on another, the model loop between them.
 
     session thread   start_session() -> ctx.emit_block() -.
-                                                          +-> model loop: step, rate, room -> mailbox
+                                                          +-> model loop: step, rate, room -> channel
     handler thread   @command methods, hooks and on_frame(), one at a time  <---'
 
 The model loop stays free, so it receives commands, the disconnect and the playout's reports while the author's code blocks.

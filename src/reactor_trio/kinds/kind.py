@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from reactor_trio.concurrency import ModelHost
+from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.step_loop import StepSource
+from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.turns import Turns
-from reactor_trio.interface.model import Model
+from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
-from reactor_trio.kinds.loading import call_load, make_model
 from reactor_trio.pacing import Cadence
 
 
 def nothing_wrong(_name: str, _model: Any) -> None:
     """Accept a model whose declaration says all that could be wrong."""
+
+
+async def make_model(model_class: type[Model], _config: dict[str, Any], _host: ModelHost) -> Model:
+    """Make a model whose `load` gets the configuration."""
+    return model_class()
+
+
+async def call_load(model: ReactorModel, config: dict[str, Any]) -> None:
+    """Call the model's `load`, plain or async, with its configuration or the path of that."""
+    loaded: Awaitable[None] | None = model.load(load_argument(model.load, config))  # type: ignore[func-returns-value]
+    if inspect.isawaitable(loaded):
+        await TracedAwaitable(loaded)
 
 
 def cadence_of(_model: Model, declared_fps: float | None, max_fps: float) -> Cadence:

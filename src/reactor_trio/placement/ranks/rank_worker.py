@@ -28,7 +28,7 @@ from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
-from reactor_trio.kinds.loading import call_load
+from reactor_trio.kinds.kind import call_load
 from reactor_trio.kinds.model_checks import fps_before_load, refuse_several_sessions
 from reactor_trio.media import keep_frames_in
 from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
