@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from reactor_trio.crossing.flow_window import FlowLimits, FlowWindow
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame
@@ -44,18 +44,18 @@ class InputLanes:
         self._most_bytes = most_bytes // 2
         self._limits = FRAMES._replace(size=min(max(self._most_bytes, 2 * FRAMES.reported_size), FRAMES.size))
         self._lanes: dict[str, _Lane] = {}
-        #: whether frames may be sent; None when the session is over
-        self._open: bool | None = False
+        #: of the session, as the model's process knows it; frames are sent only while it is known
+        self._session: Literal["unknown", "known", "over"] = "unknown"
 
     def open(self) -> None:
         """Send frames from now on: the model's process knows the session."""
-        self._open = True
+        self._session = "known"
         for track, lane in self._lanes.items():
             self._send_on(track, lane)
 
     def put(self, track: str, frame: InputFrame) -> None:
         """Send a frame, or keep it for later; drop the oldest that waits beyond the bounds."""
-        if self._open is None:
+        if self._session == "over":
             self._dropped("unread", 1)
             return
         if (lane := self._lanes.get(track)) is None:
@@ -82,7 +82,7 @@ class InputLanes:
 
     def close(self) -> None:
         """End the session: drop what waits, and count it. What `send` belongs to refers to this object."""
-        self._open = None
+        self._session = "over"
         self._send = _nowhere
         waiting = sum(len(lane.waiting) for lane in self._lanes.values())
         self._lanes.clear()
@@ -90,7 +90,7 @@ class InputLanes:
             self._dropped("unread", waiting)
 
     def _send_on(self, track: str, lane: _Lane) -> None:
-        while self._open and lane.waiting and lane.window.has_room:
+        while self._session == "known" and lane.waiting and lane.window.has_room:
             frame = lane.waiting.popleft()
             lane.size -= frame.data.nbytes
             lane.window.sent(frame.data.nbytes)

@@ -32,9 +32,6 @@ from reactor_trio.crossing.messages import (
     StateValuesChanged,
 )
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
-from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.served_performer import ServedPerformer
-from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.offline.film_room import ROOM, FilmCadence, FilmRoom
@@ -121,22 +118,14 @@ class Rendering:
             # The bundles stay in the film when the model flushes its output, and a new rate holds for the next bundles.
             FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
         })  # fmt: skip
-        binding, declaration = session_copy.binding, loaded.declaration
         queue = ScriptQueue(commands, room, computed=loaded.kind.steps_ahead)
-        pacer = loaded.kind.pacer(
-            model_end, declaration, FilmCadence(fixed, loaded.max_fps), room, queue.wakeup,
-            partial(host.post_io, self._count_drop), binding.turn.give_back,
+        self._runner = loaded.make_runner(
+            "rendering", (1, trio.current_time()), session_copy, channel=model_end, commands=queue,
+            cadence=FilmCadence(fixed, loaded.max_fps), room=room, dropped=partial(host.post_io, self._count_drop),
         )  # fmt: skip
-        self._session = DrivenSession(
-            session_id="rendering", host=host, model=session_copy.model, binding=binding, declaration=declaration,
-            channel=model_end, commands=queue, output_pacer=pacer,
-        )  # fmt: skip
+        self._session = self._runner.session
         self._session.once = once
         time.begin(self._session, queue, room)
-        performer = ServedPerformer(
-            session=self._session, controller=(1, trio.current_time()), new_driver=loaded.session_copies.open_driver
-        )
-        self._runner = SessionRunner(self._session, performer)
 
     def __aiter__(self) -> Rendering:
         return self

@@ -24,7 +24,7 @@ from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.kind import Kind
 from reactor_trio.kinds.model_checks import buffer_size_of, check_model, has_value, sessions_of
 from reactor_trio.kinds.table import kind_of
-from reactor_trio.pacing import PlayoutForecast
+from reactor_trio.pacing import Cadence, PlayoutForecast, Room
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.placement.local_session_run import LocalSessionRun
 from reactor_trio.placement.session_copies import SessionCopies, SessionCopy
@@ -60,22 +60,32 @@ class LoadedModel(msgspec.Struct, frozen=True):
             client: number and joining time of the controlling client.
         """
         copy = self.session_copies.take()
-        make_runner = partial(self._make_runner, session_id, client, copy)
+        make_runner = partial(
+            self.make_runner, session_id, client, copy, commands=CommandQueue(),
+            cadence=self.kind.cadence(self.model, copy.binding.declared_fps, self.max_fps),
+            room=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
+            dropped=copy.binding.count_drop,
+        )  # fmt: skip
         closed = partial(self.session_copies.give_back, copy)
         return LocalSessionRun(self.host, make_runner, self.settings.stuck_after, closed)
 
-    def _make_runner(
-        self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd
-    ) -> SessionRunner:
-        commands, binding = CommandQueue(), copy.binding
-        forecast = PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold")
-        cadence = self.kind.cadence(self.model, binding.declared_fps, self.max_fps)
+    def make_runner(
+        self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd, commands: CommandQueue,
+        cadence: Cadence, room: Room, dropped: Callable[[str, str, int], object],
+    ) -> SessionRunner:  # fmt: skip
+        """Make the model's side of a session, live or rendered, on the I/O loop.
+
+        Args:
+            session_id, client: see `open_session_run`.
+            copy: the model instance that serves the session.
+            channel: the model's end of the session's channel.
+            commands, cadence, room, dropped: see `DrivenSession` and `OutputPacer`.
+        """
         pacer = self.kind.pacer(
-            channel, self.declaration, cadence, forecast, commands.wakeup, binding.count_drop,
-            binding.turn.give_back,
-        )  # fmt: skip
+            channel, self.declaration, cadence, room, commands.wakeup, dropped, copy.binding.turn.give_back
+        )
         driven = DrivenSession(
-            session_id=session_id, host=self.host, model=copy.model, binding=binding, declaration=self.declaration,
+            session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
         performer = self.performer_type(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import trio
 
@@ -34,15 +34,15 @@ class LocalSessionRun:
     """
 
     host: ModelHost
-    make_runner: Callable[..., SessionRunner]
+    make_runner: InitVar[Callable[..., SessionRunner]]
     stuck_after: float
     closed: Callable[[], object]
     reason: EndReason = field(default="done", init=False)
     raised: BaseException | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, make_runner: Callable[..., SessionRunner]) -> None:
         self.channel, model_end = open_local_channel(self.host.post_io, self.host.post)
-        self._runner = self.make_runner(channel=model_end)
+        self._runner = make_runner(channel=model_end)
         self._driven = self._runner.session
         self._input_queue = self._driven.binding.input_queue
         self._input_queue_number = self._input_queue.begin()
