@@ -29,7 +29,7 @@ class StateWatch:
     """
 
     def __init__(self, defaults: Mapping[str, bytes]) -> None:
-        self._told = dict(defaults)
+        self._reported = dict(defaults)
         #: the values of the newest looks that cannot change in place; the state alone keeps all others
         self._seen: dict[str, object] = {}
         self._left_out_until: dict[str, float] = {}
@@ -37,7 +37,7 @@ class StateWatch:
     def changes(self, state: Any, now: float) -> dict[str, bytes]:
         """The settings of `state` that changed since the last look, as JSON; an empty text for a value that is left out."""
         changed: dict[str, bytes] = {}
-        for name, told in self._told.items():
+        for name, reported in self._reported.items():
             value = getattr(state, name, _NOTHING)
             if type(value) in _FIXED:
                 if value is self._seen.get(name, _NOTHING):
@@ -52,7 +52,7 @@ class StateWatch:
                 self._left_out_until.pop(name, None)
             else:
                 self._left_out_until[name] = now + PATIENCE
-            if text != told:
+            if text != reported:
                 changed[name] = text
-        self._told |= changed
+        self._reported |= changed
         return changed

@@ -98,7 +98,7 @@ class Session:
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
-            Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._told,
+            Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
             messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
         self._failure, self._goodbye_said = "", False
@@ -263,7 +263,7 @@ class Session:
         self.values.change(message.values)
         self.values.tell()
 
-    def _told(self, message: ModelMessageSent) -> None:
+    def _model_sent(self, message: ModelMessageSent) -> None:
         """Send a message of the model to every client, or to one."""
         data = msgspec.Raw(message.data)
         if self.journal is not None:

@@ -85,8 +85,8 @@ class KnownValues:
             self._sleep.deadline = self._next
             return
         self._news = False
-        told = [self._tell(number, client) for number, client in self._clients.items()]
-        if any(told):
+        sent = [self._tell(number, client) for number, client in self._clients.items()]
+        if any(sent):
             self._next = trio.current_time() + INTERVAL
 
     async def run(self) -> None:
