@@ -1,11 +1,11 @@
-"""The functions that a frame and a command pass, seen while one of each passes them.
+"""The functions that a frame, a command, an HTTP request and the start of a WebSocket pass, seen while one of each does.
 
     python -m tests.support.traced_ways --page      prints rows and looks as `docs/design.md` should have them
     python -m tests.support.traced_ways --write     writes them there, and `tests/golden/files/ways.json` if no number grows
 
-The rule, for a reader of the code. A *record* is what carries the frame or the command: the picture itself, its encoded
-payload, the text of the command, and the classes of `RECORDS`; also a tuple, a list or a dict with one in it. An object that
-has a record in an attribute is none. A function *takes* a record as an argument (`self` is one), *gives* one as its result
+The rule, for a reader of the code. A *record* is what carries the frame, the command or the request: the picture itself, its
+encoded payload, the text of the command, the bytes of the request and of its answer's head, and the classes of `RECORDS`; also
+a tuple, a list or a dict with one in it. An object that has a record in an attribute is none. A function *takes* a record as an argument (`self` is one), *gives* one as its result
 or by `yield`, and *hands* one to a function that it calls.
 
 1. A *row* is a function of the package that takes or gives a record across a module: its caller, the nearest function of the
@@ -15,7 +15,8 @@ or by `yield`, and *hands* one to a function that it calls.
    a queue, or from a function that it called: it *pulls* it (`↓`). What it hands must lead on: see 3.
 3. A *look* is a function by 1 that leads the record nowhere. It gives none and keeps none (no reference to it is left when
    it has returned), and inside it no row runs, no code of the author, and no function of Trio that takes the record.
-4. Rows are in the order in which they first have the record. The way of a command ends with the author's handler.
+4. Rows are in the order in which they first have the record. The way of a command ends with the author's handler, that of a
+   start when the client has its welcome.
 
 Rule 1 leaves out helpers that only their own module calls. Three numbers beside the rows see them: how many looks there are,
 how many functions touch (take, give or hand) a record, and how many run at all while the frame or the command is under way.
@@ -53,7 +54,7 @@ import trio.testing
 
 from reactor_trio.interface import Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.media.codec_pool import worker_threads
-from reactor_trio.testing import hold_clock, memory_server, open_server
+from reactor_trio.testing import TestServer, hold_clock, memory_server, open_server
 from tests.support import ways_page
 from tests.support.ways_page import VARIANTS
 
@@ -67,6 +68,11 @@ RECORDS = {
         "connection.outgoing_frames.CodedFrame",
     ),
     "command": ("protocol.text.ClientText", "crossing.messages.Command"),
+    "request": ("transport.exchange.Exchange", "transport.request.Request", "transport.request.Response"),
+    "start": (
+        "transport.exchange.Exchange", "transport.request.Request", "connection.connect_request.ConnectRequest",
+        "protocol.text.Welcome",
+    ),
 }  # fmt: skip
 #: what no other text contains
 MARK = "traced-7d0b"
@@ -185,7 +191,7 @@ class Tracer:
     """Profiles the functions of the package in a window, and applies the rule to what it saw."""
 
     def __init__(self, way: str, *, process: bool) -> None:
-        self._command = way == "command"
+        self._way = way
         self._process = process
         self._types: tuple[type, ...] = tuple(map(_named, RECORDS[way]))
         self._calls: list[Call] = []
@@ -284,7 +290,7 @@ class Tracer:
             call.takes, call.crosses = True, self._crosses(call, caller)
             if call.author:
                 self._lead(caller)
-                self._open = not self._command
+                self._open = self._way != "command"
 
     def _returned(self, frame: FrameType, value: Any) -> None:
         call, caller = self._live.get(id(frame)), self._caller(frame)
@@ -337,7 +343,9 @@ class Tracer:
             return depth > 0 and any(self._is_record(each, depth - 1) for each in value)
         if type(value) is dict:
             return depth > 0 and any(self._is_record(each, depth - 1) for each in value.values())
-        if self._command:
+        if self._way in ("request", "start"):
+            return isinstance(value, bytes | bytearray | memoryview) and _of_http(bytes(value))
+        if self._way == "command":
             if isinstance(value, str):
                 return MARK in value
             return isinstance(value, bytes | bytearray | memoryview) and MARK.encode() in _unmasked(bytes(value))
@@ -431,6 +439,11 @@ def _unmasked(data: bytes) -> bytes:
     return data
 
 
+def _of_http(data: bytes) -> bool:
+    """Whether it is a request of ours, or the head of an answer."""
+    return MARK.encode() in data or data.startswith(b"HTTP/1.1 ")
+
+
 # ---- the sessions -----------------------------------------------------------------------------------------------------
 
 
@@ -446,7 +459,7 @@ def traces() -> dict[str, dict[str, Trace]]:
 
 async def _session(variant: str) -> dict[str, Trace]:
     model, process = Emitted if "run loop" in variant else Painted, "process" in variant
-    frame, command = Tracer("frame", process=process), Tracer("command", process=process)
+    frame, command, request, start = (Tracer(way, process=process) for way in RECORDS)
     threads = worker_threads(1)
 
     async def work(function: Callable[[Any], Any], argument: Any, /, limit: float = math.inf) -> Any:
@@ -467,7 +480,35 @@ async def _session(variant: str) -> dict[str, Trace]:
             await client.take(1, within=0.1)
             with command.window():
                 await client.command("paint", colour=MARK)
-    return {"frame": frame.result(), "command": command.result()}
+            await client.close()
+            await trio.sleep(1)
+            await _ask(server, request)
+            again = server.connect(video=[], token=MARK)
+            with start.window():
+                await again.__aenter__()
+                await trio.sleep(0.1)
+            await again.__aexit__(None, None, None)
+    return {way: tracer.result() for way, tracer in zip(RECORDS, (frame, command, request, start), strict=True)}
+
+
+async def _ask(server: TestServer, request: Tracer) -> None:
+    """Two requests on one connection. The second is traced; what runs only for the first one has run."""
+    stream = await server._open_stream()
+    get = f"GET /health?{MARK}=1 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode()
+
+    async def ask() -> None:
+        await stream.send(get)
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += await stream.receive()
+        await trio.testing.wait_all_tasks_blocked()
+
+    await ask()
+    with request.window():
+        await ask()
+    await stream.aclose()
+
+
 def grown(found: Mapping[str, Mapping[str, Trace]]) -> list[str]:
     """Which numbers are above those of the file, in words."""
     held = json.loads(NUMBERS.read_text(encoding="utf-8"))
@@ -476,7 +517,7 @@ def grown(found: Mapping[str, Mapping[str, Trace]]) -> list[str]:
         for way, variants in found.items()
         for variant, trace in variants.items()
         for name, number in trace.numbers.items()
-        if number > (most := held[way][variant][name])
+        if number > (most := held.get(way, {}).get(variant, {}).get(name, math.inf))
     ]
 
 
@@ -488,7 +529,7 @@ def numbers(found: Mapping[str, Mapping[str, Trace]]) -> str:
 
 def main(arguments: Sequence[str]) -> str | None:
     """Print the ways, or write them; what is wrong."""
-    parser = argparse.ArgumentParser("python -m tests.support.traced_ways", description="The two ways of docs/design.md.")
+    parser = argparse.ArgumentParser("python -m tests.support.traced_ways", description="The ways of docs/design.md.")
     parser.add_argument("--page", action="store_true", help="print the tables as the page should have them")
     parser.add_argument("--write", action="store_true", help="write them into the page, and the numbers if none grows")
     options, found = parser.parse_args(arguments), traces()

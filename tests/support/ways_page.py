@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "design.md"
 
 #: way -> the title of its section
-TITLES = {"frame": "The way of a frame", "command": "The way of a command"}
+TITLES = {
+    "frame": "The way of a frame", "command": "The way of a command", "request": "The way of an HTTP request",
+    "start": "The start of a WebSocket",
+}  # fmt: skip
 #: variant -> the title of what differs, below that section; the first is the section itself, the last has both differences
 VARIANTS = {
     "generator": "",
