@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from tests.support.black import Black
 
 from reactor_trio.edge.router import Route, Router, part_of
+from reactor_trio.testing import open_server
 from reactor_trio.transport import Refused, Request, Response
 
 
@@ -64,6 +69,14 @@ def test_what_a_site_says_of_itself_comes_from_its_routes():
     assert ROUTER.methods == ["GET", "HEAD", "POST", "DELETE"]
     assert ROUTER.websockets == ["/ws"]
     assert [route.shared for route in ROUTER.at("/uploads")] == [True]
+
+
+async def test_the_page_on_security_has_a_row_for_every_path_of_a_server(autojump_clock):
+    page = Path(__file__).parents[2] / "docs" / "security.md"
+    table = page.read_text(encoding="utf-8").partition("| path | with `auth` |\n")[2].partition("\n\n")[0]
+    rows = [path for line in table.splitlines()[1:] for path in re.findall(r"`(/\S*)`", line.split("|")[1])]
+    async with open_server(Black) as server:
+        assert sorted(rows) == sorted({route.path for route in server._site.router.routes})
 
 
 @pytest.mark.parametrize(
