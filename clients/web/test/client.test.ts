@@ -705,3 +705,55 @@ test("a token in the address is the client's, in the query or behind the #, and 
   assert.equal(await opened("http://model.test/?token=a", { token: "b" }), "ws://model.test/ws b");
   assert.equal(await opened("http://model.test/"), "ws://model.test/ws null");
 });
+
+test("the WebSocket is beside the server's page or below its folder, unless the address is the WebSocket's own", async () => {
+  const opened = async (url: string): Promise<string> => {
+    const server = scriptedServer();
+    const client = connect(url, { WebSocket: server.WebSocket });
+    const { origin, pathname } = (await server.connection()).url;
+    await client.close();
+    return origin + pathname;
+  };
+  for (const [url, socket] of [
+    ["https://model.test", "wss://model.test/ws"],
+    ["https://model.test/demo/", "wss://model.test/demo/ws"],
+    ["https://model.test/demo/index.html", "wss://model.test/demo/ws"],
+    ["https://model.test/demo/ws", "wss://model.test/demo/ws"],
+    ["ws://model.test", "ws://model.test/ws"],
+    ["ws://model.test/", "ws://model.test/ws"],
+    ["wss://model.test/demo/?a=b#c", "wss://model.test/demo/ws"],
+    ["wss://model.test/demo/socket", "wss://model.test/demo/socket"],
+  ] as const)
+    assert.equal(await opened(url), socket, url);
+  assert.throws(() => connect("file:///page/"), TypeError);
+});
+
+test("sound that was on at the end is on again in the next session, unless it was stopped", async (t) => {
+  class AudioContext extends EventTarget {
+    audioWorklet = { addModule: () => new Promise(() => {}) }; // the sound goes on starting
+    async close(): Promise<void> {}
+  }
+  Object.assign(globalThis, { AudioContext });
+  t.after(() => Reflect.deleteProperty(globalThis, "AudioContext"));
+  const { server, client } = begin({}, { tracks: [{ name: "main_audio", kind: "audio", codec: "opus" }] });
+  const again = async (): Promise<string> => {
+    client.reconnect();
+    (await server.connection()).welcome();
+    return client.sound.state;
+  };
+  (await server.connection()).welcome();
+  void client.sound.start();
+  await client.close();
+  assert.equal(client.sound.state, "off");
+  assert.equal(await again(), "starting");
+  await client.sound.stop();
+  client.reconnect(); // there is nothing to try
+  assert.equal(client.sound.state, "off");
+  await client.close();
+  assert.equal(await again(), "off");
+  void client.sound.start();
+  await client.close();
+  await client.sound.stop();
+  assert.equal(await again(), "off");
+  await client.close();
+});

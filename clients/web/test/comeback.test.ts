@@ -210,6 +210,37 @@ test("a session that has ended is not resumed", () => {
   );
 });
 
+test("a session that was left has ended at once, and nothing that its link says later brings it back", () => {
+  const { session, socket, told, names } = begin();
+  session.close();
+  socket.end(1006);
+  session.end("lost");
+  session.close();
+  assert.equal(socket.closed, 1000);
+  assert.deepEqual(names(), ["welcome", "closed"]);
+  assert.deepEqual(told.at(-1)?.[1], { code: 1000, reason: "client_left", message: "", opened: true, welcomed: true });
+});
+
+test("a command that is given while the socket is about to close waits, and is sent when the session resumes", async () => {
+  const { session, socket } = begin();
+  socket.readyState = 2;
+  const waiting = session.command("move", { x: 1 });
+  assert.deepEqual(socket.sent, []);
+  socket.end(1012);
+  const next = again();
+  void session.resume(next, 1000);
+  next.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
+  assert.deepEqual(
+    next.sent.map(({ id }) => id),
+    [1],
+  );
+  next.readyState = 2; // for good
+  const unsent = session.command("move", { x: 2 });
+  next.end(1000);
+  await assert.rejects(waiting, { code: "closed", applied: "unknown" });
+  await assert.rejects(unsent, { code: "closed", applied: false });
+});
+
 test("a try reports its result and closes its socket", async () => {
   const { session, socket } = begin();
   socket.end(1006);
@@ -519,6 +550,22 @@ async function inVirtualTime(t: TestContext) {
   };
   return { client, socket, watch, run };
 }
+
+test("a client that has left a dead link has ended, and opens no other socket", async (t) => {
+  const { client, socket, watch, run } = await inVirtualTime(t);
+  socket.say("reactor.welcome", WELCOME, { n: 1 });
+  const states = watch();
+  let ended = false;
+  void client.close().then(() => (ended = true));
+  await settled();
+  assert.deepEqual([ended, states], [true, [[0, "ended"]]]);
+  socket.end(1006);
+  for (let i = 0; i < 3; i++) {
+    run(2000);
+    await settled();
+  }
+  assert.deepEqual([states.length, FakeSocket.all.length], [1, 1]);
+});
 
 /** A client in virtual time whose server sends pictures: `hear()` has it send one. */
 async function streaming(t: TestContext, welcome: Partial<Welcome>, beats = true) {

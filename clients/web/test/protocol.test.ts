@@ -352,7 +352,7 @@ test("a session that is left before its socket is open ends at once, and the soc
   session.close();
   session.close();
   assert.equal(socket.closed, undefined);
-  assert.deepEqual(told, [["closed", { code: 1006, reason: "client_left", message: "", opened: false, welcomed: false }]]);
+  assert.deepEqual(told, [["closed", { code: 1000, reason: "client_left", message: "", opened: false, welcomed: false }]]);
   socket.readyState = 1;
   socket.dispatchEvent(new Event("open"));
   assert.equal(socket.closed, 1000);

@@ -82,17 +82,13 @@ export function reportFault(client: Client, code: string, message: string): void
   if (client instanceof ModelClient) client.fail(code, message);
 }
 
-/** The WebSocket address of a server's address. */
+/** The WebSocket address: `ws` beside the server's page, or below a folder; an address `ws:` or `wss:` of anything else is the WebSocket's own. */
 function socketUrl(url: URL): string {
-  if (url.protocol === "ws:" || url.protocol === "wss:") {
-    url.search = "";
-    url.hash = "";
-    return url.href;
-  }
-  if (url.protocol !== "http:" && url.protocol !== "https:")
-    throw new TypeError(`${url.href} is no address of a server: http, https, ws, or wss`);
-  const socket = new URL("ws", url);
-  socket.protocol = url.protocol.replace("http", "ws");
+  if (!/^(http|ws)s?:$/.test(url.protocol)) throw new TypeError(`${url.href} is no address of a server: http, https, ws, or wss`);
+  const own = url.protocol.startsWith("ws") && !url.pathname.endsWith("/");
+  const socket = new URL(own ? url : "ws", url);
+  socket.search = socket.hash = "";
+  socket.protocol = socket.protocol.replace("http", "ws");
   return socket.href;
 }
 
@@ -126,8 +122,6 @@ class ModelClient implements Client {
   #comebacks = 0;
   #secondsLost = 0;
   #told = new Set<string>();
-  /** Whether the sound was on when the client ended: it is again after `reconnect`. */
-  #soundWasOn = false;
 
   constructor(address: URL, options: ConnectOptions) {
     this.#options = options;
@@ -189,9 +183,9 @@ class ModelClient implements Client {
       this.#ready = handled();
       this.#ended = deferred();
       this.#commands.restart();
+      this.#sound.restart();
     }
     this.#lifecycle.start();
-    if (this.#soundWasOn) void this.#sound.start();
   }
 
   async close(): Promise<void> {
@@ -351,7 +345,6 @@ class ModelClient implements Client {
     this.#ended.resolve(state.end);
     for (const queue of this.#queues) queue.end();
     this.#media?.close();
-    this.#soundWasOn = !["none", "off"].includes(this.#sound.state);
     void this.#sound.close();
   }
 

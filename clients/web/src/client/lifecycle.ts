@@ -134,7 +134,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       if (stop.aborted) return null;
       if (refusal !== null && token === null) return refusal; // there is no other token
       if (token instanceof ConnectionRefused) return token;
-      const outcome = await this.#oneSession(token ?? undefined, stop);
+      const outcome = await this.#oneSession(token ?? undefined);
       if (stop.aborted) return null;
       if (outcome === null) continue; // what was saved of an earlier session is over
       const { closed, lived } = outcome;
@@ -176,7 +176,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   }
 
   /** One session from its first socket to its end. Null if it was a saved one at a replica that could not be resumed. */
-  #oneSession(token: string | undefined, stop: AbortSignal): Promise<Outcome | null> {
+  #oneSession(token: string | undefined): Promise<Outcome | null> {
     const { url: home, memory, resume } = this.#options;
     const saved = resume ? loadSession(memory) : null;
     const url = saved?.url ?? home;
@@ -225,7 +225,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         "lost",
         () => {
           this.#set({ status: "resuming", session: sessionInfo(session), since: performance.now() });
-          void this.#comeBack(session, stop);
+          void this.#comeBack(session);
         },
         { signal },
       );
@@ -265,7 +265,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     return { ...this.#options.ask(), url, token, feedback: true, cadence: true, beat: true, WebSocket: this.#options.WebSocket };
   }
 
-  async #comeBack(session: Session, stop: AbortSignal): Promise<void> {
+  async #comeBack(session: Session): Promise<void> {
     const open = async (): Promise<WebSocket> => {
       const { url, welcome, newest } = session;
       const token = url === this.#options.url ? await this.#token("first") : undefined;
@@ -273,7 +273,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       return openSocket({ ...request, resume: welcome?.resume_token, after: newest });
     };
     const answer = await comeBack(session, open, { sleep: (ms) => this.#pause(ms) });
-    if (answer !== "resumed" && !stop.aborted) session.end(RESUME_GIVEN_UP[answer]);
+    if (answer !== "resumed") session.end(RESUME_GIVEN_UP[answer]);
   }
 
   /** What refused a client that never had a session. */

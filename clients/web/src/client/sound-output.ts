@@ -11,6 +11,8 @@ export class SoundOutput implements Sound {
   #loading: Promise<void> | null = null;
   /** Whether the sound shall be on as soon as there is a player. */
   #wanted = false;
+  /** Whether it was on when the client ended: it is again when the client connects again, unless it was stopped. */
+  #returns = false;
   #volume = 1;
   #listeners = new Set<() => void>();
   #session: Session | null = null;
@@ -47,15 +49,21 @@ export class SoundOutput implements Sound {
   }
 
   async stop(): Promise<void> {
-    this.#wanted = false;
+    this.#wanted = this.#returns = false;
     if (this.#player !== null) await this.#player.setEnabled(false);
     else this.#changed();
   }
 
   /** The client has ended: no device stays open. */
   async close(): Promise<void> {
+    this.#returns = !["none", "off"].includes(this.state);
     this.#wanted = false;
     await this.#player?.close();
+  }
+
+  /** The client connects again after its end. */
+  restart(): void {
+    if (this.#returns) void this.start();
   }
 
   subscribe(listener: () => void): () => void {

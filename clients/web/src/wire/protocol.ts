@@ -353,7 +353,7 @@ export class Session extends TypedEvents<SessionEvents> {
 
   /** Ends a lost session that will not resume. */
   end(message: string): void {
-    if (this.#socket === null) this.#finish(1006, null, message);
+    if (this.#socket === null && !this.#over) this.#finish(1006, null, message);
   }
 
   /** The current track descriptions, by index. */
@@ -372,10 +372,10 @@ export class Session extends TypedEvents<SessionEvents> {
 
   /**
    * Sends a command. Resolves with {id, step, reply} when the model has applied it. Rejects with a CommandError if it is refused,
-   * and with the code "closed" if the session ends before the answer. While the link is lost the command waits.
+   * and with the code "closed" if the session ends before the answer. While the link is lost, or about to be, the command waits.
    */
   command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
-    if (this.#over || (this.#socket !== null && this.#socket.readyState !== OPEN))
+    if (this.#over || (this.welcome === null && this.#socket?.readyState !== OPEN))
       return Promise.reject(new CommandError("closed", "not connected", type));
     if (this.#unanswered.size >= MAX_UNANSWERED) {
       return Promise.reject(new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type));
@@ -387,7 +387,7 @@ export class Session extends TypedEvents<SessionEvents> {
     if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
     if (this.#sets.size > MAX_SETS) this.#sets.delete(this.#sets.keys().next().value as number);
     this.#emit("sent", { id, type }); // before it leaves: its latency begins here, and a socket's `send` can take milliseconds
-    if (this.linked && this.#catchUp === null) this.#sendWaiting(Infinity);
+    if (this.#catchUp === null) this.#sendWaiting(Infinity);
     return answer;
   }
 
@@ -424,14 +424,13 @@ export class Session extends TypedEvents<SessionEvents> {
     return this.#socket?.bufferedAmount ?? 0;
   }
 
-  /** Leaves and ends the session. Before the link is there, and while it is lost, `closed` comes at once. */
+  /** Leaves and ends the session. `closed` comes at once: a dead link may never say that it is closed, or say that it was lost. */
   close(): void {
     if (this.#over) return;
     const socket = this.#socket;
+    this.#socket = null; // what it still says is not heard
     if (socket !== null) leave(socket, 1000);
-    if (socket !== null && socket.readyState !== CONNECTING) return;
-    this.#socket = null;
-    this.#finish(1006, "client_left", "");
+    this.#finish(1000, "client_left", "");
   }
 
   #isResumption(message: TextMessage | null): message is { type: string; data: Welcome } {
@@ -471,10 +470,11 @@ export class Session extends TypedEvents<SessionEvents> {
     }
   }
 
-  /** Sends at most `most` unsent commands, in order. */
+  /** Sends at most `most` unsent commands, in order. A socket that is about to close takes none. */
   #sendWaiting(most: number): void {
-    for (let sent = 0; sent < most && this.#sentId < this.#lastId; sent++)
-      this.#socket?.send(this.#unanswered.get(++this.#sentId) as string);
+    const socket = this.#socket;
+    for (; socket?.readyState === OPEN && most > 0 && this.#sentId < this.#lastId; most--)
+      socket.send(this.#unanswered.get(++this.#sentId) as string);
   }
 
   #stopCatchingUp(): void {
