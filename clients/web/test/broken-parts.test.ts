@@ -124,9 +124,24 @@ interface DecoderInit {
   error(error: Error): void;
 }
 
-/** WebCodecs' decoder of pictures: it gives each picture at once, and `all` has what was opened. */
-function videoDecoders(t: TestContext) {
+/**
+ * WebCodecs' decoder of pictures, and `all` has what was opened. It gives each picture at once, while fewer than `pool` are open; `open()` says
+ * how many are.
+ */
+function videoDecoders(t: TestContext, pool = Number.POSITIVE_INFINITY) {
   const all: { fed: string[]; state: string; init: DecoderInit }[] = [];
+  const held: (() => void)[] = [];
+  let open = 0;
+  const give = (): void => {
+    while (open < pool && held.length > 0) {
+      open++;
+      held.shift()?.();
+    }
+  };
+  const close = (): void => {
+    open--;
+    give();
+  };
   class VideoDecoder {
     fed: string[] = [];
     state = "configured";
@@ -138,7 +153,8 @@ function videoDecoders(t: TestContext) {
     configure(): void {}
     decode({ type, timestamp }: { type: string; timestamp: number }): void {
       this.fed.push(type);
-      this.init.output({ timestamp, displayWidth: 1, displayHeight: 1, close() {} });
+      held.push(() => this.init.output({ timestamp, displayWidth: 1, displayHeight: 1, close }));
+      give();
     }
     close(): void {
       this.state = "closed";
@@ -150,7 +166,7 @@ function videoDecoders(t: TestContext) {
     }
   }
   define(t, { VideoDecoder, EncodedVideoChunk, ImageData: FakeImageData });
-  return all;
+  return Object.assign(all, { open: () => open });
 }
 
 test("a decoder that the browser takes back is opened again with the next packet: neither software nor another codec", (t) => {
@@ -195,6 +211,79 @@ test("frames() and its server go on when the browser has taken the decoder back"
   assert.deepEqual([(await queue.next()).value?.seq, (await queue.next()).value?.seq], [0, 2]);
   assert.deepEqual([told, decoders.length], [["keyframe"], 2]);
   taker.end();
+});
+
+/** A loop over the frames of a VP8 track; `told` has the keyframes that were asked for, and the troubles, `done` what the server is told. */
+function frameLoop(t: TestContext, limit: number, pool?: number) {
+  const decoders = videoDecoders(t, pool);
+  const [told, dropped, done]: [unknown[], number[], number[]] = [[], [], []];
+  const queue = new ItemQueue<Frame>({
+    limit,
+    dropped: ({ seq, image }) => {
+      dropped.push(seq);
+      image.close();
+    },
+  });
+  const session = { keyframe: () => told.push("keyframe") } as unknown as Session;
+  const taker = new FrameTaker(undefined, queue, openDecoder, false, (codec, software, message) => told.push([codec, software, message]));
+  taker.begin(track("vp8"), (seq) => done.push(seq), session);
+  t.after(() => taker.end());
+  const send = async (from: number, to: number): Promise<void> => {
+    for (let seq = from; seq < to; seq++) {
+      taker.take(packet(seq, seq === 0 ? 1 : 0));
+      await settled();
+    }
+  };
+  const next = async (): Promise<number> => {
+    const { value } = await queue.next();
+    value.image.close();
+    await settled();
+    return value.seq;
+  };
+  return { decoders, told, dropped, done, taker, send, next };
+}
+
+const count = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
+test("a slow loop over frames holds few pictures of the decoder, so that it does not look like one that has stalled", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { decoders, told, dropped, done, send, next } = frameLoop(t, 64, 8);
+  await send(0, 64);
+  t.mock.timers.tick(5000);
+  assert.deepEqual([told, dropped, decoders.open()], [[], [], 4]);
+  assert.deepEqual(done, count(0, 64)); // a loop does not slow the server down
+  await send(64, 70);
+  assert.deepEqual(dropped, count(0, 6));
+  const taken: number[] = [];
+  while (taken.length < 64) taken.push(await next());
+  assert.deepEqual(taken, count(6, 70));
+  assert.deepEqual([done, decoders.length, decoders.open()], [count(0, 70), 1, 0]);
+});
+
+test("a loop over the newest frames gets the newest, and the decoder goes on", async (t) => {
+  const { dropped, send, next } = frameLoop(t, 1, 8);
+  await send(0, 20);
+  assert.deepEqual([await next(), dropped], [19, count(0, 19)]);
+});
+
+test("frames() asks for a keyframe after a decoder's first error, no more than one in 800 ms, and steps down after the second", async (t) => {
+  let now = 0;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  t.mock.method(performance, "now", () => now);
+  const { decoders, told, taker, send } = frameLoop(t, 1);
+  await send(0, 2);
+  decoders[0]?.init.error(new Error("bad"));
+  await send(2, 9);
+  assert.deepEqual(told, ["keyframe"]);
+  now += 800;
+  t.mock.timers.tick(800);
+  assert.deepEqual(told, ["keyframe", "keyframe"]);
+  taker.take(packet(9, 1));
+  now += 9000;
+  t.mock.timers.tick(9000);
+  assert.equal(told.length, 2);
+  decoders[1]?.init.error(new Error("worse"));
+  assert.deepEqual(told.slice(2), [["vp8", false, "worse"]]);
 });
 
 test("an encoder that the browser takes back is opened again with the next picture, in the same codec", () => {

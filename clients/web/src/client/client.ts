@@ -225,7 +225,8 @@ class ModelClient implements Client {
   /** Sends a file for the model. Rejects with {@link UploadRefused}. */
   async upload(source: Blob | Uint8Array<ArrayBuffer>, options: UploadOptions = {}): Promise<UploadRef> {
     await this.ready;
-    const session = this.#need();
+    const session = this.#session;
+    if (session === null) throw new ClientFault("ended", "there is no session");
     const url = new URL("uploads", pageOf(session.url));
     const { upload } = await import("./upload.ts");
     const refuse = (message: string, status: number): UploadRefused => new UploadRefused(message, status);
@@ -475,11 +476,6 @@ class ModelClient implements Client {
       queue.end();
     });
     return queue;
-  }
-
-  #need(): Session {
-    if (this.#session === null) throw new ClientFault("ended", "there is no session");
-    return this.#session;
   }
 }
 

@@ -15,7 +15,9 @@ export interface ItemQueueOptions<T> {
 export class ItemQueue<T> implements AsyncIterableIterator<T> {
   #items: T[] = [];
   #takers: ((result: IteratorResult<T>) => void)[] = [];
-  #limit: number;
+  readonly limit: number;
+  /** Called when the loop has taken an item that waited. */
+  taken: (() => void) | undefined;
   #dropped: (item: T) => void;
   #ended = deferred<void>();
   #signal: AbortSignal | undefined;
@@ -23,7 +25,7 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
   readonly #abort = (): void => this.end();
 
   constructor({ limit, signal, dropped = () => {} }: ItemQueueOptions<T>) {
-    this.#limit = limit;
+    this.limit = limit;
     this.#dropped = dropped;
     this.#signal = signal;
     if (signal?.aborted) this.end();
@@ -33,6 +35,11 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
   /** Fulfilled when no more items come. */
   get ended(): Promise<void> {
     return this.#ended.promise;
+  }
+
+  /** How many items wait. */
+  get waiting(): number {
+    return this.#items.length;
   }
 
   put(item: T): void {
@@ -46,7 +53,12 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
       return;
     }
     this.#items.push(item);
-    if (this.#items.length > this.#limit) this.#dropped(this.#items.shift() as T);
+    if (this.#items.length > this.limit) this.drop();
+  }
+
+  /** Drops the oldest item that waits. */
+  drop(): void {
+    this.#dropped(this.#items.shift() as T);
   }
 
   /** No more items come. Those that wait can still be taken. */
@@ -60,7 +72,10 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
 
   next(): Promise<IteratorResult<T>> {
     const item = this.#items.shift();
-    if (item !== undefined) return Promise.resolve({ value: item, done: false });
+    if (item !== undefined) {
+      this.taken?.();
+      return Promise.resolve({ value: item, done: false });
+    }
     if (this.#over) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => this.#takers.push(resolve));
   }
@@ -68,7 +83,7 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
   /** The loop was left: what waits is dropped. */
   return(): Promise<IteratorResult<T>> {
     this.end();
-    for (const item of this.#items.splice(0)) this.#dropped(item);
+    while (this.waiting > 0) this.drop();
     return Promise.resolve({ value: undefined, done: true });
   }
 

@@ -1,5 +1,6 @@
 /** Frames and packets of a track for `for await` loops: as they come, through all sessions of a client, and what a view has kept. */
 import type { DecodedImage, Decoder, DecoderListener, openDecoder } from "../media/decoders.ts";
+import { MOST_READY, Recovery } from "../media/recovery.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Session, Packet as WirePacket } from "../wire/protocol.ts";
 import type { ItemQueue } from "./item-queue.ts";
@@ -67,7 +68,10 @@ function entryOf(packet: WirePacket, track: TrackDescription): Entry {
 
 type PictureDecoder = ReturnType<typeof openDecoder<Entry>>;
 
-/** The packets decoded. Each frame is its taker's to close; one that is dropped is closed here. */
+/**
+ * The packets decoded. Each frame is its taker's to close; one that is dropped is closed here. While the loop is slow few frames wait, because
+ * they occupy the decoder's pool of pictures, which others of the page may need; up to the queue's limit wait as packets.
+ */
 export class FrameTaker implements Taker {
   readonly wanted: string | undefined;
   #queue: ItemQueue<Frame>;
@@ -78,6 +82,8 @@ export class FrameTaker implements Taker {
   #decoding: TrackDescription | null = null;
   #waiting: Entry[] = [];
   #needsKey = true;
+  #newestDone = -1;
+  #recovery: Recovery;
   #software: boolean;
   #openDecoder: typeof openDecoder;
   #trouble: (codec: string, software: boolean, message: string) => void;
@@ -91,6 +97,11 @@ export class FrameTaker implements Taker {
   ) {
     this.wanted = track;
     this.#queue = queue;
+    queue.taken = () => this.#feed();
+    this.#recovery = new Recovery(
+      () => performance.now(),
+      () => this.#track && this.#session?.keyframe(this.#track.index),
+    );
     this.#openDecoder = open;
     this.#software = software;
     this.#trouble = trouble;
@@ -101,8 +112,10 @@ export class FrameTaker implements Taker {
     this.#track = track;
     this.#session = session;
     this.#dealt = dealt;
+    this.#newestDone = -1;
   }
 
+  /** Each description is another object, also after resuming, where it says the same: that it is another one restarts the decoder. */
   describe(track: TrackDescription): void {
     this.#track = track;
   }
@@ -115,11 +128,12 @@ export class FrameTaker implements Taker {
   preferSoftware(): void {
     this.#software = true;
     this.#reset();
-    if (this.#track !== null) this.#session?.keyframe(this.#track.index);
+    this.#recovery.requestKeyframe();
   }
 
   end(): void {
     this.#reset();
+    this.#recovery.rest();
     this.#waiting = [];
     this.#track = null;
     this.#session = null;
@@ -136,14 +150,26 @@ export class FrameTaker implements Taker {
       if (this.#decoder === null || (this.#needsKey && !entry.key)) {
         this.#waiting.shift();
         this.#done(entry);
-        if (this.#decoder !== null) this.#session?.keyframe(entry.track.index);
+        if (this.#decoder !== null) this.#recovery.requestKeyframe();
         continue;
+      }
+      if (this.#loopIsBehind()) {
+        this.#done(this.#waiting.at(-1) as Entry); // a server is not to slow down for a loop
+        return;
       }
       if (!this.#decoder.hasRoom) return;
       this.#waiting.shift();
       this.#needsKey = false;
+      this.#recovery.rest();
       void this.#decoder.feed(entry);
     }
+  }
+
+  /** Whether enough frames wait for the loop, after the oldest ones have made room for packets beyond the queue's limit. */
+  #loopIsBehind(): boolean {
+    const queue = this.#queue;
+    while (queue.waiting >= MOST_READY && queue.waiting + this.#waiting.length > queue.limit) queue.drop();
+    return queue.waiting >= MOST_READY;
   }
 
   #open(track: TrackDescription): void {
@@ -155,7 +181,7 @@ export class FrameTaker implements Taker {
           this.#done(entry);
           this.#feed();
         },
-        failed: (message, reclaimed) => (reclaimed ? this.#reset() : this.#fail(track, message)),
+        failed: (message, reclaimed) => (reclaimed ? this.#reset() : this.#failed(track, message)),
         stalled: (message) => this.#fail(track, message),
       });
     } catch (error) {
@@ -170,13 +196,27 @@ export class FrameTaker implements Taker {
     this.#feed();
   }
 
+  #failed(track: TrackDescription, message: string): void {
+    if (this.#recovery.failed()) {
+      this.#fail(track, message);
+      return;
+    }
+    this.#reset();
+    this.#recovery.requestKeyframe();
+    this.#feed();
+  }
+
   #fail(track: TrackDescription, message: string): void {
     this.#reset();
+    this.#recovery.rest();
     this.#decoding = track; // until a fallback gives another description or decoder, its packets are left out
     this.#trouble(track.codec ?? "", this.#software, message);
   }
 
+  /** The server is told of this packet and all before it, once. */
   #done({ seq, arrived }: Entry): void {
+    if (seq <= this.#newestDone) return;
+    this.#newestDone = seq;
     this.#dealt(seq, Math.round((performance.now() - arrived) * 1000));
   }
 

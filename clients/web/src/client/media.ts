@@ -40,7 +40,6 @@ export class Media {
   #figures = new Figures([], this.#clock);
   #session: Session | null = null;
   #takers = new Map<HTMLCanvasElement, CanvasTaker>();
-  #canvasHost: CanvasHost;
   #startingWorker: Promise<void> | null = null;
   /** Whether it is known if pictures are decoded in the worker. */
   #settled = false;
@@ -59,7 +58,6 @@ export class Media {
       },
     };
     this.outputs = new Outputs(decodable, codecs, listener, host.options.pauseHidden);
-    this.#canvasHost = this.#hostOfCanvases();
   }
 
   // ---- sessions ------------------------------------------------------------------------------------------------------
@@ -105,7 +103,7 @@ export class Media {
 
   #open(canvas: HTMLCanvasElement, options: AttachOptions<string>): CanvasTaker {
     this.#takers.get(canvas)?.detach();
-    const taker = new CanvasTaker(this.#canvasHost, canvas, options);
+    const taker = new CanvasTaker(this.#hostOfCanvases(), canvas, options);
     this.#takers.set(canvas, taker);
     this.outputs.add(taker);
     return taker;

@@ -11,7 +11,7 @@ export class SoundOutput implements Sound {
   #loading: Promise<void> | null = null;
   /** Whether the sound shall be on as soon as there is a player. */
   #wanted = false;
-  /** Whether it was on when the client ended: it is again when the client connects again, unless it was stopped. */
+  /** Whether it was wanted when the client ended: it is again when the client connects again, unless it was stopped. */
   #returns = false;
   #volume = 1;
   #listeners = new Set<() => void>();
@@ -56,7 +56,7 @@ export class SoundOutput implements Sound {
 
   /** The client has ended: no device stays open. */
   async close(): Promise<void> {
-    this.#returns = !["none", "off"].includes(this.state);
+    this.#returns = this.#wanted;
     this.#wanted = false;
     await this.#player?.close();
   }

@@ -15,14 +15,12 @@ import type { Packet } from "../wire/packet.ts";
 import type { DecodedImage, Decoder, DecoderEntry } from "./decoders.ts";
 import { isStill, openDecoder } from "./decoders.ts";
 import { PlayoutDelay } from "./playout-delay.ts";
+import { MOST_READY, Recovery } from "./recovery.ts";
 
 const LONGEST_HOLD = 250;
 const MOST_WAITING = 32;
-const MOST_READY = 4; // a video decoder has a small pool of pictures and stalls when all are in use
 const LATE = 150;
 const EARLY = 8; // half the frame time of most displays
-const KEYFRAME_FLOOR = 800;
-const ERROR_MEMORY = 10_000;
 const CHANGE_PATIENCE = 100;
 
 /** What the player needs of a packet. */
@@ -91,10 +89,8 @@ export class Player {
   #failedCodec: string | null = null; // the codec that failed, until the page has chosen a fallback
   #needsKey = true;
   #hasOutput = false;
-  #lastError = -Infinity;
+  #recovery: Recovery;
 
-  #keyframeAt = -Infinity;
-  #keyframeTimer: Timer | null = null;
   #presentTimer: Timer | null = null;
   #changeTimer: Timer | null = null;
   #closed = false;
@@ -111,10 +107,14 @@ export class Player {
     this.#listener = listener;
     this.#now = now;
     this.#software = software;
+    this.#recovery = new Recovery(now, () => listener.keyframe());
     this.smooth(lead);
   }
 
-  /** The track has a new size or codec from the next frame on. */
+  /**
+   * The track has a new size or codec from the next frame on. Each description is another object, also after resuming, where it says the same:
+   * that it is another one restarts the decoder.
+   */
   describe(track: TrackDescription): void {
     this.#described = track;
   }
@@ -130,7 +130,7 @@ export class Player {
     this.#software = true;
     this.#failedCodec = null;
     this.#reset();
-    this.#requestKeyframe();
+    this.#recovery.requestKeyframe();
   }
 
   /** Takes a frame that arrived at `arrived`. `clock.audioTime` is the presentation time heard at `clock.at` (null: no sound). */
@@ -162,7 +162,8 @@ export class Player {
   /** Stops drawing, also of frames in the decoder; the last picture stays. */
   close(): void {
     this.#closed = true;
-    for (const timer of [this.#keyframeTimer, this.#presentTimer, this.#changeTimer]) clearTimeout(timer ?? undefined);
+    this.#recovery.rest();
+    for (const timer of [this.#presentTimer, this.#changeTimer]) clearTimeout(timer ?? undefined);
     this.#decoder?.close();
     for (const { image } of this.#ready) image.close?.();
     this.#waiting = [];
@@ -205,12 +206,11 @@ export class Player {
     if (!isStill(entry.track.codec)) {
       if (this.#needsKey && !entry.key) {
         this.#skip(entry);
-        this.#requestKeyframe();
+        this.#recovery.requestKeyframe();
         return;
       }
       this.#needsKey = false;
-      clearTimeout(this.#keyframeTimer ?? undefined);
-      this.#keyframeTimer = null;
+      this.#recovery.rest();
     }
     entry.fedAt = this.#now();
     this.#decoder?.feed(entry);
@@ -245,7 +245,7 @@ export class Player {
     const next = waiting.findIndex((entry) => entry.key || isStill(entry.track.codec));
     if (next >= 0) return next;
     this.#needsKey = true;
-    this.#requestKeyframe();
+    this.#recovery.requestKeyframe();
     return waiting.length;
   }
 
@@ -308,16 +308,13 @@ export class Player {
     this.#feedDecoder();
   }
 
-  /** The stream may be the cause of a first error; a keyframe then helps. The decoder is the cause of a second one. */
   #failed(track: TrackDescription, message: string): void {
-    const again = this.#now() - this.#lastError < ERROR_MEMORY;
-    this.#lastError = again ? -Infinity : this.#now();
-    if (again) {
+    if (this.#recovery.failed()) {
       this.#abandonDecoder(track, message);
       return;
     }
     this.#reset();
-    this.#requestKeyframe();
+    this.#recovery.requestKeyframe();
     this.#feedDecoder();
   }
 
@@ -325,8 +322,7 @@ export class Player {
     this.#reset();
     this.#track = track;
     this.#failedCodec = track.codec;
-    clearTimeout(this.#keyframeTimer ?? undefined);
-    this.#keyframeTimer = null;
+    this.#recovery.rest();
     this.#listener.trouble(track.codec, this.#software, message);
     this.#feedDecoder();
   }
@@ -389,21 +385,5 @@ export class Player {
     while (this.#unprocessed[0]?.processed) last = this.#unprocessed.shift();
     // The clocks of page and worker are rounded each for itself, so a frame may seem to be dropped before it came.
     if (last !== undefined) this.#listener.dealt(last.seq, Math.max(0, Math.round((this.#now() - last.arrived) * 1000)));
-  }
-
-  /** Requests a keyframe now, or when `KEYFRAME_FLOOR` has passed since the last request, if it is still needed then. */
-  #requestKeyframe(): void {
-    if (this.#keyframeTimer !== null || this.#closed) return;
-    const now = this.#now();
-    const wait = this.#keyframeAt + KEYFRAME_FLOOR - now;
-    if (wait <= 0) {
-      this.#keyframeAt = now;
-      this.#listener.keyframe();
-      return;
-    }
-    this.#keyframeTimer = setTimeout(() => {
-      this.#keyframeTimer = null;
-      if (this.#needsKey) this.#requestKeyframe();
-    }, wait);
   }
 }

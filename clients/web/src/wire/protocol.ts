@@ -353,7 +353,7 @@ export class Session extends TypedEvents<SessionEvents> {
 
   /** Ends a lost session that will not resume. */
   end(message: string): void {
-    if (this.#socket === null && !this.#over) this.#finish(1006, null, message);
+    if (this.#socket === null) this.#finish(1006, null, message);
   }
 
   /** The current track descriptions, by index. */
@@ -426,7 +426,6 @@ export class Session extends TypedEvents<SessionEvents> {
 
   /** Leaves and ends the session. `closed` comes at once: a dead link may never say that it is closed, or say that it was lost. */
   close(): void {
-    if (this.#over) return;
     const socket = this.#socket;
     this.#socket = null; // what it still says is not heard
     if (socket !== null) leave(socket, 1000);
@@ -635,6 +634,7 @@ export class Session extends TypedEvents<SessionEvents> {
   }
 
   #finish(code: number, reason: string | null, message: string): void {
+    if (this.#over) return;
     this.#over = true;
     this.#stopCatchingUp();
     for (const [id, { command, reject }] of this.#answers) {
