@@ -65,12 +65,14 @@ def _schema(options: argparse.Namespace) -> dict[str, Any]:
 
 def _fetched(target: str, token: str | None) -> bytes:
     """Return the answer to `GET /schema` of the server at `target`. Raises UsageError."""
+    from reactor_trio.client.urls import path_beside
+
     parts = urlsplit(target)
     kind = HTTPSConnection if parts.scheme in ("https", "wss") else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
-        connection.request("GET", parts.path.removesuffix("/ws").rstrip("/") + "/schema", headers=headers)
+        connection.request("GET", path_beside(parts.path, "schema"), headers=headers)
         answer = connection.getresponse()
         body = answer.read()
     except (OSError, HTTPException) as error:

@@ -17,6 +17,7 @@ from anyio.abc import ByteStream
 
 from reactor_trio.client.handshake import address, answer_within, connect_stream
 from reactor_trio.client.refusals import refusal_reason
+from reactor_trio.client.urls import path_beside
 from reactor_trio.errors import ProtocolError, UploadRefused
 
 #: Seconds within which the server takes a piece of the body, and within which it answers when it has all of them.
@@ -101,7 +102,8 @@ async def http_post(
     """Post to the server of a session's WebSocket, over a connection of its own; without `url` a `Post`.
 
     Args:
-        url: the URL of the WebSocket; a `/ws` at the end of its path is replaced by the target.
+        url: the URL of the WebSocket.
+        target: path and query, as a link that is relative to it.
         ssl_context, timeout: as for `connect`; `timeout` is for connecting only. After that the server takes each piece, and
             answers when it has all of them, within `PATIENCE` seconds.
         connect: makes the connection; by default TCP, and TLS for `wss`.
@@ -110,7 +112,7 @@ async def http_post(
     """
     server = urlsplit(url)
     head = h11.Request(
-        method="POST", target=server.path.removesuffix("/ws").rstrip("/") + target,
+        method="POST", target=path_beside(server.path, target.lstrip("/")),
         headers=[("host", server.netloc.rpartition("@")[2]), ("connection", "close"), *headers.items()],
     )  # fmt: skip
     with answer_within(timeout, server):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from reactor_trio.client.decoders import wanted
 from reactor_trio.protocol import VideoChoice
@@ -27,6 +27,21 @@ def without_token(url: str) -> tuple[str, str | None]:
     return urlunsplit(parts._replace(query=query, fragment="")), found[0]
 
 
+def websocket_path(url: SplitResult) -> str:
+    """Return the path of the WebSocket at `url`.
+
+    An http(s) URL is the page's, and the WebSocket is the relative link `ws` there. So is a ws(s) URL whose path is empty or
+    ends with `/`. Any other ws(s) URL is the WebSocket's own.
+    """
+    own = url.scheme not in _SCHEMES and url.path and not url.path.endswith("/")
+    return url.path if own else path_beside(url.path, "ws")
+
+
+def path_beside(path: str, name: str) -> str:
+    """Return the path of the relative link `name` at `path`, which is the page's or the WebSocket's."""
+    return f"{path.rpartition('/')[0]}/{name}"
+
+
 def session_url(
     url: str,
     *,
@@ -39,6 +54,8 @@ def session_url(
     follow: bool = False,
 ) -> str:
     """Return the WebSocket URL that asks for such a session; with `follow`, a gate may answer it, too.
+
+    See `websocket_path` for the path of `url`.
 
     Raises ValueError if `video` or `audio` names codecs and none of them can be decoded here.
     """
@@ -55,7 +72,7 @@ def session_url(
     }
     given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}
     added = urlencode({key: value for key, value in fields.items() if value is not None and key not in given}, safe=",")
-    scheme, path = _SCHEMES.get(parts.scheme, parts.scheme), "/ws" if parts.path in ("", "/") else parts.path
+    scheme, path = _SCHEMES.get(parts.scheme, parts.scheme), websocket_path(parts)
     query = f"{parts.query}&{added}" if parts.query else added
     return urlunsplit(parts._replace(scheme=scheme, path=path, query=query, fragment=""))
 
