@@ -1,10 +1,16 @@
 """Connections that come to nothing: what each costs the server, and how long a good client waits behind a storm of them.
 
 A process `reactor run` and a process that accepts each connection with Trio and closes it, in turns. One client in this
-process makes the same connections to both, one after the other: *reset* and *closed* as soon as they are open, and *turned
-away*, where the server has all the connections that it may have (it answers 503, and the client reads to the end; the bare
-process has no limit and closes). A cost is the processor time of the server's process over the number of connections; the
-ratio is the median of the ratios of the turns.
+process makes the same connections to both, one after the other:
+
+- *reset* and *closed* as soon as they are open;
+- *turned away*: from an address that has all its connections. The server answers 429 and reads no request, the client reads to
+  the end. It needs an address of this machine beside loopback, which has no limit;
+- *refused*: asks for `/schema` where the server has all its connections. It reads the request, looks at it and answers 503. This
+  row has no bar.
+
+The bare process has no limits and closes. A cost is the processor time of the server's process over the number of connections;
+the ratio is the median of the ratios of the turns.
 
 Then a storm of resets, and `/health` as soon as the last one is made. It waits behind all that the system has queued.
 """
@@ -18,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +33,7 @@ import trio
 from benchmarks.peers import bare_server, reactor_run
 from benchmarks.report import SPREAD, Report, spread
 from benchmarks.startup import http_probe
+from reactor_trio.edge.address_limits import is_loopback, is_own_address, reachable_hosts
 
 STORM = 5000
 #: connections that the server may have at a time
@@ -61,10 +69,12 @@ def run(report: Report, *, quick: bool) -> None:
             for kind, connect in KINDS.items():
                 with ExitStack() as held:
                     if kind == "turned away":
+                        held.enter_context(socket.create_connection((OWN, port)))
+                    if kind == "refused":
                         for _ in range(ROOM):
                             held.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(b"G")
                         _until_taken(port)
-                    ours[kind].append(_cost(pid, port, connect, count))
+                    ours[kind].append(_cost(pid, port, partial(read, host=OWN) if kind == "turned away" else connect, count))
             began = time.monotonic()
             for _ in range(STORM):
                 reset(port)
@@ -86,7 +96,8 @@ def run(report: Report, *, quick: bool) -> None:
         [["the storm", *spread(storms)], ["/health, from the storm's end", *spread(waited)]],
     )  # fmt: skip
     for kind, ratio in ratios.items():
-        report.bar(f"{kind}: processor time to that of a bare accept and close", ratio, COST, "times")
+        if kind != "refused":
+            report.bar(f"{kind}: processor time to that of a bare accept and close", ratio, COST, "times")
     report.bar("/health after a storm of resets, most", 1000 * max(waited), 1000 * WAIT, "ms")
 
 
@@ -105,14 +116,20 @@ def close(port: int) -> None:
     socket.create_connection(("127.0.0.1", port)).close()
 
 
-def read(port: int) -> bytes:
-    """Connect and read what comes, to the end."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60.0) as client, suppress(ConnectionError):
+def read(port: int, host: str = "127.0.0.1", request: bytes = b"") -> bytes:
+    """Connect, send a request, and read what comes, to the end."""
+    with socket.create_connection((host, port), timeout=60.0) as client, suppress(ConnectionError):
+        client.sendall(request)
         return b"".join(iter(lambda: client.recv(4096), b""))
     return b""
 
 
-KINDS: dict[str, Callable[[int], object]] = {"reset": reset, "closed": close, "turned away": read}
+#: an address of this machine beside loopback; empty without one
+OWN = next((host for host in reachable_hosts("0.0.0.0") if is_own_address(host) and not is_loopback(host)), "")
+KINDS: dict[str, Callable[[int], object]] = {
+    "reset": reset, "closed": close, **({"turned away": read} if OWN else {}),
+    "refused": partial(read, request=b"GET /schema HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+}  # fmt: skip
 
 
 def _cost(pid: int, port: int, connect: Callable[[int], object], count: int) -> float:
@@ -129,7 +146,7 @@ def _cost(pid: int, port: int, connect: Callable[[int], object], count: int) -> 
 def _until_taken(port: int) -> None:
     """Return once the server turns newcomers away."""
     until = time.monotonic() + 30
-    while not http_probe(port, status=503):
+    while not http_probe(port, b"GET /schema HTTP/1.1\r\nhost: localhost\r\n\r\n", status=503):
         if time.monotonic() > until:
             raise TimeoutError("the server turns nobody away")
 
@@ -140,8 +157,9 @@ def _until_taken(port: int) -> None:
 @contextmanager
 def server() -> Iterator[tuple[int, int]]:
     """`reactor run` with a model that makes nothing; its process id and port."""
-    limits = {"connections": ROOM, "handshake": 600}
-    with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), MODEL, limits=limits) as running:
+    limits = {"connections": ROOM, "handshake": 600, "connections_per_address": 1}
+    host = {"host": "0.0.0.0"}
+    with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), MODEL, limits=limits, **host) as running:
         time.sleep(1.0)  # what it loads once it is ready
         yield running.process.pid, running.port
 

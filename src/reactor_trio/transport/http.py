@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 
 import h11
 import trio
 
 from reactor_trio.concurrency.lost_time import patient_until, run_time
-from reactor_trio.protocol.refusals import REFUSAL_HEADER, Refused
+from reactor_trio.protocol.refusals import REFUSAL_HEADER, RefusalCode, Refused
 from reactor_trio.transport.exchange import Exchange, Note
 from reactor_trio.transport.request import Conversation, Limits, Response
 from reactor_trio.transport.upgrade import STANDARD_HEADERS
@@ -34,7 +37,8 @@ logger = logging.getLogger(__name__)
 #: Another exception is logged, and answered 500.
 Serve = Callable[[Exchange], Awaitable[Response | Conversation]]
 
-_LINGER = 1.0
+_LINGER, _PIECE = 1.0, 4096
+_CORK = getattr(socket, "TCP_CORK", None)  # of Linux; elsewhere they are two packets
 
 
 async def serve_http(
@@ -77,18 +81,33 @@ async def serve_http(
 
 async def turn_away(stream: trio.abc.Stream, refused: Refused) -> None:
     """Refuse a connection without reading its request, and close it. Takes at most 1 s."""
-    response = Response.refusing(refused)
+    answer = _whole_answer(refused.code, refused.message, refused.after)
+    with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+        if isinstance(stream, trio.SocketStream):
+            with stream.socket as plain:  # without a `WireStream`, because a flood may come this way
+                if _CORK is not None:
+                    plain.setsockopt(socket.IPPROTO_TCP, _CORK, 1)  # the answer and our end go in one packet
+                os.write(plain.fileno(), answer)  # the first bytes of a connection always fit
+                plain.shutdown(socket.SHUT_WR)
+                while await plain.recv(_PIECE):
+                    pass
+            return
+        wire = WireStream(stream)
+        await wire.send_all(answer)
+        await wire.linger(_LINGER)
+    await trio.aclose_forcefully(stream)
+
+
+@lru_cache(16)
+def _whole_answer(code: RefusalCode, message: str, after: int | None) -> bytes:
+    response = Response.refusing(Refused(code, message, after=after))
     status = HTTPStatus(response.status)
     lines = {
         "content-type": response.content_type, "content-length": str(len(response.body)), **response.headers,
-        "connection": "close", REFUSAL_HEADER: refused.code, **STANDARD_HEADERS,
+        "connection": "close", REFUSAL_HEADER: code, **STANDARD_HEADERS,
     }  # fmt: skip
     head = f"HTTP/1.1 {status} {status.phrase}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    wire = WireStream(stream)
-    with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-        await wire.send_all(f"{head}\r\n".encode() + response.body)
-        await wire.linger(_LINGER)
-    await wire.abandon()
+    return f"{head}\r\n".encode() + response.body
 
 
 @dataclass(eq=False)
