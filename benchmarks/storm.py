@@ -4,13 +4,13 @@ A process `reactor run` and a process that accepts each connection with Trio and
 process makes the same connections to both, one after the other:
 
 - *reset* and *closed* as soon as they are open;
-- *turned away*: from an address that has all its connections. The server answers 429 and reads no request, the client reads to
-  the end. It needs an address of this machine beside loopback, which has no limit;
-- *refused*: asks for `/schema` where the server has all its connections. It reads the request, looks at it and answers 503. This
-  row has no bar.
+- *turned away*: from an address that has all its connections. The server answers 429 and reads no request, the client reads
+  to the end. It needs an address of this machine beside loopback, which has no limit;
+- *refused*: asks for `/schema` where the server has all its connections. It reads the request, looks at it and answers 503.
+  This row has no bar.
 
-The bare process has no limits and closes. A cost is the processor time of the server's process over the number of connections;
-the ratio is the median of the ratios of the turns.
+The bare process has no limits and closes. A cost is the processor time of the server's process over the number of
+connections; the ratio is the median of the ratios of the turns.
 
 Then a storm of resets, and `/health` as soon as the last one is made. It waits behind all that the system has queued.
 """

@@ -1,6 +1,6 @@
 """What others see of this project, each thing as a text: files beside this module hold them, and a test compares.
 
-    python -m tests.golden.surface      writes them again: look at the difference before you commit it
+    scripts/run python -m tests.golden.surface      writes them again: look at the difference before you commit it
 
 Others are clients, scrapers of metrics, readers of logs and timelines, deployed configurations and scripts. What stands here
 may grow; what changes or goes breaks somebody.
@@ -12,6 +12,7 @@ import argparse
 import ast
 import importlib
 import json
+import logging
 import re
 import sys
 import tempfile
@@ -57,6 +58,7 @@ def surface() -> dict[str, str]:
 
 def write() -> None:
     """Write the files."""
+    logging.disable()  # a handler of the model raises because it is asked to
     for name, text in surface().items():
         path = FILES / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,9 @@
     python -m tests.support.traced_ways --write     writes them there, and `tests/golden/files/ways.json` if no number grows
 
 The rule, for a reader of the code. A *record* is what carries the frame, the command or the request: the picture itself, its
-encoded payload, the text of the command, the bytes of the request and of its answer's head, and the classes of `RECORDS`; also
-a tuple, a list or a dict with one in it. An object that has a record in an attribute is none. A function *takes* a record as an argument (`self` is one), *gives* one as its result
-or by `yield`, and *hands* one to a function that it calls.
+encoded payload, the text of the command, the bytes of the request and of its answer's head, and the classes of `RECORDS`;
+also a tuple, a list or a dict with one in it. An object that has a record in an attribute is none. A function *takes* a
+record as an argument (`self` is one), *gives* one as its result or by `yield`, and *hands* one to a function that it calls.
 
 1. A *row* is a function of the package that takes or gives a record across a module: its caller, the nearest function of the
    package or of the author below it on the stack, is in another module. Or it has no such caller, because an event loop or a

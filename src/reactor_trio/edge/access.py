@@ -81,7 +81,7 @@ class Access:
             why = denials.note(exchange, refused) if refused.kind.guess else refused
             if need in _REQUIRED or why.code == "address_failures":
                 raise why from None
-            return Grant(refused=why)
+            return Grant(refused=why.with_traceback(None))
 
     def _grant(self, request: Request, need: Need) -> Grant:
         shown, resume = shown_token(request), request.query.get("resume")

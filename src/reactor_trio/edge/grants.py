@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Literal
 
 import msgspec
@@ -39,7 +40,7 @@ class Grant(msgspec.Struct, frozen=True):
     def required(self) -> Grant:
         """Return this grant. Raises Refused if it is none."""
         if self.refused is not None:
-            raise self.refused
+            raise copy(self.refused)  # one that is raised has the frames that it passes, and they have this grant
         return self
 
 

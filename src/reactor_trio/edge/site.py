@@ -15,6 +15,7 @@ refused at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 from reactor_trio.configuration.settings import Settings
@@ -79,7 +80,7 @@ class Site:
         try:
             grant = self.access.identify(exchange, route.needs, self.denials)
         except Refused as refused:
-            route, grant = _refusing(route, refused), Grant(refused=refused)
+            route, grant = _refusing(route, refused), Grant(refused=refused.with_traceback(None))
         if handshake is not None:
             exchange.counted.enter_context(self.addresses.socket(exchange.address, request.peer))
             exchange.handshake = handshake  # from here on a refusal may go into the WebSocket
@@ -122,8 +123,10 @@ class Site:
 
 
 def _refusing(route: Route, refused: Refused) -> Route:
+    kept = refused.with_traceback(None)  # or it would keep the frames that it has passed, and they the route
+
     async def refuse(_exchange: Exchange, _grant: Grant) -> Response:
-        raise refused
+        raise copy(kept)
 
     return replace(route, handle=refuse)
 
