@@ -365,3 +365,9 @@ def test_an_empty_variable_and_an_empty_file_are_no_secret(monkeypatch, tmp_path
 
 def test_settings_do_not_show_their_secrets():
     assert SECRET not in repr(AuthSettings(token=SECRET, ticket_keys=(SECRET,)))
+
+
+async def test_an_upload_without_a_credential_does_not_learn_the_models_name(autojump_clock):
+    async with served() as server:
+        answer = server.http("/uploads", method="POST", headers={"Content-Length": "1"})
+        assert (answer.status, b"Model" in answer.body) == (401, False)

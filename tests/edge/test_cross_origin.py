@@ -116,6 +116,12 @@ async def test_a_page_of_a_listed_origin_imports_the_client(autojump_clock, orig
         assert (status, shared(headers)) == (405, {})  # an import asks nothing first
 
 
+async def test_an_origin_of_other_bytes_than_ascii_is_none(autojump_clock):
+    async with open_server(Looker, websocket=True, origins=("*",)) as server:
+        status, headers = await ask(server, "GET", "/page/client.js", "origin: http://\xe9")
+        assert (status, shared(headers)) == (200, {})
+
+
 async def test_no_other_page_imports_it(autojump_clock):
     async with open_server(Looker, websocket=True, origins=(PAGE,)) as server:
         for lines in ((f"origin: {EVIL}",), ("origin: null",), (f"origin: {PAGE}", f"origin: {PAGE}"), ()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from tests.support.gate_kit import Caller, decoded, open_gate, place_of
+from tests.support.gate_kit import HOST, Caller, decoded, open_gate, place_of
 
 from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.admission import Claims
@@ -100,6 +100,18 @@ async def test_a_client_that_does_not_wait_gets_a_place_or_a_refusal(autojump_cl
             assert (await gate.http("POST", "/v1/sessions"))[0] == 503
             assert trio.current_time() == before
             assert gate.allocation.waiting == 1
+
+
+async def test_a_back_end_asks_for_places_over_one_connection(autojump_clock):
+    async with open_gate(replicas=2) as gate:
+        stream, answers = gate.stream(), b""
+        for _ in range(2):
+            await stream.send(b"POST /v1/sessions HTTP/1.1\r\nhost: " + HOST.encode() + b"\r\ncontent-length: 0\r\n\r\n")
+            while not answers.endswith(b"}"):
+                answers += await stream.receive()
+            answers += b"\n"
+        assert answers.count(b"HTTP/1.1 201") == 2
+        await stream.aclose()
 
 
 async def test_a_client_that_does_not_know_gates_is_redirected_to_its_replica(autojump_clock):

@@ -158,6 +158,15 @@ async def test_probe_in_pieces_of_one_byte(name, autojump_clock):
         assert trio.current_time() == end
 
 
+async def test_a_chunk_may_be_cut_within_its_line_end(autojump_clock):
+    async with serving() as stream:
+        await stream.send_all(get("/", "Transfer-Encoding: chunked") + b"1\r\na\r")
+        await trio.testing.wait_all_tasks_blocked()
+        await stream.send_all(b"\n0\r\n\r\n" + GET)
+        found = answers(await read_all(stream))
+        assert [answer.status for answer in found] == [200, 200]
+
+
 async def test_get_and_head_differ_only_in_the_body(autojump_clock):
     (got,), _ = await probe(GET)
     (head,), _ = await probe(get(method="HEAD"))

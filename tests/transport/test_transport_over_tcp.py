@@ -15,7 +15,16 @@ from tests.support.transport_peers import PAGE, TinySite, answers, frame, openin
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from reactor_trio.transport import Limits, MessageChannel, PatientListener, PeerGone, serve_http
+from reactor_trio.transport import (
+    Conversation,
+    Exchange,
+    Limits,
+    MessageChannel,
+    PatientListener,
+    PeerGone,
+    Response,
+    serve_http,
+)
 
 PICTURE = memoryview(bytes(range(256)) * 10_800)  # as large as a raw 720p frame
 
@@ -25,7 +34,7 @@ async def tcp_server(site: TinySite, limits: Limits | None = None) -> AsyncItera
     """A server on a free port; every connection must have ended when the block is left."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     site.limits = limits or site.limits
-    serve = partial(serve_http, serve=site.serve, limits=site.limits, closing=trio.Event())
+    serve = partial(serve_http, serve=lambda exchange: site.serve(exchange), limits=site.limits, closing=trio.Event())
     with trio.fail_after(120):
         async with trio.open_nursery() as connections, trio.open_nursery() as accepting:
             accepting.start_soon(partial(trio.serve_listeners, serve, [listener], handler_nursery=connections))
@@ -41,6 +50,32 @@ async def in_thread(port: int, act: Callable[[ClientConnection], None], **option
 
     await trio.to_thread.run_sync(run)
 
+
+
+async def test_pipelined_requests_leave_the_loop_to_others():
+    """Each answer to a request that is here already goes out at once, with nothing to wait for."""
+    site, turns, seen = TinySite(), 0, []
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async def serve(exchange: Exchange) -> Response | Conversation:
+        seen.append(turns)
+        return await TinySite.serve(site, exchange)
+
+    site.serve = serve  # type: ignore[method-assign]
+    async with trio.open_nursery() as nursery, tcp_server(site) as port:
+        nursery.start_soon(others)
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        await stream.send_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+        async with stream:
+            while len(seen) < 50:
+                await stream.receive_some()
+        nursery.cancel_scope.cancel()
+    assert len(set(seen)) == 50
 
 
 async def echo(messages: MessageChannel) -> PeerGone:

@@ -70,8 +70,8 @@ class RequestPolicy:
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
     def listed_origin(self, request: Request) -> str | None:
-        """Return the origin of the requesting page if the manifest lists it."""
+        """Return the origin of the requesting page if the manifest lists it. No origin has other characters than ASCII's."""
         match request.header_values("origin"):
-            case [origin] if origin in self._origins or "*" in self._origins:
+            case [origin] if origin.isascii() and (origin in self._origins or "*" in self._origins):
                 return origin
         return None

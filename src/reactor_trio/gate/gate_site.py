@@ -82,7 +82,7 @@ class GateRoutes:
         asks = partial(Route, needs="place", limit="address_handshakes")
         return [
             *probe_routes(self._health, self._ready), Route("/schema", self._schema_of_model, needs="grant"),
-            metrics_route(metrics), asks(SESSIONS_PATH, self._allocate, method="POST", body="taken"),
+            metrics_route(metrics), asks(SESSIONS_PATH, self._allocate, method="POST", body="ignored"),
             asks(WEBSOCKET_PATH, self._follow, websocket=True), asks(QUEUE_PATH, self._queue, websocket=True),
             end_route(self._access, self._end),
         ]  # fmt: skip

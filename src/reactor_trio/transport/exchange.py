@@ -83,6 +83,7 @@ class Exchange:
         self.conversation: Conversation | None = None
         self._wire, self._http, self._last, self._note = wire, http, last, note
         self._method = b""
+        self._half_end = b""  # the CR of a line's end, if h11 has parsed it without the LF
         self._whole = False  # whether the request was read to its end
         self._refused_inside = False
         self._messages: MessageChannel | None = None
@@ -156,10 +157,12 @@ class Exchange:
                 raise Refused("head_too_large" if too_large else "bad_request", why) from None
             if isinstance(event, h11.Request):
                 self._method = event.method
-            if isinstance(event, h11.Request | h11.EndOfMessage):  # h11 has just parsed a head or a trailer
-                lines = before[: len(before) - len(self._http.trailing_data[0])]
-                if _NOT_STRICT.search(lines):
-                    raise Refused("bad_request", "each line of a head must end with CR and LF, and none may be folded")
+            parsed = before[: len(before) - len(self._http.trailing_data[0])]
+            of_head = isinstance(event, h11.Request | h11.EndOfMessage)  # or of a trailer
+            if of_head and _NOT_STRICT.search(self._half_end + parsed):
+                raise Refused("bad_request", "each line of a head must end with CR and LF, and none may be folded")
+            if parsed:
+                self._half_end = b"\r" if parsed.endswith(b"\r") else b""
             if isinstance(event, h11.Event):
                 self._whole = isinstance(event, h11.EndOfMessage)
                 return event

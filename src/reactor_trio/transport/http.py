@@ -155,6 +155,7 @@ class _Connection:
     async def _wait_for_bytes(self, until: float) -> bool:
         """Wait until a request begins. Return False if the connection ends, idles too long, or the server stops."""
         if self._http.trailing_data[0]:
+            await trio.lowlevel.checkpoint()  # nothing else in a pipelined request waits, and others want the loop too
             return True
         data = b""
         with patient_until(until):
