@@ -29,11 +29,3 @@ def test_what_is_owed_is_paid_at_the_rate_before_anything_can_be_taken():
     assert bucket.take(4.5) == 0.5
     assert bucket.take(5.0) == 0.0
     assert bucket.owe(100.0, 4) == 0.0, "it is never more than full"
-
-
-def test_what_is_given_back_can_be_taken_again_but_no_more_than_that():
-    bucket = TokenBucket(2, 2.0, now=0.0)
-    bucket.give_back()
-    assert [bucket.take(0.0) for _ in range(3)] == [0.0, 0.0, 1.0]
-    bucket.give_back()
-    assert [bucket.take(0.0) for _ in range(2)] == [0.0, 1.0]

@@ -31,7 +31,3 @@ class TokenBucket:
         """Take `tokens`, also those that are not there yet. Returns the seconds until none is owed any more."""
         self._left, self._at = min(self._most, self._left + (now - self._at) * self._rate) - tokens, now
         return max(0.0, -self._left / self._rate)
-
-    def give_back(self, tokens: float = 1.0) -> None:
-        """Give back what `take` took. The bucket never has more than `most` tokens."""
-        self._left = min(self._most, self._left + tokens)

@@ -38,8 +38,6 @@ class Refusals:
     def note(self, who: str, response: Response) -> None:
         """Count and log a refusal. `who` is the address or a description of the client."""
         status, code = response.status, response.refusal
-        if status < 400:  # a redirect
-            return
         self._metrics.refused(status)
         if status in _LOGGED_ELSEWHERE or (status == 503 and not self._admits()):
             return
