@@ -77,7 +77,8 @@ export interface CommandHook<M extends ModelShape, K extends CommandName<M>> {
 export interface SettingHook<T> {
   /** The value that was set here, until it is applied or refused; else the model's. Undefined before the session begins. */
   readonly value: T | undefined;
-  readonly set: (value: T) => void;
+  /** Its promise is that of `Setting.set`. If you ignore it, a refusal of it is no error of the page: `error` has it. */
+  readonly set: (value: T) => Promise<void>;
   readonly pending: boolean;
   readonly error: CommandError | null;
 }
@@ -232,11 +233,13 @@ export function useSetting(name: string): SettingHook<unknown> {
   // A slider must not jump back to the model's value while its own is under way.
   const [wish, want] = useState<{ readonly value: unknown } | null>(null);
   const set = useCallback(
-    (value: unknown): void => {
+    (value: unknown) => {
       const wish = { value };
       want(wish);
       const done = (): void => want((newest) => (newest === wish ? null : newest));
-      setting.set(value).then(done, done);
+      const call = setting.set(value);
+      call.then(done, done);
+      return call;
     },
     [setting],
   );

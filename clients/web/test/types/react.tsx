@@ -21,7 +21,7 @@ export function Right(): React.ReactNode {
       <Picture track="depth" fit="cover" viewRef={view} className="picture" onPresented={({ step }: Presented) => step.toFixed()} />
       <button type="button" disabled={reset.pending} onClick={() => void reset.run({ hard: true })} />
       <button type="button" title={either.error?.message} onClick={() => void startCamera({ width: 640, deviceId: "front" })} />
-      <button type="button" onClick={() => either.set(either.value ?? "calm")} />
+      <button type="button" onClick={() => either.set(either.value ?? "calm").then(() => view.current?.snapshot())} />
       <input type="range" value={value ?? 1} onChange={({ target }) => set(target.valueAsNumber)} title={error?.message} />
       <button type="button" disabled={pending} onClick={() => void start({ onLevel: (level) => level.toFixed() })}>
         {latest?.seconds}
@@ -47,13 +47,13 @@ export function Wrong(): React.ReactNode {
   // @ts-expect-error: no such setting
   useSetting("contrast");
   // @ts-expect-error: another type
-  useSetting("brightness").set("1");
+  void useSetting("brightness").set("1");
   // @ts-expect-error: no such message
   useMessage("progres", () => {});
   // @ts-expect-error: no such field
   useMessage("progress", ({ finished }) => finished);
   // @ts-expect-error: a value of neither
-  useSetting("brightness" as "brightness" | "mood").set(true);
+  void useSetting("brightness" as "brightness" | "mood").set(true);
   // @ts-expect-error: sound has no width
   void usePublication("microphone").start({ width: 640 });
   // @ts-expect-error: an output takes nothing
