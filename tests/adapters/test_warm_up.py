@@ -7,14 +7,11 @@ import logging
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
 from reactor_trio.adapters import warm_up
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from reactor_trio.interface import (
     ApplicationError,
     InputState,
     MediaInput,
-    ModelMessage,
     Output,
     ReactorApp,
     StepCompleted,
@@ -30,16 +29,13 @@ from reactor_trio.interface import (
 )
 from reactor_trio.testing import open_server, open_session
 from tests.behaviour.test_messages import wire_order
+from tests.support.models import Note
 
 SIZE = (2, 2, 3)
 
 
 class Picture(Output):
     picture: Video
-
-
-class Note(ModelMessage):
-    text: str
 
 
 class Camera(MediaInput):

@@ -10,16 +10,13 @@ import pytest
 import trio
 
 from reactor_trio.errors import DeclarationError, OutputError, ReactorError
-from reactor_trio.interface import Idle, InputState, ModelMessage, ReactorPipeline, disconnected, event
+from reactor_trio.interface import Idle, InputState, ReactorPipeline, disconnected, event
 from reactor_trio.offline import rendered
 from reactor_trio.testing import PipelineExecutor, open_server, open_session
-from tests.support.behaviour_models import Picture, picture, shown
+from tests.support.behaviour_models import picture, shown
+from tests.support.models import Picture, Said
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])
-
-
-class Said(ModelMessage):
-    text: str
 
 
 class Level(InputState):

@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio import InputField, InputState, Output, ReactorModel, ReactorPipeline, UploadedFile, Video, event
+from reactor_trio import InputField, InputState, ReactorModel, ReactorPipeline, UploadedFile, event
 from reactor_trio.errors import SessionEnded
 from reactor_trio.testing import open_server
+from tests.support.models import Picture
 
 PLACES = pytest.mark.parametrize("place", ["thread", "process"])
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class State(InputState):

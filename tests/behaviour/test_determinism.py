@@ -24,7 +24,8 @@ from reactor_trio.interface import (
     event,
 )
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, picture
+from tests.support.behaviour_models import picture
+from tests.support.models import Picture
 
 
 class Look(InputState):

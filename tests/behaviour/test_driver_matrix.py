@@ -22,7 +22,8 @@ from reactor_trio import (
 from reactor_trio.client import connect
 from reactor_trio.server.serve import serve
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, picture, shown
+from tests.support.behaviour_models import picture, shown
+from tests.support.models import Picture
 
 COST = 0.125
 

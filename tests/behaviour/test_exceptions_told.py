@@ -13,7 +13,8 @@ from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import ReactorModel, ReactorPipeline, VideoModel, event, get_ctx
 from reactor_trio.interface.blocking_tracks import VideoIn
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, picture
+from tests.support.behaviour_models import picture
+from tests.support.models import Picture
 
 ASK = "the model failed; start the server with `reactor run --debug` to see it here"
 AGAIN = "times by now; the traceback is logged with the first)"

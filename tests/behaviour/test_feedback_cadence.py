@@ -9,7 +9,7 @@ import trio
 from reactor_trio.connection.connect_request import parse_connect_request
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import Link, open_server
-from tests.support.behaviour_models import Picture
+from tests.support.models import Picture
 
 
 class Pausing(ReactorPipeline):

@@ -12,7 +12,8 @@ import trio
 from reactor_trio.errors import ModelFailed, OutputError
 from reactor_trio.interface import Idle, InputState, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture, shown
+from tests.support.behaviour_models import in_all_placements, picture, shown
+from tests.support.models import Picture
 
 
 class State(InputState):

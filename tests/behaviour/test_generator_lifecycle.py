@@ -22,7 +22,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.protocol import encode_client_text
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_session, shown
+from tests.support.behaviour_models import in_all_placements, picture, raw_session, shown
+from tests.support.models import Picture
 
 
 class State(InputState):

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.interface import DistributedPipeline, Output, ReactorApp, ReactorModel, ReactorPipeline, Video, event
+from reactor_trio.interface import DistributedPipeline, ReactorApp, ReactorModel, ReactorPipeline, event
 from reactor_trio.testing import open_server
+from tests.support.models import Picture
 from tests.support.resume_peers import returner
 
 #: a bundle of one of these takes 769 KiB, 8 of them 6 MiB and a little; 10 emits of 8 are the last that fit into 64 MiB
 FRAMES = np.zeros((8, 512, 512, 3), np.uint8)
 FRAMES.flags.writeable = False
 FIT = 10
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Painting:

@@ -23,7 +23,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.offline import rendered
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import PLACEMENTS, Picture, picture, shown
+from tests.support.behaviour_models import PLACEMENTS, picture, shown
+from tests.support.models import Picture
 
 COST = 0.25
 

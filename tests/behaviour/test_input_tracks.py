@@ -28,12 +28,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture, shown
-
-
-class Webcam(Input):
-    camera: Video
-    microphone: Audio
+from tests.support.behaviour_models import in_all_placements, picture, shown
+from tests.support.models import Picture, Webcam
 
 
 def values(frames: list[InputFrame] | None) -> list[int] | None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputField, InputState, ReactorPipeline
 from reactor_trio.testing import open_server
-
-
-class Main(Output):
-    main: Video
+from tests.support.models import Main
 
 
 class Settings(InputState):

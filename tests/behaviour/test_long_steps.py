@@ -15,10 +15,8 @@ import trio
 from reactor_trio.errors import BufferClosed
 from reactor_trio.interface import (
     DistributedPipeline,
-    Input,
     ReactorModel,
     ReactorPipeline,
-    Video,
     VideoModel,
     command,
     connected,
@@ -26,7 +24,8 @@ from reactor_trio.interface import (
     get_ctx,
 )
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import PLACEMENTS, Picture, picture, shown
+from tests.support.behaviour_models import PLACEMENTS, picture, shown
+from tests.support.models import Camera, Picture
 
 AFTER = 5.0
 
@@ -269,10 +268,6 @@ async def test_a_hung_handler_of_a_blocking_model_is_shown_where_it_is(
         assert "the handler of hang has run for 5 s" in line
         assert "time.sleep(8)  # in the handler" in line
         assert "# in the session" not in line
-
-
-class Camera(Input):
-    camera: Video
 
 
 class Sees(ReactorPipeline):

@@ -13,20 +13,16 @@ from reactor_trio.execution.current_session import current_session
 from reactor_trio.interface import (
     InputField,
     InputState,
-    ModelMessage,
     ReactorModel,
     ReactorPipeline,
     VideoModel,
     event,
 )
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, picture
+from tests.support.behaviour_models import picture
+from tests.support.models import Picture, Said
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])
-
-
-class Said(ModelMessage):
-    text: str
 
 
 class Level(InputState):

@@ -8,7 +8,8 @@ import trio
 from reactor_trio.client import Message
 from reactor_trio.interface import ClientInfo, ModelMessage, ReactorModel, ReactorPipeline, connected, event
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture
+from tests.support.behaviour_models import in_all_placements, picture
+from tests.support.models import Picture
 
 
 class HTTPStatusUpdate(ModelMessage):

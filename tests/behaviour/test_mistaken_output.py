@@ -31,7 +31,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.media import chunk_from_output
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture, shown
+from tests.support.behaviour_models import in_all_placements, picture, shown
+from tests.support.models import Picture
 
 COST = 0.25
 

@@ -18,7 +18,8 @@ from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import InputField, InputState, ReactorPipeline, event
 from reactor_trio.server.moderation_hook import UNCHECKED, check_in_thread
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture
+from tests.support.behaviour_models import in_all_placements, picture
+from tests.support.models import Picture
 
 
 class Words(InputState):

@@ -34,7 +34,8 @@ from reactor_trio.interface import (
 from reactor_trio.interface.blocking_tracks import VideoIn
 from reactor_trio.server.moderation_hook import UNCHECKED, check_in_thread
 from reactor_trio.testing import PipelineExecutor, open_server
-from tests.support.behaviour_models import Picture, picture
+from tests.support.behaviour_models import picture
+from tests.support.models import Picture
 
 
 class Panic(BaseException):

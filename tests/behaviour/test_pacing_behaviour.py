@@ -14,7 +14,8 @@ from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline,
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 from reactor_trio.pacing.step_margin import LEAST
 from reactor_trio.testing import PipelineExecutor, open_server, open_session
-from tests.support.behaviour_models import Picture, in_all_placements, picture, shown
+from tests.support.behaviour_models import in_all_placements, picture, shown
+from tests.support.models import Picture
 
 
 class Counting(ReactorPipeline):

@@ -27,7 +27,8 @@ from reactor_trio.testing import Link, open_server, open_session
 from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, Stall
 from reactor_trio.testing.memory_exchange import admit
 from reactor_trio.transport import Request
-from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_session, shown
+from tests.support.behaviour_models import in_all_placements, picture, raw_session, shown
+from tests.support.models import Picture
 
 
 class Level(InputState):

@@ -15,7 +15,8 @@ from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Output, ReactorModel, ReactorPipeline, Video, VideoModel, event, get_ctx, model
 from reactor_trio.testing import Link, open_server
 from reactor_trio.testing.memory_connection import Stall
-from tests.support.behaviour_models import Picture, in_all_placements, picture
+from tests.support.behaviour_models import in_all_placements, picture
+from tests.support.models import Picture
 from tests.support.resume_peers import Said, World, returner
 
 

@@ -10,13 +10,10 @@ import trio
 import trio.testing
 
 from reactor_trio.errors import ModelFailed, SessionEnded
-from reactor_trio.interface import ModelMessage, ReactorModel, ReactorPipeline, connected, disconnected, event
+from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.testing import hold_clock, open_server, open_session
-from tests.support.behaviour_models import Picture, picture, shown
-
-
-class Note(ModelMessage):
-    text: str
+from tests.support.behaviour_models import picture, shown
+from tests.support.models import Note, Picture
 
 
 class Loop(ReactorModel):

@@ -24,7 +24,8 @@ from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request
-from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_session, shown
+from tests.support.behaviour_models import in_all_placements, picture, raw_session, shown
+from tests.support.models import Picture
 
 
 class Logging(ReactorPipeline):

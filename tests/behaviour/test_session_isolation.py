@@ -15,7 +15,6 @@ from reactor_trio.execution.current_session import current_session
 from reactor_trio.interface import (
     Input,
     InputState,
-    ModelMessage,
     ReactorModel,
     ReactorPipeline,
     Video,
@@ -24,13 +23,10 @@ from reactor_trio.interface import (
     event,
 )
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, picture, raw_session, shown
+from tests.support.behaviour_models import picture, raw_session, shown
+from tests.support.models import Picture, Said
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])
-
-
-class Said(ModelMessage):
-    text: str
 
 
 class Camera(Input):

@@ -11,22 +11,18 @@ from reactor_trio.interface import (
     ClientInfo,
     InputField,
     InputState,
-    ModelMessage,
     ReactorPipeline,
     connected,
     disconnected,
     event,
 )
 from reactor_trio.testing import Link, assert_nothing_left, open_server
-from tests.support.behaviour_models import Picture, in_all_placements, picture, shown
+from tests.support.behaviour_models import in_all_placements, picture, shown
+from tests.support.models import Picture, Said
 
 
 class Level(InputState):
     level: int = InputField(default=1, ge=0, le=255)
-
-
-class Said(ModelMessage):
-    text: str
 
 
 class Stage(ReactorPipeline):

@@ -16,7 +16,7 @@ import trio
 
 from reactor_trio.interface import InputField, InputState, ReactorPipeline
 from reactor_trio.testing import Link, open_server
-from tests.support.behaviour_models import Picture
+from tests.support.models import Picture
 
 pytest.importorskip("av")
 

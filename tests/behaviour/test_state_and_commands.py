@@ -22,17 +22,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.protocol import encode_client_text
 from reactor_trio.testing import open_server, open_session
-from tests.support.behaviour_models import (
-    Picture,
-    RawPeer,
-    ack,
-    in_all_placements,
-    picture,
-    raw_peer,
-    raw_session,
-    refusal,
-    shown,
-)
+from tests.support.behaviour_models import RawPeer, ack, in_all_placements, picture, raw_peer, raw_session, refusal, shown
+from tests.support.models import Picture
 
 
 class Mood(enum.Enum):

@@ -30,7 +30,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.interface.json_values import MOST_BYTES
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, ack, in_all_placements, picture, raw_peer, raw_session, refusal
+from tests.support.behaviour_models import ack, in_all_placements, picture, raw_peer, raw_session, refusal
+from tests.support.models import Picture
 from tests.support.resume_peers import returner
 
 COST = 0.25

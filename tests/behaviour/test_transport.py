@@ -35,7 +35,8 @@ from reactor_trio.interface import (
 )
 from reactor_trio.protocol import encode_client_text
 from reactor_trio.testing import open_server
-from tests.support.behaviour_models import Picture, in_all_placements, picture, raw_peer, raw_session, refusal, shown
+from tests.support.behaviour_models import in_all_placements, picture, raw_peer, raw_session, refusal, shown
+from tests.support.models import Picture
 
 
 class Settings(InputState):

@@ -17,11 +17,9 @@ from reactor_trio.interface import (
     ClientInfo,
     InputField,
     InputState,
-    Output,
     ReactorModel,
     ReactorPipeline,
     UploadedFile,
-    Video,
     VideoModel,
     command,
     event,
@@ -30,15 +28,12 @@ from reactor_trio.interface import (
 )
 from reactor_trio.session import upload_store as uploads_module
 from reactor_trio.testing import open_server, open_session
+from tests.support.models import Picture
 
 UPLOAD = {
     "type": "object", "properties": {"upload_id": {"type": "string"}}, "required": ["upload_id"], "x-reactor": "upload",
 }  # fmt: skip
 MODES = pytest.mark.parametrize("mode", [{}, {"websocket": True}, {"thread": True}], ids=["memory", "websocket", "thread"])
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class State(InputState):

@@ -11,7 +11,8 @@ from playwright.sync_api import Page
 
 from reactor_trio import RuntimeHost
 from reactor_trio.configuration.settings import AuthSettings, Settings
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import ReactorPipeline
+from tests.support.models import Picture
 
 TOKEN = "a-token-of-the-server"
 OPEN = """
@@ -23,10 +24,6 @@ url => new Promise(resolve => {
   socket.onclose = event => resolve({ ...seen, code: event.code, reason: event.reason, clean: event.wasClean });
 })
 """
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Still(ReactorPipeline):

@@ -12,14 +12,10 @@ import trio
 from reactor_trio.cli import main
 from reactor_trio.client import watch as headless
 from reactor_trio.errors import SessionEnded
-from reactor_trio.interface import Output, ReactorPipeline, Video, event
+from reactor_trio.interface import ReactorPipeline, event
 from reactor_trio.testing import open_server
 
 TAKEN = "someone else has the session; see max_sessions"
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Still(ReactorPipeline):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import trio
 from tests.support.client_doubles import BACKENDS, ScriptedTransport
+from tests.support.models import Picture
 from tests.support.stand_in_gate import KEY, Place, StandInGate, gate_in_a_thread
 
 from reactor_trio import RuntimeHost
@@ -19,7 +20,7 @@ from reactor_trio.client import watch as headless
 from reactor_trio.client.urls import replica_url, session_url
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ConnectionRefused, SessionEnded
-from reactor_trio.interface import InputState, Output, ReactorPipeline, UploadedFile, Video, event
+from reactor_trio.interface import InputState, ReactorPipeline, UploadedFile, event
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_connection import Stall, StallableStream
 from reactor_trio.transport import serve_http
@@ -32,10 +33,6 @@ AUTH = {"ticket_keys": [KEY]}
 
 class Total(InputState):
     total: int = 0
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Adder(ReactorPipeline):

@@ -7,15 +7,12 @@ import gc
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
 from reactor_trio.client import Client, observe
 from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Received
-from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputState, ReactorPipeline
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Settings(InputState):

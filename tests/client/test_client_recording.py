@@ -8,19 +8,16 @@ import anyio
 import av
 import numpy as np
 import pytest
+from tests.support.models import Picture
 
 from reactor_trio.client import connect, observe, record
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputState, ReactorPipeline
 from reactor_trio.server.runtime_host import RuntimeHost
 
 
 class Level(InputState):
     level: int = 40
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Levels(ReactorPipeline):

@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 import trio
 from tests.support.client_doubles import MemoryStream, WsServer, memory_pipe, packet, welcome
+from tests.support.models import Picture
 from wsproto.events import BytesMessage, Ping, TextMessage
 
 import reactor_trio.client.route as route
 from reactor_trio.client import connect, open_websocket
 from reactor_trio.client import watch as headless
 from reactor_trio.errors import SessionEnded
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
 
 
 @asynccontextmanager

@@ -10,19 +10,16 @@ import pytest
 import trio
 import trio.testing
 from tests.support.gate_kit import open_gate
+from tests.support.models import Picture
 
 from reactor_trio.client import running
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.configuration import settings
-from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputState, ReactorPipeline
 from reactor_trio.protocol import BEAT
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.session_client import SessionClient
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Settings(InputState):

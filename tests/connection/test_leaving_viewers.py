@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
+from tests.support.models import Picture
 from tests.support.rendition_stage import FULL, INTERVAL, Stage, count, quality
 
 from reactor_trio.connection import ConnectRequest
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
 
 
@@ -210,10 +211,6 @@ async def test_a_viewer_too_slow_for_any_rendition_costs_the_others_no_keyframes
 
 
 # ---- before the welcome ---------------------------------------------------------------------------------------------
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Counting(ReactorPipeline):

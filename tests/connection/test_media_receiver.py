@@ -11,11 +11,12 @@ import simplejpeg
 import trio
 import trio.testing
 from noted_drops import NotedDrops
+from tests.support.models import Main, Webcam
 from tests.support.rendition_stage import context
 
 from reactor_trio.client.client import Client
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
-from reactor_trio.interface import Audio, Input, InputFrame, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputFrame, ReactorPipeline
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import KEYFRAME, Packet, decode_client_packet, encode_packet
@@ -25,15 +26,6 @@ CAMERA, MICROPHONE = 1, 2
 PICTURE = np.random.default_rng(1).integers(0, 255, (24, 32, 3), np.uint8)
 JPEG = simplejpeg.encode_jpeg(PICTURE, quality=95, colorspace="RGB", colorsubsampling="444")
 HUGE = simplejpeg.encode_jpeg(np.zeros((8, 4097, 3), np.uint8), colorspace="RGB")
-
-
-class Main(Output):
-    main: Video
-
-
-class Webcam(Input):
-    camera: Video
-    microphone: Audio
 
 
 class Model(ReactorPipeline):

@@ -7,11 +7,12 @@ import pytest
 import trio
 import trio.testing
 from noted_drops import NotedDrops
+from tests.support.models import Main
 from tests.support.rendition_stage import context
 
 from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
-from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
+from reactor_trio.interface import Input, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import input_decoder as decoders
@@ -21,10 +22,6 @@ from reactor_trio.testing import open_server
 
 CODECS = ["h264", "vp8", "vp9"]
 CAMERA = 1
-
-
-class Main(Output):
-    main: Video
 
 
 class Webcam(Input):

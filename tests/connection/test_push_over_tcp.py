@@ -5,21 +5,13 @@ from __future__ import annotations
 import anyio
 import numpy as np
 import pytest
+from tests.support.models import Main, Webcam
 
 from reactor_trio import RuntimeHost
 from reactor_trio.client import connect
-from reactor_trio.interface import Audio, Input, Output, ReactorPipeline, ReadMode, Video
+from reactor_trio.interface import ReactorPipeline, ReadMode
 
 PATIENCE = 120.0
-
-
-class Main(Output):
-    main: Video
-
-
-class Webcam(Input):
-    camera: Video
-    microphone: Audio
 
 
 class Invert(ReactorPipeline):

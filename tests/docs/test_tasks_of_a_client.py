@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import trio
+from tests.support.models import Camera
 
-from reactor_trio.interface import Input, Output, ReactorPipeline, Video
+from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.session import Session
 from reactor_trio.testing import open_server
 
@@ -21,10 +22,6 @@ ROW = re.compile(r"^\| ([a-z ]+) \| (connection|session) \| `([\w.]+):([\w.]+)` 
 
 class Picture(Output):
     main: Video
-
-
-class Camera(Input):
-    camera: Video
 
 
 class Echo(ReactorPipeline):

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 from trio.testing import wait_all_tasks_blocked
 
-from reactor_trio import InputState, Output, ReactorPipeline, Video
+from reactor_trio import InputState, ReactorPipeline
 from reactor_trio.concurrency import ClockHooks
 from reactor_trio.testing import open_server
 
 STEPS = 20
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class State(InputState):

@@ -6,16 +6,13 @@ from collections import Counter, deque
 
 import numpy as np
 import pytest
+from tests.support.models import Main
 
 from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.input_queue import InputQueue
-from reactor_trio.interface import Input, InputBuffer, InputFrame, Output, ReactorModel, ReactorPipeline, ReadMode, Video
+from reactor_trio.interface import Input, InputBuffer, InputFrame, ReactorModel, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.telemetry import Telemetry
-
-
-class Main(Output):
-    main: Video
 
 
 class Webcam(Input):

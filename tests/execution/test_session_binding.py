@@ -5,14 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from tests.support.models import Main
+
 from reactor_trio.execution.session_binding import SEEN_SESSION, SessionBinding
-from reactor_trio.interface import Output, ReactorModel, Video
+from reactor_trio.interface import ReactorModel
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.telemetry import Telemetry
-
-
-class Main(Output):
-    main: Video
 
 
 class Loop(ReactorModel):

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import trio
-from tests.support.behaviour_models import Picture, picture, shown
+from tests.support.behaviour_models import picture, shown
+from tests.support.models import Picture
 
 from reactor_trio.interface import ReactorPipeline, disconnected, session_ended
 from reactor_trio.testing import open_server

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import simplejpeg
 import trio
+from tests.support.models import Main, Webcam
 
 from reactor_trio.client.client import Client
-from reactor_trio.interface import Audio, Input, Output, ReactorPipeline, Video
+from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
 
 PICTURE = np.random.default_rng(1).integers(0, 255, (48, 64, 3), np.uint8)
@@ -24,15 +25,6 @@ JPEG = simplejpeg.encode_jpeg(PICTURE, colorspace="RGB")
 SOUND = np.arange(960, dtype=np.int16).tobytes()
 
 CAMERA, MICROPHONE = 1, 2
-
-
-class Main(Output):
-    main: Video
-
-
-class Webcam(Input):
-    camera: Video
-    microphone: Audio
 
 
 class Model(ReactorPipeline):

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Main
 
 from reactor_trio.client.push_video import PushEncoder
-from reactor_trio.interface import Input, Output, ReactorPipeline, Video
+from reactor_trio.interface import Input, ReactorPipeline, Video
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
 from reactor_trio.media.input_decoder import MAX_SIDE
@@ -80,10 +81,6 @@ def test_thousands_of_damaged_packets(codec):
         assert decoder.wants(meta, key)
         expected = fresh.decode(meta, memoryview(data))
         assert decoder.decode(meta, memoryview(data)).tobytes() == expected.tobytes()
-
-
-class Main(Output):
-    main: Video
 
 
 class Webcam(Input):

@@ -28,9 +28,7 @@ from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.gate.waiting_client import _answer
 from reactor_trio.interface import (
-    Audio,
     Idle,
-    Input,
     InputField,
     InputState,
     Output,
@@ -52,6 +50,7 @@ from reactor_trio.transport import Refused, Response, serve_http
 from reactor_trio.transport.request_head import parse_head
 from tests.fuzz.fuzz_tickets import JsonWebTokens
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
+from tests.support.models import Webcam
 
 VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol-vectors.json").read_text())
 PICTURE = np.random.default_rng(1).integers(0, 255, (8, 8, 3), np.uint8)
@@ -61,11 +60,6 @@ LONGEST_WORDS = 4096
 
 class Main(Output):
     main_video: Video
-
-
-class Webcam(Input):
-    camera: Video
-    microphone: Audio
 
 
 class Mood(enum.Enum):

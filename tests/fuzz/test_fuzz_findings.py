@@ -20,7 +20,7 @@ from reactor_trio.connection.client_connection import _ClientConnection
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.edge import common_responses as answers
 from reactor_trio.errors import CommandError, ConnectionRefused, ManifestError, ProtocolError
-from reactor_trio.interface import Idle, ModelMessage, Output, ReactorPipeline, Video, event
+from reactor_trio.interface import Idle, ReactorPipeline, event
 from reactor_trio.media.input_decoder import _shown
 from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
@@ -29,6 +29,7 @@ from reactor_trio.protocol.text import MAX_LINE
 from reactor_trio.testing import open_server, open_session
 from tests.fuzz.fuzz_client import ACCEPTED, _Stream
 from tests.fuzz.fuzz_server import GET, OPENING, Fuzzed, _Desk, exchange, frame, said
+from tests.support.models import Main, Note
 
 
 def answered(text: str) -> list[object]:
@@ -194,14 +195,6 @@ def test_yaml_that_pyyaml_fails_on_is_a_manifest_error_of_one_line(tmp_path, tex
     with pytest.raises(ManifestError) as error:
         load_manifest(tmp_path)
     assert "\n" not in str(error.value)
-
-
-class Main(Output):
-    main: Video
-
-
-class Note(ModelMessage):
-    text: str
 
 
 class Surrogates(ReactorPipeline):

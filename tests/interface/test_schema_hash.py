@@ -7,13 +7,9 @@ import json
 
 import pytest
 
-from reactor_trio.interface import Idle, InputField, InputState, ModelMessage, Output, ReactorPipeline, Video, event
+from reactor_trio.interface import Idle, InputField, InputState, ModelMessage, ReactorPipeline, event
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.schema_hash import schema_hash
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Settings(InputState):

@@ -8,10 +8,8 @@ import numpy as np
 import trio
 
 from reactor_trio.interface import (
-    Input,
     InputState,
     MediaInput,
-    Output,
     ReactorApp,
     ReactorModel,
     ReactorPipeline,
@@ -26,6 +24,7 @@ from reactor_trio.interface import (
     get_ctx,
 )
 from tests.leftovers.held import BIG
+from tests.support.models import Camera, Picture
 
 #: of pictures, so that one that is left is seen in resident memory
 SHAPE = (192, 256, 3)
@@ -34,14 +33,6 @@ FRAME_BYTES = 192 * 256 * 3
 BREAKS = 13
 #: the level at which its code returns
 RETURNS = 14
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Camera(Input):
-    camera: Video
 
 
 class CameraOfApp(MediaInput):

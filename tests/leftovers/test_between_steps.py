@@ -11,15 +11,12 @@ import pytest
 import trio
 
 from reactor_trio.execution.state_watch import StateWatch
-from reactor_trio.interface import Output, ReactorApp, ReactorPipeline, Video
+from reactor_trio.interface import ReactorApp, ReactorPipeline
 from reactor_trio.media import Chunk
 from reactor_trio.offline.executor import PipelineExecutor
 from reactor_trio.testing import open_server
 from tests.leftovers.held import standing_still
-
-
-class Picture(Output):
-    main_video: Video
+from tests.support.models import Picture
 
 
 class Generator(ReactorPipeline):

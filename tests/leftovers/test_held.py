@@ -11,10 +11,11 @@ import numpy as np
 
 from reactor_trio.crossing.local_channel import LocalEnd
 from reactor_trio.crossing.messages import RetimePlayout
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
 from tests.leftovers.held import BIG, Held, let_go, standing_still, why
 from tests.leftovers.held_commands import HeldCommands, held_of
+from tests.support.models import Picture
 
 END = "reactor_trio.crossing.local_channel.LocalEnd"
 
@@ -108,10 +109,6 @@ def test_the_collector_is_off_in_a_block_and_on_after_it():
     with standing_still():
         assert not gc.isenabled()
     assert gc.isenabled()
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Asked(HeldCommands, ReactorPipeline):

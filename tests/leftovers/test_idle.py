@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from reactor_trio.concurrency.free_memory import FreeMemory
-from reactor_trio.interface import DistributedPipeline, Output, ReactorPipeline, Video
+from reactor_trio.interface import DistributedPipeline, ReactorPipeline
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
+from tests.support.models import Picture
 
 
 class Alone(ReactorPipeline):

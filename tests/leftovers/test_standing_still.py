@@ -27,7 +27,6 @@ from reactor_trio.interface import (
     Input,
     InputField,
     InputState,
-    ModelMessage,
     Output,
     ReactorPipeline,
     Video,
@@ -43,6 +42,7 @@ from tests.leftovers.standing_still import FRAME, INPUT_BYTES, QUEUES, Bound, Wa
 from tests.leftovers.test_queues import rows
 from tests.support.behaviour_models import RawPeer
 from tests.support.gate_kit import open_gate
+from tests.support.models import Said
 
 PICTURE = np.zeros((512, 512, 3), np.uint8)
 PICTURE.flags.writeable = False
@@ -65,10 +65,6 @@ class Camera(Input):
 class State(InputState):
     x: int = InputField(default=0)
     prompt: str = InputField(default="", moderate=True)
-
-
-class Said(ModelMessage):
-    text: str
 
 
 class World(ReactorPipeline):

@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputState, ReactorPipeline
 from reactor_trio.media import device_frames, frames
 from reactor_trio.media.device_frames import DeviceFrames, DeviceQueue
 from tests.leftovers.held import BIG
 from tests.leftovers.kinds import BREAKS, SHAPE
 from tests.leftovers.matrix import LIMITS, SETTINGS, Cell, Visits, leaves, too_slow, window_passes
 from tests.leftovers.visitor import Visitor
-
-
-class Picture(Output):
-    main_video: Video
+from tests.support.models import Picture
 
 
 class Latent(InputState):

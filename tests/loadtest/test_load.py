@@ -8,17 +8,14 @@ from functools import partial
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
-from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, event
+from reactor_trio.interface import InputField, InputState, ReactorPipeline, event
 from reactor_trio.loadtest import Bars, Load, Shape, summarise, visits
 from reactor_trio.loadtest.plan import moments
 from reactor_trio.loadtest.samples import Distribution
 from reactor_trio.loadtest.summary import Refusal
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Settings(InputState):

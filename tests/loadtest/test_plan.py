@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 import pytest
+from tests.support.models import Picture
 
-from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, UploadedFile, Video, event
+from reactor_trio.interface import InputField, InputState, ReactorPipeline, UploadedFile, event
 from reactor_trio.loadtest import Repertoire, Shape, visits
 from reactor_trio.loadtest.plan import choices, moments
 from reactor_trio.loadtest.samples import Distribution, Samples
@@ -59,10 +60,6 @@ def test_commands_come_at_their_rate_within_the_visit():
     assert len(found) == pytest.approx(10_000, rel=0.03)
     assert all(0 < earlier < later < 2000.0 for earlier, later in pairwise(found))
     assert list(moments(Shape(commands=0.0), next(visits(shape)))) == []
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Mood(enum.Enum):

@@ -14,13 +14,10 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 from tests.support.child_processes import at_port, in_a_fork, open_in
+from tests.support.models import Picture
 
-from reactor_trio import ModelFailed, Output, ReactorError, ReactorPipeline, Video, progress, show
+from reactor_trio import ModelFailed, ReactorError, ReactorPipeline, progress, show
 from reactor_trio.errors import ManifestError
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Sky(ReactorPipeline):

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
 import reactor_trio
 import reactor_trio.interface
@@ -20,7 +21,6 @@ from reactor_trio.interface import (
     InputField,
     InputState,
     ModelMessage,
-    Output,
     ReactorModel,
     ReactorPipeline,
     Video,
@@ -31,10 +31,6 @@ from reactor_trio.interface import (
     session_started,
 )
 from reactor_trio.testing import PipelineExecutor, StepResult
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Said(ModelMessage):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
-from reactor_trio import Output, ReactorPipeline, Video
+from reactor_trio import ReactorPipeline
 from reactor_trio.pacing import Cadence, FrameRateCap
 from reactor_trio.pacing.frame_rate_cap import AIM, FRAMES, HIGHER, SECONDS
 from reactor_trio.testing import Link, open_server, open_session
@@ -78,10 +79,6 @@ def test_only_an_undeclared_rate_is_capped() -> None:
         cadence.observe(0.001, 1)
         cadence.limit(25)
     assert (free.fps, declared.fps) == (25, 40)
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Free(ReactorPipeline):

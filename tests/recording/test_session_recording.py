@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 from tests.support.recording_streams import lines, look
 
 from reactor_trio.errors import CommandError, ManifestError
@@ -24,10 +25,6 @@ from reactor_trio.interface import (
 from reactor_trio.offline.recorded_session import read_recording
 from reactor_trio.recording import Recorder
 from reactor_trio.testing import open_server
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Hello(ModelMessage):

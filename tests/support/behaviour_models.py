@@ -13,17 +13,12 @@ from numpy.typing import NDArray
 
 from reactor_trio.client import Frame
 from reactor_trio.client.client_transport import Transport
-from reactor_trio.interface import Output, Video
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.memory_server import TestServer
 
 #: The model in the test's loop; on its own thread; behind the real WebSocket framing.
 PLACEMENTS: list[dict[str, Any]] = [{}, {"thread": True}, {"websocket": True}]
 in_all_placements = pytest.mark.parametrize("placement", PLACEMENTS, ids=["inline", "thread", "websocket"])
-
-
-class Picture(Output):
-    main_video: Video
 
 
 def picture(value: int) -> NDArray[np.uint8]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reactor_trio.interface import Output, ReactorPipeline, Video
-
-
-class Picture(Output):
-    main_video: Video
+from reactor_trio.interface import ReactorPipeline
+from tests.support.models import Picture
 
 
 class Black(ReactorPipeline):

@@ -22,15 +22,12 @@ from reactor_trio import RuntimeHost
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.deployment import Choices, edge_config
 from reactor_trio.edge.tickets import issue_ticket
-from reactor_trio.interface import Output, ReactorPipeline, UploadedFile, Video, event
+from reactor_trio.interface import ReactorPipeline, UploadedFile, event
+from tests.support.models import Picture
 
 HAPROXY = shutil.which("haproxy") or ("/usr/sbin/haproxy" if Path("/usr/sbin/haproxy").exists() else None)
 KEY = "k" * 40
 PATIENCE = 120.0
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Model(ReactorPipeline):

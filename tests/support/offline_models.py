@@ -25,10 +25,7 @@ from reactor_trio.interface import (
     event,
     get_ctx,
 )
-
-
-class Picture(Output):
-    main_video: Video
+from tests.support.models import Picture
 
 
 class Film(Output):

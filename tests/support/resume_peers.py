@@ -18,7 +18,8 @@ from reactor_trio.protocol.close_codes import ABNORMAL
 from reactor_trio.testing import Link
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.memory_server import TestServer
-from tests.support.behaviour_models import Picture, picture
+from tests.support.behaviour_models import picture
+from tests.support.models import Picture
 
 
 class Added(ModelMessage):

@@ -52,10 +52,11 @@ import numpy as np
 import trio
 import trio.testing
 
-from reactor_trio.interface import Output, ReactorModel, ReactorPipeline, Video, event
+from reactor_trio.interface import Output, ReactorModel, ReactorPipeline, event
 from reactor_trio.media.codec_pool import worker_threads
 from reactor_trio.testing import TestServer, hold_clock, memory_server, open_server
 from tests.support import ways_page
+from tests.support.models import Picture
 from tests.support.ways_page import VARIANTS
 
 ROOT = Path(__file__).parents[2]
@@ -87,10 +88,6 @@ _EACH_VARIABLE = 1 if sys.version_info >= (3, 13) else 2
 
 
 # ---- what is traced ---------------------------------------------------------------------------------------------------
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Painted(ReactorPipeline):

@@ -7,17 +7,16 @@ import threading
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
 from reactor_trio.errors import ReactorError, SessionEnded
 from reactor_trio.interface import (
     ClientInfo,
     InputField,
     InputState,
-    Output,
     ReactorModel,
     ReactorPipeline,
     UploadedFile,
-    Video,
     VideoModel,
     connected,
     disconnected,
@@ -36,10 +35,6 @@ in_each_placement = pytest.mark.parametrize(
 
 class Settings(InputState):
     value: int = InputField(default=1)
-
-
-class Picture(Output):
-    main_video: Video
 
 
 def picture():

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
+from tests.support.models import Picture
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import SessionEnded
-from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputState, ReactorPipeline
 from reactor_trio.protocol import packet_head
 from reactor_trio.testing import Link, open_server, open_session
 from reactor_trio.testing.link_direction import Pipe
@@ -306,10 +307,6 @@ def test_a_link_serves_one_client():
 
 
 # ---- with a server ---------------------------------------------------------------------------------------------------
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Level(InputState):

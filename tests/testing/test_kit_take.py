@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import (
@@ -34,10 +35,6 @@ in_each_placement = pytest.mark.parametrize(
 
 class Settings(InputState):
     value: int = InputField(default=0)
-
-
-class Picture(Output):
-    main_video: Video
 
 
 class Depth(Output):
