@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
 from reactor_trio.cli import main
 from reactor_trio.client import watch as headless
@@ -19,6 +20,8 @@ TAKEN = "someone else has the session; see max_sessions"
 
 
 class Still(ReactorPipeline):
+    output: Picture
+
     def inference(self):
         while True:
             yield np.zeros((2, 2, 3), np.uint8)

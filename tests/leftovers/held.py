@@ -97,9 +97,10 @@ class Held(msgspec.Struct, frozen=True):
         return left + [f"{change:+d} {kind} (system)" for kind, change in changes.items() if change]
 
 
-def hold_still() -> None:
-    """Collect once, also what a server has frozen, and turn the collector off; until `let_go`."""
-    gc.unfreeze()
+def hold_still(*, thaw: bool = True) -> None:
+    """Collect once and turn the collector off, until `let_go`. `thaw`: also collect and count what a server has frozen."""
+    if thaw:
+        gc.unfreeze()
     gc.collect()
     gc.disable()
 
@@ -111,8 +112,8 @@ def let_go() -> None:
 
 @contextmanager
 def standing_still() -> Iterator[None]:
-    """A block between `hold_still` and `let_go`."""
-    hold_still()
+    """A block between `hold_still` and `let_go`, in a test's process: only what its modules made may be frozen."""
+    hold_still(thaw=False)
     try:
         yield
     finally:
@@ -177,6 +178,7 @@ def why(before: Held, *, most: int = 6) -> str:
     gc.collect()
     now = [one for one in gc.get_objects() if of_ours(one) is not None]
     more = _more(dict(Counter(of_ours(one) for one in now)), before.objects)
+    gc.unfreeze()  # a chain begins at a module
     for name in sorted(more, key=more.__getitem__, reverse=True)[:most]:
         newest = next(one for one in reversed(now) if of_ours(one) == name)
         lines.append(f"{more[name]:+d} {name} in use: {chain(newest, ignore=(now,))}")
