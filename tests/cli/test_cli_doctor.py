@@ -20,6 +20,7 @@ import pytest
 import trustme
 from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 
+from reactor_trio.cli import main
 from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
 from reactor_trio.cli.doctor.machine import check_clock, check_folder, check_port, check_reach, check_secrets
 from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
@@ -368,30 +369,28 @@ def test_on_a_pipe_each_finding_is_one_plain_line_and_all_well_is_exit_code_0(pr
     assert done.stderr == ""
 
 
-def test_a_port_in_use_is_exit_code_1_and_in_the_json(project):
+def test_a_port_in_use_is_exit_code_1_and_in_the_json(project, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         use_port(project, taken.getsockname()[1])
-        done = reactor("doctor", "--path", project, "--json")
-    assert done.returncode == 1
-    (bad,) = [finding for finding in json.loads(done.stdout) if finding["verdict"] == "problem"]
+        assert main(["doctor", "--path", str(project), "--json"]) == 1
+    (bad,) = [finding for finding in json.loads(capsys.readouterr().out) if finding["verdict"] == "problem"]
     assert bad["check"] == "port"
     assert set(bad) == {"check", "verdict", "text", "remedy"}
 
 
-def test_a_broken_manifest_is_exit_code_2_and_the_rest_is_still_checked(project):
+def test_a_broken_manifest_is_exit_code_2_and_the_rest_is_still_checked(project, capsys):
     (project / "reactor.yaml").write_text("modle: pipeline:MyModel\n")
-    done = reactor("doctor", "--path", project, "--json")
-    assert done.returncode == 2
-    found = {finding["check"]: finding["verdict"] for finding in json.loads(done.stdout)}
+    assert main(["doctor", "--path", str(project), "--json"]) == 2
+    found = {finding["check"]: finding["verdict"] for finding in json.loads(capsys.readouterr().out)}
     assert found["manifest"] == "problem"
     assert found["codecs"] == "ok"
     assert "model" not in found
 
 
-def test_outside_a_project_only_the_installation_is_checked(tmp_path):
-    done = reactor("doctor", "--json", cwd=tmp_path)
-    assert done.returncode in (0, 1)  # the default port may be in use
-    (manifest,) = [finding for finding in json.loads(done.stdout) if finding["check"] == "manifest"]
+def test_outside_a_project_only_the_installation_is_checked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor", "--json"]) in (0, 1)  # the default port may be in use
+    (manifest,) = [finding for finding in json.loads(capsys.readouterr().out) if finding["check"] == "manifest"]
     assert manifest["verdict"] == "ok"
     assert "no reactor.yaml here" in manifest["text"]
 

@@ -1,4 +1,4 @@
-"""Every example as a new user starts it: all its defaults and its own dice, for 30 s, and another client after the first."""
+"""Every example as a new user starts it: all its defaults and its own dice, for 15 s, and another client after the first."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_it_runs_for_two_clients_in_a_row(autojump_clock, example, caplog,
     # A step of 0.5 s keeps this cheap, and leaves the dice enough throws.
     options = {"step_cost": 0.5} | IN_ONE_PROCESS.get(name, {})
     async with open_server(manifest.model, config=manifest.config, **options) as server:
-        for seconds in (30, 5):
+        for seconds in (15, 5):
             async with server.connect() as client:
                 await watch(client, seconds)
                 assert client.ended is None

@@ -11,4 +11,4 @@ assert FILES
 
 @pytest.mark.parametrize("file", FILES)
 def test_modules_under_node(file: str) -> None:
-    node("--test", f"test/{file}")
+    node(f"test/{file}")
