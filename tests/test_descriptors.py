@@ -67,7 +67,7 @@ def test_an_object_of_the_child_that_closes_its_number_closes_nothing_else(pair)
     assert in_a_fork(say) == "True True"
 
 
-def test_what_is_closed_or_gone_is_not_touched(pair):
+def test_descriptors_that_are_closed_already_are_not_touched(pair):
     ours, theirs = pair
     keep_from_children(ours).close()
     again = socket.socket()

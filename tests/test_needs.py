@@ -11,7 +11,7 @@ ABSENT = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n
 FILES = {
     "test_head.py": ABSENT,
     "test_body.py": f"def test_imports():\n    {ABSENT}",
-    "test_cause.py": f"def test_is_told():\n    try:\n        {ABSENT}    except ImportError as error:\n"
+    "test_cause.py": f"def test_a_missing_package_is_named():\n    try:\n        {ABSENT}    except ImportError as error:\n"
     "        raise ValueError('the model cannot be imported') from error\n",
     "test_program.py": "import pytest\nfrom tests.support.needs import missing\ndef test_program(): missing('a browser')\n",
     "test_mark.py": "import pytest\n@pytest.mark.needs('no_such_package')\ndef test_marked(): assert False\n",

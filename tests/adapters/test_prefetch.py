@@ -81,14 +81,14 @@ def test_a_folder_without_weights_is_no_mistake(tmp_path, reports):
     assert reports == []
 
 
-def test_what_is_in_the_cache_is_not_asked_for(hub, checkpoint):
+def test_files_in_the_cache_are_not_requested(hub, checkpoint):
     hub.cached = {"ada/turbo"}
     assert prefetch("ada/turbo") == checkpoint
     assert hub.calls == [("ada/turbo", True)]
 
 
 @pytest.mark.parametrize("download", [False, True])
-def test_nothing_is_downloaded_unasked(hub, checkpoint, reports, download):
+def test_nothing_is_downloaded_without_a_request(hub, checkpoint, reports, download):
     hub.online = {"ada/turbo"}
     if download:
         assert prefetch("ada/turbo", download=True, revision="v1") == checkpoint
@@ -106,7 +106,7 @@ def test_nothing_is_downloaded_unasked(hub, checkpoint, reports, download):
 
 
 @pytest.mark.parametrize("name", ["/no/folder", "../turbo", "turbo", "a/b/c"])
-def test_what_cannot_be_a_repository_is_a_folder_that_is_absent(hub, name):
+def test_a_name_that_cannot_be_a_repository_is_an_absent_folder(hub, name):
     with pytest.raises(FileNotFoundError, match=f"^no folder '{re.escape(name)}'; a checkpoint is a folder, or"):
         prefetch(name)
     assert hub.calls == []

@@ -70,7 +70,7 @@ def test_a_script_without_trio_is_timed():
     assert timer.wait() > 0
 
 
-def test_on_cuda_it_is_the_device_that_is_timed_and_nobody_waits(card):
+def test_on_cuda_the_device_is_timed_without_waiting(card):
     timer = StepTimer(torch.device("cuda:1"))
     card.launch(7)  # of another model: not ours
     with timer:

@@ -68,7 +68,7 @@ def test_the_log_has_one_line(step, caplog):
     assert caplog.messages == ["compiling: 3 runs; the first took 60 s, the last 0.25 s"]
 
 
-async def test_who_waits_for_the_model_sees_each_call(autojump_clock):
+async def test_a_client_that_waits_for_the_model_sees_each_warm_up_call(autojump_clock):
     class Compiled(ReactorPipeline):
         async def load(self, config):
             times = iter([40, 1, 1])
@@ -90,7 +90,7 @@ async def test_who_waits_for_the_model_sees_each_call(autojump_clock):
     assert len(runs) == 3
 
 
-def test_what_the_step_raises_comes_out():
+def test_an_error_of_the_step_is_raised():
     def step():
         raise MemoryError("out of memory")
 

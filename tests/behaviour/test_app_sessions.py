@@ -59,7 +59,7 @@ class Recording:
             self.state.level = 99
 
 
-async def test_the_order_of_hooks_and_what_holds_in_them(autojump_clock: object) -> None:
+async def test_hooks_run_in_order_and_see_the_session(autojump_clock: object) -> None:
     class Hooked(Recording, App):
         pass
 

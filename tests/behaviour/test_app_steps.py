@@ -67,7 +67,7 @@ class App(ReactorApp):
         return picture(input.level)
 
 
-async def test_generate_gets_the_state_and_what_it_returns_is_shown(autojump_clock: object) -> None:
+async def test_generate_gets_the_state_and_its_return_value_is_shown(autojump_clock: object) -> None:
     async with open_session(App) as client:
         (first,) = await client.take()
         await client.command("set_level", level=7)
@@ -441,7 +441,7 @@ async def test_asyncio_to_thread_works_and_gather_is_refused(autojump_clock: obj
             await client.command("gather")
 
 
-async def test_several_sessions_alternate_and_share_what_load_made(autojump_clock: object) -> None:
+async def test_several_sessions_alternate_and_share_the_objects_of_load(autojump_clock: object) -> None:
     class Shared(App):
         max_sessions = 2
 

@@ -89,7 +89,7 @@ def batches(server, since=0.0):
 
 
 @INLINE_AND_THREAD
-async def test_a_session_alone_is_a_batch_of_one_and_waits_for_nobody(autojump_clock, placement):
+async def test_a_single_session_is_a_batch_of_one_and_does_not_wait(autojump_clock, placement):
     async with open_session(Together, step_cost=0.25, **placement) as client:
         assert [frame.pts for frame in await client.take(4)] == [0.25, 0.5, 0.75, 1.0]
     assert all(levels == [0] for _, levels in batches(client.server))
@@ -103,7 +103,7 @@ async def test_with_room_for_one_it_is_called_with_the_loaded_model(autojump_clo
 
 
 @INLINE_AND_THREAD
-async def test_those_who_are_due_are_stepped_together(autojump_clock, placement):
+async def test_sessions_that_are_due_are_stepped_together(autojump_clock, placement):
     async with open_server(Together, step_cost=0.1, **placement) as server, AsyncExitStack() as stack:
         clients = await leveled(server, stack, 1, 2, 3)
         await trio.sleep(10)
@@ -116,7 +116,7 @@ async def test_those_who_are_due_are_stepped_together(autojump_clock, placement)
             assert np.allclose(np.diff([frame.pts for frame in frames])[20:], 0.1)
 
 
-async def test_who_is_not_due_is_not_in_it(autojump_clock):
+async def test_a_session_that_is_not_due_is_not_in_the_batch(autojump_clock):
     async with open_server(Together, step_cost=0.1) as server, AsyncExitStack() as stack:
         rests, _ = await leveled(server, stack, 1, 2)
         runner = next(s for s in server.sessions if s.id == rests.session_id)._run._runner
@@ -144,7 +144,7 @@ async def test_commands_are_applied_right_before_and_isolated(autojump_clock, pl
 
 
 @INLINE_AND_THREAD
-async def test_who_awaits_in_a_handler_comes_with_a_later_batch(autojump_clock, placement):
+async def test_a_session_whose_handler_awaits_joins_a_later_batch(autojump_clock, placement):
     async with open_server(Together, step_cost=0.1, **placement) as server, AsyncExitStack() as stack:
         first, _ = await leveled(server, stack, 1, 2)
         await trio.sleep_until(5)
@@ -255,7 +255,7 @@ async def test_one_exception_for_two_sessions_becomes_two(autojump_clock):
         (lambda sessions: (picture(1) for _ in sessions), "got generator"),
     ],
 )
-async def test_what_is_no_list_of_outputs_is_named(autojump_clock, returns, says):
+async def test_a_batch_that_returns_no_list_of_outputs_is_an_error_that_names_it(autojump_clock, returns, says):
     class Wrong(Together):
         def batch_inference(self, sessions):
             return returns(sessions)
@@ -284,7 +284,7 @@ async def test_sessions_join_and_leave_between_awaited_batches(autojump_clock):
         assert "over" in server.model.batches
 
 
-async def test_a_batch_that_nobody_waits_for_is_cancelled(autojump_clock):
+async def test_a_batch_whose_sessions_have_all_ended_is_cancelled(autojump_clock):
     class Endless(Awaiting):
         async def batch_inference(self, sessions):
             try:
@@ -305,7 +305,7 @@ async def test_a_batch_that_nobody_waits_for_is_cancelled(autojump_clock):
             await trio.sleep(1)
 
 
-async def test_code_of_a_batch_that_leaves_by_check_cancelled_ends_nobody_else(autojump_clock):
+async def test_batch_code_that_leaves_by_check_cancelled_ends_no_other_session(autojump_clock):
     class Checks(Together):
         async def batch_inference(self, sessions):
             await trio.sleep(1)

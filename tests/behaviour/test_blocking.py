@@ -555,7 +555,7 @@ async def test_tracks_that_share_a_bucket_are_shown_together(autojump_clock):
 
 
 @IN_MEMORY_OR_FRAMED
-async def test_what_waits_in_vain_for_its_other_track_is_counted(autojump_clock, placement):
+async def test_frames_that_wait_in_vain_for_their_other_track_are_counted(autojump_clock, placement):
     class Two(Script):
         left = VideoOut()
         right = VideoOut()
@@ -633,7 +633,7 @@ def test_a_model_with_on_frame_takes_a_camera():
     assert [(t.name, t.direction) for t in declaration_of(Watching).tracks] == [("main_video", "out"), ("camera", "in")]
 
 
-def test_what_a_blocking_model_declares():
+def test_a_blocking_model_declares_its_tracks_and_commands():
     class Declared(VideoModel):
         @command("move", description="go there")
         def move(self, x: float = InputField(default=0.0, ge=-1, le=1), far: bool = False):

@@ -93,7 +93,7 @@ async def test_a_process_that_goes_takes_all_its_sessions_and_all_come_back(auto
 
 
 @PLACES
-async def test_one_that_is_away_stands_still_and_the_others_go_on(autojump_clock, place):
+async def test_a_session_without_its_client_stops_and_the_others_go_on(autojump_clock, place):
     async with open_server(World, isolation=place, resume_window=30, step_cost=0.01) as server:
         async with server.connect() as other:
             async with server.connect() as lost:
@@ -109,7 +109,7 @@ async def test_one_that_is_away_stands_still_and_the_others_go_on(autojump_clock
         assert len(server.sessions) == 2
 
 
-async def test_the_process_goes_while_a_client_is_away(autojump_clock):
+async def test_the_models_process_ends_while_a_client_is_disconnected(autojump_clock):
     async with open_server(World, isolation="process", resume_window=30) as server:
         async with server.connect() as lost:
             token, session = lost.resume_token, lost.session_id

@@ -217,7 +217,7 @@ def test_the_trace_is_the_same_in_every_placement(model, cost):
 
 
 @models
-def test_the_scenario_is_what_it_claims_to_be(model):
+def test_the_scenario_contains_hooks_steps_commands_and_drops(model):
     """A trace that is always the same because nothing happens would prove nothing."""
     seen, events, (late, drops) = run_once(model, 0.25, {})
     whats = [entry[1] for entry in events]

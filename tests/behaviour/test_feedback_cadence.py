@@ -65,7 +65,7 @@ async def test_a_near_viewer_acknowledges_four_times_a_second_and_gets_every_fra
 
 
 @pytest.mark.parametrize(("role", "delay"), [("control", 0.002), ("viewer", 0.05)])
-async def test_who_controls_and_who_is_far_acknowledge_each_frame(autojump_clock, role, delay):
+async def test_controlling_clients_and_distant_clients_acknowledge_each_frame(autojump_clock, role, delay):
     link, seqs = Link(delay=delay), []
     async with open_server(Endless, step_cost=0.01) as server, trio.open_nursery() as nursery:
         async with server.connect(role=role, feedback=True, link=link) if role == "control" else server.connect():

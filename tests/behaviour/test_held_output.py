@@ -71,7 +71,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("model", "placement"), CASES)
-async def test_what_a_paused_session_holds_of_emits_is_bounded_and_the_rest_is_counted(model, placement, autojump_clock):
+async def test_a_paused_session_holds_a_bounded_number_of_emits_and_counts_the_rest(model, placement, autojump_clock):
     async with (
         open_server(model, step_cost=0.01, **placement) as server, server.connect(video=("none",)) as client,
     ):  # fmt: skip
@@ -99,7 +99,7 @@ async def test_what_a_paused_session_holds_of_emits_is_bounded_and_the_rest_is_c
         assert server.runtime.metrics.drops()["buffer", "held"] == (20 - FIT) * 8 + 90 + FIT * 8
 
 
-async def test_what_a_single_step_shows_is_no_longer_held(autojump_clock):
+async def test_frames_that_a_single_step_shows_are_no_longer_held(autojump_clock):
     async with open_server(Generator, step_cost=0.01) as server, server.connect(video=("none",)) as client:
         await client.transport.pause()
         await client.transport.step()  # from here on the picture is not held
@@ -128,7 +128,7 @@ class Loop(ReactorModel):
 
 @pytest.mark.parametrize("model", [Generator, App, Loop])
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-async def test_while_the_client_is_away_an_emit_waits_also_in_a_paused_session(model, isolation, autojump_clock):
+async def test_without_its_client_an_emit_waits_also_in_a_paused_session(model, isolation, autojump_clock):
     settings = {"isolation": isolation, "resume_window": 60}
     async with open_server(model, step_cost=0.01, **settings) as server, returner(server) as peer:
         if model is not Loop:

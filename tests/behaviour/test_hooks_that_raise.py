@@ -253,7 +253,7 @@ async def test_a_client_that_leaves_while_connected_runs_is_no_error(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-async def test_viewers_are_told_as_well(debug: bool, autojump_clock: object) -> None:
+async def test_viewers_also_get_the_error_of_a_hook(debug: bool, autojump_clock: object) -> None:
     class Slow(Sync):
         @connected
         async def come(self):

@@ -298,7 +298,7 @@ async def test_frames_say_which_input_they_were_made_with(autojump_clock):
         assert [frame.meta["input_pts_us"] for frame in frames] == [0, 1_500_000]
 
 
-async def test_without_a_read_nothing_is_said_of_inputs(autojump_clock):
+async def test_frames_of_a_model_that_reads_no_input_have_no_input_time(autojump_clock):
     class Deaf(ReactorPipeline):
         output: Picture
         input: Webcam

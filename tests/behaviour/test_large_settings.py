@@ -31,7 +31,7 @@ def watched(value: Any) -> tuple[StateWatch, SimpleNamespace]:
 
 
 @pytest.mark.parametrize("value", [[0.5] * 300_000, (1,) * 300_000, {str(n): n for n in range(40_000)}, "x" * 70_000])
-def test_what_is_too_large_by_its_length_is_never_written(written, value):
+def test_a_setting_that_is_too_large_by_its_length_is_never_serialised(written, value):
     assert json_of(value) == b""
     assert written == []
 
@@ -51,7 +51,7 @@ def test_a_large_list_that_each_step_replaces_is_written_once_a_second(written):
     assert len(written) == 3
 
 
-def test_a_setting_that_was_too_large_is_told_at_once_as_a_number_and_within_a_second_as_a_small_list():
+def test_a_setting_that_was_too_large_is_sent_at_once_as_a_number_and_within_a_second_as_a_small_list():
     watch, state = watched([0.123456789] * 10_000)
     assert watch.changes(state, 0.0) == {"points": b""}
     state.points = [1]

@@ -229,7 +229,7 @@ class WithStructlog(ReactorPipeline):
             yield picture()
 
 
-async def test_structlog_can_be_told_by_a_processor_of_ones_own(autojump_clock):
+async def test_structlog_gets_the_session_by_a_processor_of_the_author(autojump_clock):
     with structlog.testing.capture_logs() as lines:
         async with open_server(WithStructlog, step_cost=0.25) as server, server.connect() as client:
             await client.take(1)

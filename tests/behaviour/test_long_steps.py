@@ -99,7 +99,7 @@ CASES: list[tuple[type, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "how"), CASES, ids=[f"{kind.__name__}-{''.join(how) or 'inline'}" for kind, how in CASES])
-async def test_a_long_step_is_told_once_and_health_stays_ok(
+async def test_a_long_step_is_logged_once_and_health_stays_ok(
     kind: Any, how: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_server(kind, step_cost=cost, stuck_after=AFTER, buffer_size=1, **how) as server:
@@ -332,7 +332,7 @@ async def test_a_task_that_waits_for_the_camera_hides_no_other_that_hangs(
         ]
 
 
-async def test_what_it_computes_with_the_picture_counts_from_there(
+async def test_the_time_of_a_step_counts_from_the_picture_that_it_read_last(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_server(Computes, stuck_after=AFTER) as server, server.connect() as client:

@@ -174,7 +174,9 @@ async def test_unequal_steps_get_the_same_time(autojump_clock, placement):
 
 
 @INLINE_AND_THREAD
-async def test_who_comes_is_served_at_once_and_who_leaves_leaves_the_time_to_the_others(autojump_clock, placement):
+async def test_a_new_session_is_served_at_once_and_a_session_that_ends_leaves_its_time_to_the_others(
+    autojump_clock, placement
+):
     async with open_server(Shared, step_cost=0.1, **placement) as server, server.connect() as resumables:
         await trio.sleep(9.95)
         async with server.connect() as comes:
@@ -313,7 +315,7 @@ class Awaiting(Shared):
 
 @INLINE_AND_THREAD
 @pytest.mark.parametrize("way", ["set_level", "stall"])
-async def test_a_session_that_waits_for_ever_stops_nobody(autojump_clock, placement, way):
+async def test_a_session_that_waits_for_ever_stops_no_other_session(autojump_clock, placement, way):
     async with open_server(Awaiting, step_cost=0.1, **placement) as server, AsyncExitStack() as stack:
         stalled, goes_on = await connect_all(server, stack, 2)
         await trio.sleep(5)
@@ -379,7 +381,7 @@ async def test_the_copies_turn_is_given_back_when_its_batch_finds_no_room(autoju
         assert len(steps_of(server.model.log, single)) == pytest.approx(200, abs=4)
 
 
-async def test_a_generator_that_takes_its_time_to_close_holds_nobody_up(autojump_clock):
+async def test_a_generator_that_closes_slowly_holds_no_other_session_up(autojump_clock):
     """Its last yield was wrong, so its turn was not over."""
 
     class Lingers(Shared):

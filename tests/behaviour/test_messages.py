@@ -137,7 +137,7 @@ async def test_a_message_for_one_client_reaches_no_other(autojump_clock, placeme
             assert waiting.cancelled_caught
 
 
-async def test_a_client_that_has_left_is_sent_nothing(autojump_clock):
+async def test_the_server_sends_nothing_to_a_client_that_has_left(autojump_clock):
     class Remembers(ReactorModel):
         def load(self, config):
             self.known = []
@@ -157,7 +157,7 @@ async def test_a_client_that_has_left_is_sent_nothing(autojump_clock):
         assert len({client.id for client in server.model.known}) == 2
 
 
-async def test_what_is_no_message_is_a_type_error(autojump_clock):
+async def test_sending_an_object_that_is_not_a_message_is_a_type_error(autojump_clock):
     class Wrong(ReactorModel):
         async def run(self):
             with pytest.raises(TypeError, match="ModelMessage"):

@@ -333,7 +333,7 @@ class Only(Output):
         ({"picture": picture(1)}, "not dict; yield Only(picture=...)"),
     ],
 )  # fmt: skip
-def test_what_to_do_is_said(value: object, says: str) -> None:
+def test_the_error_of_a_mistaken_output_says_how_to_mend_it(value: object, says: str) -> None:
     with pytest.raises(OutputError) as raised:
         chunk_from_output(value, (Only,))
     assert str(raised.value).endswith(says)

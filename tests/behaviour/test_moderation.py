@@ -83,7 +83,7 @@ async def no_cats_slowly(text, *, command, field):
 
 @in_all_placements
 @pytest.mark.parametrize("hook", [no_cats, no_cats_slowly])
-async def test_a_refused_text_changes_nothing_and_the_reason_is_told(autojump_clock, placement, hook):
+async def test_a_refused_text_changes_nothing_and_the_client_gets_the_reason(autojump_clock, placement, hook):
     async with open_server(Painter, moderate=hook, step_cost=0.1, **placement) as server:
         async with server.connect() as client:
             await client.command("set_prompt", prompt="a dog")
@@ -127,7 +127,7 @@ async def test_commands_keep_their_order_while_one_is_checked(autojump_clock):
             assert answers == [0, 1, 2, (3, "moderated"), 4, 5, 6]
 
 
-async def test_what_waits_for_a_check_counts_as_pending(autojump_clock):
+async def test_commands_that_wait_for_a_check_count_as_pending(autojump_clock):
     limits = {"pending_commands": 3}
     async with open_session(Painter, moderate=no_cats_slowly, limits=limits, step_cost=0.1) as client:
         async with trio.open_nursery() as nursery:

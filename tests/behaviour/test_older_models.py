@@ -159,7 +159,7 @@ def test_required_parameters_get_theirs_too():
                                         "it takes: checkpoint, fps"),
     ],
 )  # fmt: skip
-def test_a_configuration_that_does_not_fit_says_what_is_missing_or_too_much(config, message):
+def test_a_configuration_that_does_not_fit_names_missing_and_unknown_keys(config, message):
     with pytest.raises(ManifestError, match=f"^config: {message}$"):
         instantiate(Strict, config)
 
@@ -244,7 +244,7 @@ async def test_the_stop_event_can_be_waited_for(autojump_clock):
         assert seen[2:] == [(True, True), (True, True)]
 
 
-async def test_the_profiler_of_a_session_takes_what_the_global_one_takes(autojump_clock):
+async def test_the_profiler_of_a_session_takes_the_calls_of_the_global_one(autojump_clock):
     class Profiled(VideoModel):
         def start_session(self):
             with get_ctx().profiler().section("forward", cuda_timing=None) as section:
@@ -314,7 +314,7 @@ def test_two_default_tracks_are_a_mistake():
 # ---- what a model would wait for in vain ------------------------------------------------------------------------------
 
 
-def test_on_media_is_refused_since_nothing_calls_it():
+def test_a_model_with_on_media_is_refused():
     with pytest.raises(DeclarationError, match=r"Old\.on_media: .*on_frame\(self, frame\)"):
 
         class Old(Shows):

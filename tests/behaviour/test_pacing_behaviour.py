@@ -436,7 +436,7 @@ async def test_flush_makes_one_black_frame_and_clear_makes_none(autojump_clock, 
         assert frames[-1].seq == len(frames) - 1 + 16
 
 
-async def test_what_waits_for_room_when_its_session_ends_is_counted(autojump_clock):
+async def test_frames_that_wait_for_room_when_their_session_ends_are_counted(autojump_clock):
     async def script(model):
         await model.emit(batch(*range(10)))
         await model.emit(batch(*range(10)))
@@ -449,7 +449,7 @@ async def test_what_waits_for_room_when_its_session_ends_is_counted(autojump_clo
         assert server.runtime.metrics.drops() == {("buffer", "session_over"): 16}
 
 
-async def test_what_a_cancelled_emit_had_not_queued_is_counted(autojump_clock):
+async def test_frames_that_a_cancelled_emit_had_not_queued_are_counted(autojump_clock):
     async def script(model):
         await model.emit(batch(*range(10)))
         with trio.move_on_after(0.35):

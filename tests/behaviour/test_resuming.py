@@ -89,7 +89,7 @@ async def test_the_window_ends_at_its_exact_time_as_a_disconnect_does(autojump_c
         assert [what for _, what in server.model.log].count("connected") == 1
 
 
-async def test_while_nobody_watches_the_world_stands_still(autojump_clock):
+async def test_the_world_stops_while_no_client_watches(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=30) as server, returner(server, "raw") as peer:
         await trio.sleep(0.35)
         await peer.vanish()
@@ -239,7 +239,7 @@ async def test_a_paused_time_is_no_slowness(autojump_clock):
 
 
 @pytest.mark.parametrize("code", [1000, 1005])
-async def test_who_closes_politely_has_left_for_good(autojump_clock, code):
+async def test_a_client_that_closes_politely_cannot_resume(autojump_clock, code):
     async with open_server(World, step_cost=0.1, resume_window=30) as server, returner(server) as peer:
         await trio.sleep(0.55)
         await peer.leave(code)
@@ -248,7 +248,7 @@ async def test_who_closes_politely_has_left_for_good(autojump_clock, code):
         assert server.sessions[0].reason == "client_left"
 
 
-async def test_a_page_that_goes_away_may_come_back(autojump_clock):
+async def test_a_page_that_navigates_away_may_resume(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=30) as server, returner(server) as peer:
         await peer.leave(1001)
         await trio.sleep(20)
@@ -378,7 +378,7 @@ async def test_an_unknown_token_begins_a_fresh_session_and_a_malformed_number_is
         assert not peer.welcome["resumed"]
 
 
-async def test_a_queue_waits_behind_a_session_whose_client_is_away(autojump_clock):
+async def test_the_queue_waits_behind_a_session_whose_client_may_resume(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=5) as server, returner(server) as lost:
         await trio.sleep(0.25)
         await lost.vanish()
@@ -391,7 +391,7 @@ async def test_a_queue_waits_behind_a_session_whose_client_is_away(autojump_cloc
             assert places == [(1, 1)]
 
 
-async def test_draining_ends_a_session_whose_client_is_away_at_once(autojump_clock):
+async def test_draining_ends_a_session_without_its_client_at_once(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=60, drain_notice=20) as server, returner(server) as lost:
         await trio.sleep(0.25)
         await lost.vanish()
@@ -412,7 +412,7 @@ async def test_a_client_that_is_lost_while_the_server_goes_down_is_not_waited_fo
         assert server.sessions[0].reason == "draining"
 
 
-async def test_who_is_revoked_while_away_does_not_find_it_again(autojump_clock):
+async def test_a_client_whose_access_is_revoked_while_disconnected_cannot_resume(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=60) as server, returner(server) as peer:
         await peer.vanish()
         assert server.runtime.revoke(peer.welcome["session_id"])
@@ -423,7 +423,7 @@ async def test_who_is_revoked_while_away_does_not_find_it_again(autojump_clock):
         assert not peer.welcome["resumed"]
 
 
-async def test_a_session_whose_client_is_away_may_be_taken_over(autojump_clock):
+async def test_a_session_whose_client_is_disconnected_may_be_taken_over(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=60, takeover="anyone") as server, returner(server) as lost:
         await lost.vanish()
         async with server.connect():
@@ -464,7 +464,7 @@ class Talking(ReactorPipeline):
 
 
 @pytest.mark.parametrize(("limit", "size", "kept"), [({"resume_messages": 5}, 0, 5), ({"resume_bytes": 4096}, 1000, 3)])
-async def test_messages_are_kept_in_bounds_and_what_is_lost_is_told_and_counted(autojump_clock, limit, size, kept):
+async def test_kept_messages_are_bounded_and_lost_ones_are_reported_and_counted(autojump_clock, limit, size, kept):
     async with open_server(Talking, step_cost=0.1, resume_window=60, limits=limit) as server, returner(server) as peer:
         server.model.size = size
         async with server.connect(role="viewer"):  # for whom the world goes on

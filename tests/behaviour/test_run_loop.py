@@ -360,7 +360,7 @@ async def test_emit_does_not_spin_while_the_session_is_said_goodbye(autojump_clo
 
 
 @pytest.mark.parametrize("between", ["await", "thread", "nothing"])
-async def test_what_run_computed_for_one_session_reaches_no_other(autojump_clock, between):
+async def test_values_that_run_computed_for_one_session_reach_no_other(autojump_clock, between):
     gate = threading.Event()
     swapped = trio.Event()
 

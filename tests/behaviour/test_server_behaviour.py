@@ -251,7 +251,7 @@ async def test_of_two_viewers_one_leaves_and_the_generator_goes_on(autojump_cloc
         assert len(server.sessions) == 1
 
 
-async def test_attachments_come_and_go_and_a_session_asks_none_of_them(autojump_clock):
+async def test_attachments_start_and_end_and_a_session_does_not_depend_on_them(autojump_clock):
     async with open_server(Logging) as server:
         async with server.connect() as client:
             (session,) = server.sessions

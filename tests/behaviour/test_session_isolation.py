@@ -407,7 +407,7 @@ async def test_a_run_that_ends_ends_the_server(autojump_clock):
                     pass
 
 
-async def test_frames_that_a_task_of_run_emits_take_no_turns_and_hang_nobody(autojump_clock):
+async def test_frames_that_a_task_of_run_emits_take_no_turns_and_block_no_session(autojump_clock):
     class Nursery(Loop):
         async def run(self):
             async with trio.open_nursery() as nursery:

@@ -243,7 +243,7 @@ async def test_a_slow_viewer_changes_nothing_for_another(autojump_clock, placeme
             assert [frame.seq for frame in await client.take(30)] == list(range(30))
 
 
-async def test_a_viewer_of_nothing_is_told_so(autojump_clock):
+async def test_a_viewer_without_a_session_is_refused_with_that_reason(autojump_clock):
     async with open_server(Stage) as server:
         with pytest.raises(ConnectionRefused, match="no session runs that a viewer could watch"):
             async with server.connect(role="viewer"):

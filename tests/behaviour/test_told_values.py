@@ -169,7 +169,7 @@ async def test_a_model_without_a_state_has_no_values(autojump_clock):
 
 
 @in_all_placements
-async def test_what_differs_from_the_declared_defaults_is_told_first(placement, autojump_clock):
+async def test_settings_that_differ_from_their_defaults_are_sent_first(placement, autojump_clock):
     class Made(Settings):
         def __post_init__(self):
             self.seed = 77
@@ -195,7 +195,7 @@ async def test_what_differs_from_the_declared_defaults_is_told_first(placement, 
 
 
 @in_all_placements
-async def test_what_a_client_sets_itself_is_not_told_to_it(placement, autojump_clock):
+async def test_a_client_gets_no_message_of_the_settings_that_it_sets(placement, autojump_clock):
     async with open_server(Waiting, **placement) as server, server.connect() as client:
         ear = Ear(client)
         for value in (5, 6, 5):
@@ -211,7 +211,7 @@ async def test_what_a_client_sets_itself_is_not_told_to_it(placement, autojump_c
         assert client.state == DEFAULTS | {"x": 5, "amount": 2, "words": ["a"], "limited": 3}
 
 
-async def test_nor_without_an_id_or_when_it_is_superseded(autojump_clock):
+async def test_a_client_gets_no_message_of_its_setting_without_an_id_or_when_superseded(autojump_clock):
     async with open_server(Scripted, step_cost=COST) as server, raw_session(server) as peer:
         for value in (1, 2, 3):
             await peer.command("set_x", x=value)
@@ -221,7 +221,7 @@ async def test_nor_without_an_id_or_when_it_is_superseded(autojump_clock):
 
 
 @in_all_placements
-async def test_what_a_handler_changes_is_told_behind_its_answer(placement, autojump_clock):
+async def test_settings_that_a_handler_changes_are_sent_after_its_answer(placement, autojump_clock):
     async with open_server(Waiting, **placement) as server, server.connect() as client:
         ear = Ear(client)
         await client.command("set_limited", limited=50)
@@ -257,7 +257,7 @@ async def test_a_refused_command_sets_nothing_in_the_client(autojump_clock):
 
 
 @in_all_placements
-async def test_what_the_model_changes_in_a_step_is_told_before_its_frame(placement, autojump_clock):
+async def test_settings_that_the_model_changes_in_a_step_are_sent_before_its_frame(placement, autojump_clock):
     def grow(model: Any) -> None:
         model.state.words.append("more")  # in place
 
@@ -273,7 +273,7 @@ async def test_what_the_model_changes_in_a_step_is_told_before_its_frame(placeme
 
 
 @in_all_placements
-async def test_values_are_told_ten_times_a_second_at_most_and_the_last_one_always(placement, autojump_clock):
+async def test_values_are_sent_ten_times_a_second_at_most_and_the_last_one_always(placement, autojump_clock):
     class Counting(Scripted):
         fps = 50
 
@@ -295,7 +295,7 @@ async def test_values_are_told_ten_times_a_second_at_most_and_the_last_one_alway
         assert len(times) == 7  # in 0.6 s
 
 
-async def test_a_value_of_the_model_is_never_told_after_a_newer_one_of_the_client(autojump_clock):
+async def test_a_value_of_the_model_is_never_sent_after_a_newer_one_of_the_client(autojump_clock):
     """The client may then take what comes before its answer as older, and what comes after it as newer."""
     async with open_server(Waiting) as server, server.connect() as client:
         ear = Ear(client)
@@ -328,7 +328,7 @@ async def test_a_new_state_object_is_compared_by_its_values(autojump_clock):
     ],
     ids=["nan", "infinity", "array", "object", "surrogate", "text", "list", "file"],
 )  # fmt: skip
-async def test_what_json_cannot_say_or_is_too_large_is_left_out(autojump_clock, value):
+async def test_values_that_json_cannot_express_or_that_are_too_large_are_left_out(autojump_clock, value):
     options = scripted(step_1=change(anything=value, x=1), step_3=change(anything="again"))
     async with open_server(Scripted, **options) as server, server.connect() as client:
         ear = Ear(client)
@@ -343,7 +343,7 @@ async def test_what_json_cannot_say_or_is_too_large_is_left_out(autojump_clock, 
             assert client.state == viewer.state == DEFAULTS | {"x": 1, "anything": "again"}
 
 
-async def test_a_value_of_exactly_the_limit_is_told(autojump_clock):
+async def test_a_value_of_exactly_the_limit_is_sent(autojump_clock):
     most = "x" * (MOST_BYTES - 2)  # and its quotation marks
     async with open_server(Waiting) as server, server.connect() as client:
         async with server.connect(role="viewer") as viewer:
@@ -358,7 +358,7 @@ async def test_a_value_of_exactly_the_limit_is_told(autojump_clock):
             assert "anything" not in viewer.state
 
 
-async def test_a_large_list_is_told_when_it_has_become_small_in_place(autojump_clock):
+async def test_a_large_list_is_sent_when_it_has_become_small_in_place(autojump_clock):
     large = list(range(40_000))
     options = scripted(step_1=change(anything=large), step_3=lambda _model: large.clear())
     async with open_server(Scripted, **options) as server, server.connect() as client:
@@ -367,14 +367,14 @@ async def test_a_large_list_is_told_when_it_has_become_small_in_place(autojump_c
         assert ear.heard == [(1.5, {"anything": []})]  # it is looked at each second
 
 
-async def test_numpy_numbers_and_nested_values_are_said(autojump_clock):
+async def test_numpy_numbers_and_nested_values_are_sent(autojump_clock):
     value = {"a": np.float32(0.5), "b": (1, None), 3: "c"}
     async with open_server(Scripted, **scripted(step_0=change(anything=value))) as server, server.connect() as client:
         await client.take(1)
         assert client.state["anything"] == {"a": 0.5, "b": [1, None], "3": "c"}
 
 
-async def test_a_value_nested_deeper_than_python_counts_harms_nobody(autojump_clock):
+async def test_a_value_nested_beyond_pythons_recursion_limit_harms_no_session(autojump_clock):
     class Model(Waiting):
         @event
         def set_anything(self, anything: Any):
@@ -424,7 +424,7 @@ async def test_each_session_has_its_own_values(autojump_clock):
             assert two.state == DEFAULTS
 
 
-async def test_who_reads_nothing_has_one_message_waiting_and_then_gets_the_newest(autojump_clock):
+async def test_for_a_client_that_reads_nothing_one_message_waits_and_it_then_gets_the_newest(autojump_clock):
     class Counting(Scripted):
         fps = 10
 
@@ -451,7 +451,7 @@ async def test_who_reads_nothing_has_one_message_waiting_and_then_gets_the_newes
 # ---- coming back ---------------------------------------------------------------------------------------------------------
 
 
-async def test_who_comes_back_has_the_values_in_its_welcome_and_what_was_told_does_not_come_again(autojump_clock):
+async def test_a_resumed_client_has_the_values_in_its_welcome_and_gets_no_old_ones_again(autojump_clock):
     class Slow(Scripted):
         @event
         async def later(self):

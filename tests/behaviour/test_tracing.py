@@ -121,7 +121,7 @@ async def test_a_refused_command_is_a_span_of_its_own_with_the_code(autojump_clo
         assert not any(root.status.is_ok for root in roots)
 
 
-async def test_what_never_shows_is_told_when_the_session_ends(autojump_clock):
+async def test_the_span_of_a_command_without_a_picture_ends_with_the_session(autojump_clock):
     async with traced(Model, step_cost=0.25) as (server, spans):
         async with server.connect(video=["none"]) as client:
             await client.command("set_level", level=7)
@@ -192,7 +192,7 @@ def no_program(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
 
 
-async def test_asked_for_and_not_installed_says_what_to_install(no_program):
+async def test_tracing_without_its_package_names_the_package_to_install(no_program):
     with pytest.raises(ManifestError, match=r'runtime.tracing: true needs OpenTelemetry .*reactor-trio\[otel\]"'):
         async with open_tracing(True, "mine"):
             pass

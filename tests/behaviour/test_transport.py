@@ -159,12 +159,12 @@ def test_a_video_model_allows_nothing():
         (ReactorModel, ("pause",), r"'pause' is not possible here; .* a run\(\) of its own"),
     ],
 )
-def test_a_class_that_says_what_cannot_be_is_refused(base, given, why):
+def test_a_class_that_declares_impossible_transport_is_refused(base, given, why):
     with pytest.raises(DeclarationError, match=rf"Odd\.transport: {why}"):
         type("Odd", (base,), {"transport": given, "__module__": __name__})
 
 
-async def test_what_is_not_allowed_is_refused_and_changes_nothing(autojump_clock):
+async def test_a_transport_command_that_is_not_allowed_is_refused_and_changes_nothing(autojump_clock):
     async with open_server(Short, step_cost=0.01) as server, server.connect() as client:
         with pytest.raises(CommandError, match=r"^reactor.restart: this model allows pause$") as refused:
             await client.transport.restart()
@@ -231,7 +231,7 @@ async def test_no_step_begins_while_it_is_paused_and_the_rate_goes_on_after_it(p
         assert np.diff(times(frames[4:])) == pytest.approx([0.1] * 3)
 
 
-async def test_the_picture_stops_at_once_and_what_is_queued_is_shown_when_it_goes_on(autojump_clock):
+async def test_a_pause_stops_the_picture_at_once_and_queued_frames_are_shown_afterwards(autojump_clock):
     async with open_server(Film, config={"batch": 8}, step_cost=0.5) as server, server.connect() as client:
         first = await client.take(3)
         await client.transport.pause()
@@ -399,7 +399,7 @@ async def test_a_paused_model_takes_settings_and_calls_handlers(placement, autoj
         assert (await client.take_after()).data[0, 0, 0] >= 100
 
 
-async def test_a_test_that_waits_for_a_frame_of_a_paused_session_learns_why_none_comes(autojump_clock):
+async def test_waiting_for_a_frame_of_a_paused_session_raises_with_the_reason(autojump_clock):
     async with open_server(Film, step_cost=0.01) as server, server.connect() as client:
         await client.take(2)
         await client.transport.pause()
@@ -407,7 +407,7 @@ async def test_a_test_that_waits_for_a_frame_of_a_paused_session_learns_why_none
             await client.take(10)
 
 
-async def test_pausing_twice_is_told_once(autojump_clock):
+async def test_pausing_twice_sends_one_message(autojump_clock):
     told: list[TransportChanged] = []
     async with (
         open_server(Film, step_cost=0.01) as server, server.connect() as client, server.connect(role="viewer") as viewer,
@@ -507,7 +507,7 @@ async def test_exactly_the_steps_that_were_asked_for_are_made_and_shown(placemen
         assert shown(await client.take(made)) == list(range(made))
 
 
-async def test_steps_add_up_and_a_pause_takes_back_what_is_not_made_yet(autojump_clock):
+async def test_requested_steps_add_up_and_a_pause_cancels_the_remaining_ones(autojump_clock):
     async with open_server(Film, step_cost=0.01) as server, server.connect() as client:
         await trio.sleep(0.25)
         await client.transport.pause()
@@ -593,7 +593,7 @@ async def test_of_several_sessions_only_the_paused_one_stands_still(autojump_clo
             assert one.statistics().tracks["main_video"].frames == made + 2
 
 
-async def test_what_came_on_an_input_track_during_a_pause_is_not_played_afterwards(autojump_clock):
+async def test_input_frames_of_a_pause_are_not_played_afterwards(autojump_clock):
     class Eyes(Input):
         camera: Video
 
@@ -656,7 +656,7 @@ async def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another_
         assert [session.reason for session in server.sessions] == [None]
 
 
-async def test_what_the_old_run_had_queued_is_dropped(autojump_clock):
+async def test_a_restart_drops_the_frames_that_the_old_run_had_queued(autojump_clock):
     async with open_server(Film, config={"batch": 8}, step_cost=0.1) as server, server.connect() as client:
         await client.take(3)
         await client.transport.restart()

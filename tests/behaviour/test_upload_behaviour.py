@@ -132,7 +132,7 @@ async def test_file_uploaded_runs_before_a_command_that_names_the_file(mode, aut
         assert added[1] is file
 
 
-async def test_a_run_loop_is_told_too(autojump_clock):
+async def test_a_run_loop_gets_the_upload_hook(autojump_clock):
     async with open_session(Looping) as client:
         await client.upload(b"abcd")
         await client.take(2)
@@ -156,7 +156,7 @@ class Blocking(VideoModel):
             get_ctx().emit_block(np.zeros((4, 4, 3), np.uint8))
 
 
-async def test_a_blocking_model_is_told_too(autojump_clock):
+async def test_a_blocking_model_gets_the_upload_hook(autojump_clock):
     async with open_session(Blocking, step_cost=0.1) as client:
         await client.command("use", file=await client.upload(b"abcd"))
         assert client.server.model.seen == [("arrived", b"abcd"), ("use", b"abcd")]
@@ -229,7 +229,7 @@ async def test_an_unknown_file_is_named_with_its_path(mode, autojump_clock):
 
 
 @pytest.mark.parametrize("given", ["text", 3, [], {}, {"upload_id": 3}, True])
-async def test_what_names_no_upload_is_refused(given, autojump_clock):
+async def test_a_command_that_names_no_upload_is_refused(given, autojump_clock):
     async with open_session(Model, step_cost=0.01) as client:
         with pytest.raises(CommandError, match=r"at \$\.file") as raised:
             await client.command("add", file=given)
@@ -390,7 +390,7 @@ async def test_limits_of_a_session(autojump_clock):
         assert raised.value.status == 429
 
 
-async def test_what_a_failed_upload_had_reserved_is_given_back(autojump_clock):
+async def test_a_failed_upload_gives_its_reserved_bytes_back(autojump_clock):
     async with open_session(Model, step_cost=0.01, uploads={"total_size": 4096, "files": 2}) as client:
         for _ in range(3):
             assert (await client._post("/uploads", head(client, **{"content-length": "4096"}), chunks(b"x")))[0] == 400
@@ -501,7 +501,7 @@ async def test_files_leave_no_name_and_no_descriptor(autojump_clock, tmp_path):
     (errno.ENOSPC, 507, "the server's disk is full; the file was not kept"),
     (errno.EIO, 500, "the server cannot store it: Input/output error; the file was not kept"),
 ])  # fmt: skip
-async def test_a_write_error_is_told_and_nothing_is_kept(code, status, message, autojump_clock, monkeypatch, tmp_path):
+async def test_a_write_error_is_answered_and_no_file_is_kept(code, status, message, autojump_clock, monkeypatch, tmp_path):
     def fail(content, data, digest):
         raise OSError(code, os.strerror(code))
 

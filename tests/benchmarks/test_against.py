@@ -71,7 +71,7 @@ def test_a_turn_that_fails_says_where(report, tmp_path):
         (["gap", "--against", "docs"], "--against: docs has no folder reactor_trio"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(arguments, says, monkeypatch, capsys):
+def test_a_benchmark_that_cannot_be_compared_is_refused(arguments, says, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit, match="2"):

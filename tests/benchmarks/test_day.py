@@ -48,7 +48,7 @@ def test_a_short_day_by_hand():
     assert figures.replica_time == 200.0 + (190.0 - 15.0)
 
 
-def test_who_claims_late_or_never_loses_the_place_to_the_next():
+def test_a_client_that_claims_late_or_never_loses_its_place_to_the_next():
     day = Day(
         [person(0, 0.0, claim=math.inf), person(1, 1.0, claim=10.0), person(2, 2.0, claim=9.5)],
         Fleet(slots=1, life=math.inf), Rule(min_replicas=1, max_replicas=1),
@@ -71,7 +71,7 @@ def test_an_unclaimed_place_on_a_draining_replica_goes_with_it():
     assert figures.ends == {"watched": 5, "unclaimed": 1}
 
 
-def test_a_full_queue_takes_nobody():
+def test_a_full_queue_takes_no_further_client():
     comers = [person(number, float(number)) for number in range(4)]
     figures = Day(comers, Fleet(slots=1, queue=2, life=math.inf), Rule(max_replicas=1)).run()
     assert figures.ends == {"watched": 3, "no_room": 1}
@@ -116,7 +116,7 @@ def test_up_after_the_delay_down_after_its_own():
     assert decisions(rule, [5] * 4 + [2] * 7) == [1, 1, 1, 3, 3, 3, 3, 3, 3, 1, 1]
 
 
-def test_a_moment_of_the_other_direction_begins_the_delay_anew():
+def test_a_moment_of_the_other_direction_restarts_the_delay():
     rule = Rule(upscale_delay=3.0, downscale_delay=3.0, look_back_period=1.0)
     assert decisions(rule, [5, 5, 5, 2, 5, 5, 5, 5]) == [1, 1, 1, 1, 1, 1, 1, 3]
 

@@ -113,7 +113,7 @@ def test_ends_that_are_given_cut_the_line_off() -> None:
     assert len(list(ElementTree.fromstring(svg).iter(f"{SVG}circle"))) == 1
 
 
-def test_what_cannot_be_drawn_is_said() -> None:
+def test_a_table_that_cannot_be_drawn_is_an_error_with_its_reason() -> None:
     with pytest.raises(ValueError, match="nothing to draw along 'x'"):
         chart("", [], Axis("x"), Axis("y"))
     with pytest.raises(ValueError, match="'x' has no logarithm at 0"):

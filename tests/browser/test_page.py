@@ -703,7 +703,7 @@ def test_the_queue_position_is_shown(server: FakeServer, page: Page) -> None:
     expect(page.locator("#overlay")).to_be_hidden()
 
 
-def test_until_the_first_picture_the_page_shows_what_it_waits_for(server: FakeServer, page: Page) -> None:
+def test_until_the_first_picture_the_page_names_the_event_that_it_waits_for(server: FakeServer, page: Page) -> None:
     page.add_init_script(NO_WORKER)
     page.clock.install()
     peer = open_page(page, server)

@@ -279,7 +279,7 @@ def test_a_refused_camera_is_explained(server: FakeServer, page: Page, name: str
     expect(page.get_by_role("button", name="Start camera")).to_be_enabled()
 
 
-def test_without_https_the_page_says_what_to_do(server: FakeServer, page: Page) -> None:
+def test_without_https_the_page_names_the_remedy(server: FakeServer, page: Page) -> None:
     page.goto(server.url.replace("127.0.0.1", "lan.test"))
     server.accept().welcome(tracks=[video(), camera_track(), microphone_track()])
     for device in ("camera", "microphone"):

@@ -108,7 +108,7 @@ def test_all_buttons_of_the_bar_lie_in_one_row_within_the_picture(
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_does_not_fit_into_the_panel_is_below(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
+def test_controls_that_do_not_fit_into_the_panel_are_below_it(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto(server.url)
     peer = server.accept()

@@ -301,7 +301,9 @@ def test_the_model_is_paused_stepped_and_begun_again(server: FakeServer, page: P
 
 
 @pytest.mark.parametrize("allowed", [(), ("pause",)])
-def test_what_the_model_does_not_allow_has_no_button(server: FakeServer, page: Page, allowed: tuple[str, ...]) -> None:
+def test_transport_that_the_model_does_not_allow_has_no_button(
+    server: FakeServer, page: Page, allowed: tuple[str, ...]
+) -> None:
     page.goto(server.url)
     server.accept().welcome(LIGHT, transport=allowed)
     state(page, "live")

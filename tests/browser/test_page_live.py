@@ -109,7 +109,7 @@ def test_each_page_in_turn_has_fresh_state(url: str, page: Page) -> None:
     second.wait_for_function(MEAN_IS_BETWEEN, arg=NORMAL)
 
 
-def test_a_viewer_watches_what_another_page_controls(url: str, page: Page) -> None:
+def test_a_viewer_watches_the_session_that_another_page_controls(url: str, page: Page) -> None:
     live(page, url)
     viewer = page.context.new_page()
     live(viewer, f"{url}?role=viewer")

@@ -67,7 +67,7 @@ def test_a_page_of_a_listed_origin_learns_why_it_is_refused(
     assert bye["data"]["retry_after"] == (1 if status == 503 else None)
 
 
-def test_without_it_a_page_learns_nothing(page: Page, url: str, troubles: list[str]) -> None:
+def test_a_page_that_does_not_request_refusals_learns_no_reason(page: Page, url: str, troubles: list[str]) -> None:
     seen = ask(page, url, "model=other")
     assert (seen["opened"], seen["texts"], seen["code"], seen["reason"]) == (False, [], 1006, "")
     assert len(troubles) == 1, "and its console shows the address"

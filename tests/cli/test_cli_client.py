@@ -114,7 +114,7 @@ async def test_a_waiting_client_reports_that_the_server_ends(server_of_watch, au
 
 
 @pytest.mark.parametrize(("reason", "code", "stream"), [("done", 0, "out"), ("model_error", 1, "err")])
-def test_what_a_server_says_is_one_line_that_steers_no_terminal(reason, code, stream, monkeypatch, capsys):
+def test_a_servers_text_is_printed_in_one_line_without_terminal_codes(reason, code, stream, monkeypatch, capsys):
     async def ended(*_arguments, **_others):
         raise SessionEnded(reason, "over \x1b[2J\x9b\n and out")
 

@@ -35,7 +35,7 @@ def test_a_host_is_a_name_or_an_address_alone(tmp_path, wrong):
 
 
 @pytest.mark.parametrize("wrong", ["studio.example", "https://studio.example/page", "https://", "", "null"])
-def test_an_origin_is_what_browsers_call_one(tmp_path, wrong):
+def test_an_origin_has_the_form_that_browsers_send(tmp_path, wrong):
     with pytest.raises(UsageError, match="is not an origin, such as https://studio"):
         settings_of(tmp_path, "--origin", wrong)
 

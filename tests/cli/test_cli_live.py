@@ -81,7 +81,7 @@ def test_before_the_first_frame_and_command():
     assert lines[5] == "no commands yet, so no latency"
 
 
-def test_warnings_commands_messages_and_what_is_typed():
+def test_the_live_view_shows_warnings_commands_messages_and_typed_text():
     lines = drawn(
         look(warnings=["reactor.ending {}"], commands=["set_x=1: applied"], messages=["score 5"], typed="set_y=0.")
     )
@@ -311,7 +311,7 @@ def test_sigterm_leaves_and_restores_the_terminal(server):
         screen.until(LEAVE_SCREEN)
 
 
-def test_plain_on_a_terminal_is_what_a_pipe_gets(server):
+def test_plain_output_on_a_terminal_equals_that_of_a_pipe(server):
     with live(server, "--plain") as screen:
         screen.until(r"session \w+: demo as control\r\n")
         line = screen.until(r"([^\r\n]*)\r\n").group(1)

@@ -142,7 +142,7 @@ def test_run_fails_in_one_line_with_the_exit_codes_of_the_command(folder, call, 
     assert "after run" not in str(caught.value)
 
 
-def test_a_file_that_calls_run_unguarded_is_told_so(folder, capsys):
+def test_a_file_that_calls_run_unguarded_gets_an_error_that_says_so(folder, capsys):
     (folder / "model.py").write_text(f"{SKY}\nrun(Sky, port=0)\n")
     assert main(["schema", "model.py"]) == 2
     assert capsys.readouterr().err == (

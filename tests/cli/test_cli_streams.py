@@ -131,7 +131,7 @@ PRODUCTS = [
 FILES = [("full", ["schema", "--out", "schema.json"]), ("closed", ["render", "--frames", "2", "--out", "film.mkv"])]
 
 
-def test_a_command_fails_if_what_it_was_asked_for_is_lost_and_only_then(folder):
+def test_a_command_fails_only_if_its_requested_output_is_lost(folder):
     given = json.dumps([*PRODUCTS, *FILES])
     subprocess.run([sys.executable, "-c", EACH, given], cwd=folder, check=True, env=os.environ | {"PYTHONPATH": SOURCE})
     found = json.loads((folder / "found.json").read_text())
@@ -143,7 +143,7 @@ def test_a_command_fails_if_what_it_was_asked_for_is_lost_and_only_then(folder):
 # ---- the streams --------------------------------------------------------------------------------------------------------
 
 
-def test_what_ends_a_process_ends_it_although_it_cannot_say_why(monkeypatch):
+def test_a_process_ends_even_if_it_cannot_write_the_reason(monkeypatch):
     sent = []
     monkeypatch.setattr(os, "kill", lambda process, number: sent.append(number))
     monkeypatch.setattr(lock_watcher, "_ends_by_itself", lambda _server: True)

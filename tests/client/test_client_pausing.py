@@ -16,7 +16,7 @@ from reactor_trio.errors import CommandError
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
-def test_a_model_stands_still_makes_two_steps_and_begins_anew(tmp_path: Path, isolation: str, loop: str) -> None:
+def test_a_model_pauses_makes_two_steps_and_restarts(tmp_path: Path, isolation: str, loop: str) -> None:
     shutil.copy(adder.__file__, tmp_path)
     (tmp_path / "reactor.yaml").write_text(f"model: adder:Adder\nruntime: {{isolation: {isolation}}}\n")
 

@@ -61,7 +61,7 @@ def test_a_picture_as_jpeg_and_raw(backend):
 
 
 @every_backend
-def test_what_the_client_states_of_a_frame_travels_with_it(backend):
+def test_the_metadata_that_the_client_gives_travels_with_its_frame(backend):
     async def story(client, server):
         await client.push_video("camera", GREY, 0, metadata=b"x", capture_time_us=1_790_000_000_000_001)
         await client.push_video("camera", GREY[:1, :1], 0, codec="raw", capture_time_us=np.int64(0))

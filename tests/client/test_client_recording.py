@@ -41,7 +41,7 @@ def film_of(path):
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("video", ["jpeg", "raw"])
-def test_what_arrives_is_recorded_on_both_loops(tmp_path, url, backend, video):
+def test_received_packets_are_recorded_on_both_loops(tmp_path, url, backend, video):
     async def main():
         async with connect(url, video=[video]) as client, record(client, tmp_path / "out.mp4") as recorder:
             with observe(client, lambda _: None):  # an observer, or another recording, ends no recording

@@ -357,7 +357,7 @@ def test_an_abandoned_iterator_takes_no_more_frames(backend):
 
 
 @every_backend
-def test_tracks_are_told_apart(backend):
+def test_frames_come_from_the_track_that_is_named(backend):
     async def story(client, server):
         server.frame(0, b"\x01\x00\x02\x00", track=1)
         server.frame(0, bytes(6))
@@ -632,7 +632,7 @@ def test_another_task_that_leaves_the_block_ends_the_session_and_reads_what_to_d
 
 @pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")  # Trio's own advice
 @every_backend
-def test_an_async_generator_that_is_dropped_ends_its_session_and_hurts_nobody(backend, caplog):
+def test_a_dropped_async_generator_ends_its_session_and_harms_no_other(backend, caplog):
     said = []
 
     async def main():

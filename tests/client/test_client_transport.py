@@ -174,7 +174,7 @@ def test_a_broken_link_is_1006(backend):
 
 
 @every_backend
-def test_a_failed_send_leaves_what_had_arrived(backend):
+def test_a_failed_send_leaves_received_messages_readable(backend):
     async def main():
         transport, server, ours, theirs = await opened()
         await server.send(TextMessage(data="why"), CloseConnection(code=1011))

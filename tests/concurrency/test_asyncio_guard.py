@@ -207,7 +207,7 @@ def test_other_errors_are_left_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", _TWINS)
-def test_what_is_named_is_there(name: str) -> None:
+def test_each_suggested_function_exists(name: str) -> None:
     for module, twin in zip((trio, anyio), _TWINS[name], strict=True):
         path = twin.partition("(")[0].split(".")
         assert path[0] == module.__name__

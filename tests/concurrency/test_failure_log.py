@@ -66,7 +66,7 @@ def test_the_log_of_one_that_repeats_for_ever_grows_with_the_digits_of_its_count
     assert counts == [*range(2, 11), *range(20, 101, 10), 200, 300]
 
 
-def test_what_another_process_raised_is_known_by_its_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_another_process_is_recognised_by_its_lines(caplog: pytest.LogCaptureFixture) -> None:
     log_all(*[Failure.of(raised(call)).error() for call in (one, one, other)])
     assert [whole for _, whole in lines(caplog)] == [True, False, True]
 

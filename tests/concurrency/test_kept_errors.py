@@ -43,7 +43,7 @@ def test_the_runtimes_variables_go_and_the_authors_stay():
 
 
 @pytest.mark.parametrize("wrapped", ["cause", "context", "group"])
-def test_also_those_of_a_cause_and_of_a_group(wrapped):
+def test_variables_of_a_cause_and_of_a_group_are_forgotten(wrapped):
     inner = raised(Big())
     if wrapped == "group":
         error: BaseException = ExceptionGroup("several", [inner])

@@ -18,7 +18,7 @@ async def test_input_may_have_waited_for_this_turn_and_the_two_before_it(mock_cl
         assert seen == [1, 3, 7, 14, 28]
 
 
-async def test_what_held_the_loop_up_before_it_waited_no_longer_counts(mock_clock: MockClock) -> None:
+async def test_a_delay_of_the_loop_before_the_wait_does_not_count(mock_clock: MockClock) -> None:
     lag = LoopLag()
     mock_clock.jump(30)
     assert lag.seconds() == 30
@@ -30,7 +30,7 @@ async def test_what_held_the_loop_up_before_it_waited_no_longer_counts(mock_cloc
     assert lag.seconds() == 2
 
 
-async def test_nobody_watches_a_loop_after_the_block(mock_clock: MockClock) -> None:
+async def test_no_task_watches_the_loop_after_the_block(mock_clock: MockClock) -> None:
     with LoopLag().watched() as lag:
         pass
     for _ in range(5):

@@ -216,7 +216,9 @@ class Wrong(ReactorPipeline):
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_what_cannot_work_names_the_way_out_and_ends_no_server(autojump_clock: object, wrong: str) -> None:
+async def test_a_nested_loop_that_cannot_work_names_the_remedy_and_ends_no_server(
+    autojump_clock: object, wrong: str
+) -> None:
     text = WRONG[wrong][1]
     async with open_server(Wrong, config={"wrong": wrong}, debug=True, thread=True) as server:
         async with server.connect() as client:

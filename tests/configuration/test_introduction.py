@@ -171,7 +171,7 @@ def test_a_mistake_is_refused_by_its_key(project, keys, text):
         ('thumbnail: "a\\0/b.png"', "thumbnail: "),
     ],
 )
-def test_what_yaml_can_say_and_json_cannot_is_refused(project, manifest, key):
+def test_values_of_yaml_that_json_cannot_express_are_refused(project, manifest, key):
     (project / "reactor.yaml").write_text(f"model: garden_of_test:MyModel\n{manifest}\n")
     with pytest.raises(ManifestError) as caught:
         _ = load_manifest(project).model

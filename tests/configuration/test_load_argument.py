@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["by_name", "by_type", "by_text", "by_union", "by_optional"])
-def test_what_load_gets(name: str, project: Path) -> None:
+def test_load_gets_the_kind_of_argument_that_it_declares(name: str, project: Path) -> None:
     load = getattr(Loads(), name)
     manifest = load_manifest(project)
     with files_of_manifest(manifest.files):

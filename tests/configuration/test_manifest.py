@@ -159,7 +159,7 @@ def test_every_header_of_the_nested_form_is_taken(project, header):
     assert load_manifest(project).name == "mine"
 
 
-def test_what_is_asked_for_and_not_done_is_named(project):
+def test_keys_of_the_manifest_without_effect_are_named(project):
     (project / "reactor.yaml").write_text(
         "model: {name: mine}\nrecording: {enabled: true, chunk_seconds: 4}\nmoderation: {enabled: false}\n"
         "runtime: {import: 'pipeline:MyModel', livekit: {url: 'wss://x'}, step_results: {enabled: false}}\n"

@@ -38,7 +38,7 @@ def test_the_class_that_a_file_defines_is_its_model(tmp_path):
     assert load_manifest(file).config == {}
 
 
-def test_of_several_models_the_one_that_is_named(tmp_path):
+def test_of_several_models_in_a_file_the_named_one_is_served(tmp_path):
     file = written(tmp_path, "class Sky(ReactorModel): pass\nclass Sea(Sky): pass\n")
     assert refusal(lambda: load_manifest(file).model) == (
         f"{file}: defines several models: Sky, Sea; name one, as in sky.py:Sky"
@@ -125,7 +125,7 @@ def test_a_class_is_served_under_its_name():
 
 
 @pytest.mark.parametrize("given", [int, "model.py", Sky()], ids=["another class", "a path", "an instance"])
-def test_what_is_no_model_class_is_refused(given):
+def test_a_name_that_is_not_a_model_class_is_refused(given):
     assert "expected a model class, a subclass of ReactorPipeline" in refusal(lambda: manifest_of_class(given))
 
 

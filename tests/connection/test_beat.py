@@ -98,7 +98,7 @@ async def test_frames_are_something_that_was_sent(autojump_clock):
 
 
 @pytest.mark.parametrize("query", ["", "&beat=0", "&beat=yes", "&beat="])
-async def test_who_does_not_ask_gets_none(autojump_clock, query):
+async def test_a_client_that_does_not_request_beats_gets_none(autojump_clock, query):
     async with open_server(Model) as server, connected(server, f"video=none&audio=none{query}") as client:
         await trio.sleep(100)
         assert client.got == [(0, "reactor.welcome", 1)]

@@ -55,7 +55,7 @@ def test_a_track_that_was_late_asks_once() -> None:
     assert not track.late
 
 
-def test_another_codec_begins_anew() -> None:
+def test_a_change_of_codec_restarts_the_track() -> None:
     track = down_track()
     track.enter("keyframe")
     track.enter("renewed")

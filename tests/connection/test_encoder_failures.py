@@ -91,7 +91,7 @@ async def test_a_viewer_without_another_codec_gets_a_goodbye(stage: Stage, autoj
     assert stage.drops == {"encoder_failed": 1}
 
 
-async def test_a_viewer_that_comes_when_nothing_can_be_encoded(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_gets_replica_failed_when_no_encoder_works(stage: Stage, autojump_clock: Any) -> None:
     stage.broken = {"h264": -1}
     viewer = stage.watch("h264")
     await stage.show()

@@ -79,7 +79,7 @@ async def test_an_encoder_that_hangs_is_left_alone_until_it_returns(stage: Stage
     assert stage.encoders[0].closed
 
 
-async def test_what_hung_is_dropped_if_a_newer_frame_waits(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_frame_whose_encoder_hung_is_dropped_if_a_newer_frame_waits(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch("h264", "vp8")
     stage.encoding_time = math.inf
     await stage.show(3)
@@ -234,7 +234,7 @@ async def test_closing_leaves_the_loop_and_may_hang(autojump_clock: Any, caplog:
     assert caplog.messages[0].startswith("closing the av1 encoder (of the test): it has not returned in 10 s")
 
 
-async def test_what_is_closed_last_is_closed_although_the_server_is_cancelled() -> None:
+async def test_the_last_encoder_is_closed_although_the_server_is_cancelled() -> None:
     codec_pool, encoder = CodecPool(worker_threads(1), 120), ChainEncoder("av1", [])
     with trio.CancelScope() as scope:
         async with codec_pool.closing():

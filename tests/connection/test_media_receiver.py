@@ -179,7 +179,7 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
     assert said == []
 
 
-def test_what_the_server_does_not_read_of_a_packet_becomes_no_object():
+def test_unread_fields_of_a_packet_are_not_decoded():
     def alive(**meta: Any) -> int:
         data = packet(JPEG, codec="jpeg", **meta)
         gc.collect()

@@ -376,7 +376,7 @@ async def test_a_shared_rendition_rises_with_the_least_of_its_members(stage: Sta
 # ---- another codec in mid-stream -----------------------------------------------------------------------------------------
 
 
-async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_square(
+async def test_the_cost_of_a_frame_grows_linearly_with_the_viewers(
     stage: Stage, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(20):

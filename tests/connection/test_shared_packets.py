@@ -43,7 +43,9 @@ async def test_one_task_wakes_for_a_frame_that_all_take(stage: Stage, autojump_c
     assert stage.drops == {}
 
 
-async def test_who_takes_nothing_gets_the_frame_later_and_delays_nobody(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_client_that_takes_nothing_gets_the_frame_later_and_delays_no_other(
+    stage: Stage, autojump_clock: Any
+) -> None:
     first, slow, last = await audience(stage, 3)
     slow.stall()
     await stage.show()
@@ -53,7 +55,7 @@ async def test_who_takes_nothing_gets_the_frame_later_and_delays_nobody(stage: S
     assert slow.values == [0, 1, 2]
 
 
-async def test_what_was_begun_is_finished_before_the_next_packet(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_begun_packet_is_finished_before_the_next_one(stage: Stage, autojump_clock: Any) -> None:
     first, slow, last = await audience(stage, 3)
     slow.begins = True
     slow.stall()
@@ -65,7 +67,7 @@ async def test_what_was_begun_is_finished_before_the_next_packet(stage: Stage, a
     assert stage.drops == {}
 
 
-async def test_the_task_finishes_what_was_begun_though_nothing_else_happens(stage: Stage, autojump_clock: Any) -> None:
+async def test_the_task_finishes_a_begun_packet_without_another_event(stage: Stage, autojump_clock: Any) -> None:
     _, slow = await audience(stage, 2)
     slow.begins = True
     slow.stall()

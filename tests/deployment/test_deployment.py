@@ -173,7 +173,7 @@ def test_a_ray_service_contains_the_configuration_of_serve():
         assert yaml.safe_load(service(choices)["serveConfigV2"]) == yaml.safe_load(serve_config(choices))
 
 
-def test_the_head_may_be_lost_and_serves_nobody():
+def test_the_head_node_may_be_lost_and_serves_no_client():
     cluster = service(EDGE)["rayClusterConfig"]
     assert cluster["gcsFaultToleranceOptions"] == {"redisAddress": "redis:6379"}
     assert cluster["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0", "num-gpus": "0"}

@@ -86,7 +86,7 @@ def test_each_alert_says_what_to_do():
         assert rule["labels"]["severity"] in ("critical", "warning")
 
 
-def test_prometheus_is_told_where_to_look():
+def test_prometheus_loads_the_alerts_and_scrapes_metrics():
     config = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())
     assert [DEPLOY / name for name in config["rule_files"]] == [DEPLOY / "prometheus-alerts.yml"]
     (scrape,) = config["scrape_configs"]

@@ -178,7 +178,7 @@ def test_no_memory_for_the_arrays(monkeypatch: Any) -> None:
         assert runner.generate(np.zeros((64, 64, 3), np.uint8)).shape == (64, 64, 3)
 
 
-def test_what_a_rank_has_started_ends_with_it() -> None:
+def test_the_child_processes_of_a_rank_end_with_it() -> None:
     with group(1) as runner:
         child = runner.generate(("child",))
         assert runs(child)

@@ -24,7 +24,7 @@ def traces() -> dict[str, dict[str, Trace]]:
 
 
 @pytest.mark.parametrize("way", RECORDS)
-def test_the_page_lists_what_runs(way: str, traces: dict[str, dict[str, Trace]]) -> None:
+def test_the_page_lists_the_functions_that_run(way: str, traces: dict[str, dict[str, Trace]]) -> None:
     """What the page lists runs, where it says and in its order; and what runs is listed."""
     parts = ways_page.expected(traces[way])
     said = ways_page.read(way, PAGE)

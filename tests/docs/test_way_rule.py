@@ -53,22 +53,22 @@ async def traced(*calls: str) -> tuple[list[str], list[str]]:
     return [f"{name}{' ↓' if pulls else ''}" for name, (_, pulls) in found.rows.items()], found.looks
 
 
-async def test_who_gives_across_a_module_is_a_row():
+async def test_a_function_that_passes_the_value_to_another_module_is_a_row():
     assert await traced("first.reads()") == (["first:reads", "third:decodes"], [])
 
 
-async def test_who_keeps_it_is_a_row_and_who_only_looks_is_none():
+async def test_a_function_that_keeps_the_value_is_a_row_and_one_that_only_reads_it_is_not():
     """A helper of its own module keeps it for `puts`; `works` takes none and hands one on."""
     assert await traced("first.works()") == (["first:works ↓", "second:puts"], ["second:measures"])
 
 
-async def test_who_takes_it_from_a_queue_pulls_it():
+async def test_a_function_that_takes_the_value_from_a_queue_pulls_it():
     assert await traced("first.works()", "second.takes()") == (
         ["first:works ↓", "second:puts", "second:takes ↓", "third:decodes"], ["second:measures"],
     )  # fmt: skip
 
 
-async def test_who_hands_it_to_a_look_alone_pulls_nothing():
+async def test_a_function_that_passes_the_value_only_to_a_reader_pulls_nothing():
     assert await traced("first.works()", "second.looks_only()") == (["first:works ↓", "second:puts"], ["second:measures"])
 
 
@@ -80,7 +80,7 @@ async def test_arguments_in_one_tuple_are_kept_as_that_tuple():
     assert await traced("second.marks(first.TEXT)") == (["second:marks"], [])
 
 
-async def test_what_runs_without_it_counts_as_run_alone():
+async def test_functions_that_run_without_the_value_count_as_run_alone():
     made, tracer = modules(), Tracer("command", process=False)
     with tracer.window():
         made["second"].measures("something else")

@@ -110,7 +110,7 @@ async def test_the_world_goes_on_by_itself_only_with_autoplay(autojump_clock, op
         assert server.model.state._steps == steps
 
 
-async def test_achievements_and_vitals_are_told(autojump_clock, open_world):
+async def test_achievements_and_vitals_are_sent(autojump_clock, open_world):
     async with open_world() as server, server.connect() as client:
         await quiet(client)
         message = await client.next_message()

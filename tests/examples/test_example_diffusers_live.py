@@ -288,7 +288,7 @@ def test_pickles_are_not_loaded(loaded, toy, tmp_path):
         loaded(model=str(copied))
 
 
-def test_what_is_no_pipeline_is_refused(loaded, toy):
+def test_an_object_that_is_not_a_pipeline_is_refused(loaded, toy):
     with pytest.raises(ValueError, match=r"tiny_vae has no model_index.json: it is not a pipeline that diffusers has saved"):
         loaded(model=str(toy / "tiny_vae"))
 
@@ -420,14 +420,14 @@ def test_a_prompt_is_encoded_once(prompts):
     assert prompts.thread.work() == []
 
 
-def test_those_of_late_are_kept(prompts):
+def test_the_latest_prompts_are_kept(prompts):
     for text in ("one", "two", "three", "one", "four"):
         prompts.find(text)
         prompts.thread.work()
     assert set(prompts.known) == {"one", "three", "four"}
 
 
-def test_of_those_that_wait_only_the_newest_is_encoded(prompts):
+def test_of_several_waiting_prompts_only_the_newest_is_encoded(prompts):
     for text in ("o", "on", "one"):
         prompts.find(text)
     assert prompts.thread.work() == ["one"]
@@ -460,7 +460,7 @@ def test_the_words_change_over_some_frames(module):
 # ---- sessions -------------------------------------------------------------------------------------------------------
 
 
-async def test_something_is_seen_at_once_and_says_what_it_is(autojump_clock, opened):
+async def test_a_first_picture_with_its_caption_is_shown_at_once(autojump_clock, opened):
     async with opened() as server, server.connect() as client:
         first, *_, last = await client.take(8)
         assert first.data.shape == (64, 64, 3)

@@ -48,7 +48,7 @@ async def test_a_drop_is_in_the_next_picture_where_it_fell(autojump_clock, open_
         assert (frame.command_id, abs(x - 16) <= 7, abs(y - 48) <= 7) == (1, True, True)
 
 
-async def test_who_connects_begins_with_the_defaults_that_the_page_shows_in_the_dish_as_it_was(autojump_clock, open_dish):
+async def test_a_new_client_begins_with_the_default_settings_in_the_unchanged_dish(autojump_clock, open_dish):
     async with open_dish(step_cost=0.25) as server:
         async with server.connect() as client:
             message = await client.next_message()
@@ -69,7 +69,7 @@ async def test_who_connects_begins_with_the_defaults_that_the_page_shows_in_the_
         assert server.model.steps > steps >= 2
 
 
-async def test_the_share_that_is_covered_is_told_every_thirty_pictures(autojump_clock, open_dish):
+async def test_the_covered_share_is_sent_every_thirty_pictures(autojump_clock, open_dish):
     async with open_dish(step_cost=0.02) as server, server.connect() as client:
         await client.take(31)
         assert (await client.next_message()).type == "now"

@@ -186,7 +186,7 @@ async def test_each_background_and_squares_for_cells(autojump_clock, open_garden
         ("set_speed", {"speed": 9}),
     ],
 )
-async def test_what_is_out_of_bounds_is_refused(autojump_clock, open_garden, name, arguments):
+async def test_values_out_of_bounds_are_refused(autojump_clock, open_garden, name, arguments):
     async with open_garden(step_cost=0.01) as server, server.connect() as client:
         with pytest.raises(CommandError, match=re.escape("at $.")):
             await client.command(name, **arguments)

@@ -46,7 +46,7 @@ async def test_calls_that_end_in_time_are_not_reported(autojump_clock: Any) -> N
         assert (watch.reported, watch.told) == ([], [])
 
 
-async def test_of_two_that_run_for_long_the_older_is_told_and_then_the_other(autojump_clock: Any) -> None:
+async def test_of_two_long_calls_the_older_is_reported_first(autojump_clock: Any) -> None:
     async with watching() as watch:
         one = watch.calls.begins("one has run", trio.current_time())
         await trio.sleep(2)
@@ -63,7 +63,7 @@ async def test_of_two_that_run_for_long_the_older_is_told_and_then_the_other(aut
         assert watch.told[3:] == [("", 0)]
 
 
-async def test_a_call_that_ends_while_it_is_reported_is_none(autojump_clock: Any) -> None:
+async def test_a_call_that_ends_while_it_is_reported_is_not_reported(autojump_clock: Any) -> None:
     """The model's thread has taken it away, but not yet seen the flag when it looked."""
     async with watching() as watch:
         call = watch.calls.begins("it has run", trio.current_time())
@@ -78,7 +78,7 @@ async def test_a_call_that_ends_while_it_is_reported_is_none(autojump_clock: Any
         assert (watch.reported, watch.told) == ([], [])
 
 
-async def test_the_end_of_the_watch_takes_back_what_was_told(autojump_clock: Any) -> None:
+async def test_the_end_of_the_watch_withdraws_its_report(autojump_clock: Any) -> None:
     async with watching() as watch:
         watch.calls.begins("it has run", trio.current_time())
         await trio.sleep(6)

@@ -111,7 +111,7 @@ def test_frames_that_come_before_the_model_knows_the_session_are_kept(model):
     assert not setting.drops
 
 
-def test_what_a_past_session_left_under_way_is_not_read_by_the_next():
+def test_input_frames_of_a_past_session_are_not_read_by_the_next():
     setting = Setting(Loop)
     first = setting.flow.begin()
     setting.host.turn()
@@ -144,7 +144,7 @@ def test_a_model_that_computes_for_a_minute_costs_no_more_memory():
     assert setting.read() == [2, 3, 4]
 
 
-def test_what_waits_on_a_track_is_bounded_in_bytes_wherever_it_waits():
+def test_waiting_input_of_a_track_is_bounded_in_bytes_in_each_queue():
     """By default 512 MiB: what the model has looked at and not read, and what has come since."""
     setting = Setting()
     session = setting.flow.begin()

@@ -172,7 +172,7 @@ def test_the_table_names_each_state_and_only_events():
 
 
 @pytest.mark.parametrize(("state", "event", "after"), [pair for pair in PAIRS if pair[2] != "-"])
-async def test_what_tasks_do_leads_from_each_state_to_the_next(autojump_clock, state, event, after):
+async def test_events_of_tasks_lead_from_each_state_to_the_next(autojump_clock, state, event, after):
     async with bench() as seats:
         worker = await bring_to(state, seats)
         await happen(event, seats, worker)
@@ -187,7 +187,7 @@ async def test_what_tasks_do_leads_from_each_state_to_the_next(autojump_clock, s
 
 
 @pytest.mark.parametrize(("state", "event", "after"), [pair for pair in PAIRS if pair[2] == "-"])
-async def test_what_cannot_happen_in_a_state_raises_and_changes_nothing(autojump_clock, state, event, after):
+async def test_an_impossible_event_of_a_state_raises_and_changes_nothing(autojump_clock, state, event, after):
     async with bench() as seats:
         worker = await bring_to(state, seats)
         with pytest.raises(RuntimeError, match=f"'{event}' cannot happen to a turn that is {state.name}"):
@@ -197,7 +197,7 @@ async def test_what_cannot_happen_in_a_state_raises_and_changes_nothing(autojump
             assert not await seats.is_free()
 
 
-async def test_what_another_task_does_is_no_event(autojump_clock):
+async def test_actions_of_another_task_are_not_events(autojump_clock):
     """Only the task that has the turn gives it back, or keeps it."""
     async with bench() as seats:
         worker = await bring_to(HELD, seats)
@@ -300,7 +300,7 @@ async def test_a_session_that_is_over_leaves_no_debt(autojump_clock, over, order
         assert await order_of(4, worker, other) == order
 
 
-async def test_turns_for_all_who_ask_are_given_in_the_order_of_the_sessions_and_end_together(autojump_clock):
+async def test_requested_turns_for_all_are_given_in_the_order_of_the_sessions_and_end_together(autojump_clock):
     async with bench() as seats:
         workers = [seats.worker() for _ in range(4)]
         for worker in (workers[2], workers[0], workers[1]):
@@ -361,7 +361,7 @@ async def test_a_turn_lasts_a_hundred_checkpoints_and_no_wait(autojump_clock):
         assert states == [HELD, IDLE, HELD, IDLE, IDLE]
 
 
-async def test_a_turn_is_kept_while_its_task_awaits_what_computes(autojump_clock):
+async def test_a_turn_is_kept_while_its_task_awaits_a_computation(autojump_clock):
     async with bench() as seats:
         await seats.grant()
         turn = seats.turns.open()
@@ -385,7 +385,7 @@ async def test_a_turn_is_kept_while_its_task_awaits_what_computes(autojump_clock
 
 
 @pytest.mark.parametrize("charges", [False, True])
-async def test_what_computes_without_a_turn_takes_one_if_its_time_is_charged(autojump_clock, charges):
+async def test_a_computation_without_a_turn_takes_one_if_its_time_is_charged(autojump_clock, charges):
     async with bench(Charged() if charges else ClockHooks()) as seats:
         holder = await bring_to(HELD, seats)
         other = seats.worker()
@@ -397,7 +397,7 @@ async def test_what_computes_without_a_turn_takes_one_if_its_time_is_charged(aut
         assert other.turn.state is (HELD if charges else IDLE)
 
 
-async def test_what_code_computes_without_a_turn_counts_as_its_share(autojump_clock: MockClock):
+async def test_time_computed_without_a_turn_counts_as_the_sessions_share(autojump_clock: MockClock):
     """It waited in its step, so its turn was over; then it computed for three seconds, twice."""
     async with bench() as seats:
         await seats.grant()

@@ -214,7 +214,7 @@ INVALID = {
 
 
 @pytest.mark.parametrize(("text", "named"), INVALID.values(), ids=INVALID.keys())
-async def test_an_invalid_command_is_answered_with_its_id_and_what_is_wrong(text, named):
+async def test_an_invalid_command_is_answered_with_its_id_and_the_mistake(text, named):
     def attack(client: RawClient) -> dict[str, Any]:
         client.send(frame(TEXT, text.encode()))
         return client.answer(5)
@@ -244,7 +244,7 @@ async def test_binary_to_a_model_without_inputs_is_answered_protocol_error(paylo
     assert (await attack_own_session(attack))["data"]["code"] == "protocol_error"
 
 
-async def test_a_waiting_client_is_refused_commands_and_told_off_for_nonsense():
+async def test_a_waiting_client_is_refused_commands_and_malformed_messages():
     def attack(port: int) -> list[dict[str, Any]]:
         with RawClient(port) as client:
             client.text("reactor.queued")
@@ -383,7 +383,7 @@ async def test_a_client_that_reads_none_of_its_answers_is_a_flood():
     assert gone.code in (1008, None)  # None: the reset that ends such a link has overtaken the close frame
 
 
-async def test_a_client_over_the_connection_limit_is_told_503():
+async def test_a_client_over_the_connection_limit_gets_503():
     def attack(port: int) -> tuple[int, dict[str, str], bytes]:
         with RawClient(port, upgrade=False):
             assert ask(port, HEALTH)[0] == 200  # the third of three
@@ -474,7 +474,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("request_", "status"), REFUSED.values(), ids=REFUSED.keys())
-async def test_a_request_that_cannot_be_served_is_told_why(request_, status):
+async def test_a_request_that_cannot_be_served_gets_the_reason(request_, status):
     async with witnessed() as port:
         given, _, body = await in_thread(ask, port, request_)
     assert given == status
@@ -495,7 +495,7 @@ async def test_a_half_open_handshake_ends_at_its_limit(data):
     assert received.startswith(b"HTTP/1.1 408 ") if data else received == b""
 
 
-async def test_many_half_open_handshakes_keep_nobody_out_for_long():
+async def test_many_half_open_handshakes_keep_other_clients_out_only_briefly():
     def attack(port: int) -> int:
         half_open = [RawClient(port, upgrade=False) for _ in range(63)]
         for client in half_open:

@@ -35,5 +35,5 @@ def wall_clock_readers() -> set[str]:
     return found
 
 
-def test_who_reads_the_wall_clock():
+def test_only_the_listed_modules_read_the_wall_clock():
     assert wall_clock_readers() <= set(MAY), wall_clock_readers() - set(MAY)

@@ -129,7 +129,7 @@ def drain_stdout(server) -> None:
 # ---- faults of one session --------------------------------------------------------------------------------------------
 
 
-def test_a_generator_that_ignores_its_end_is_told_of_and_let_go(server):
+def test_a_generator_that_ignores_its_end_is_logged_and_abandoned(server):
     with after(server, r"closing inference\(\) raised", tracebacks=1), RawClient(server.port) as client:
         client.picture()
         client.say("set_close", 1, close="ignore")

@@ -18,7 +18,7 @@ from reactor_trio.server.runtime_host import RuntimeHost
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_link_that_is_cut_and_one_that_swallows(backend):
+def test_a_client_resumes_after_a_cut_link_and_after_one_that_swallows_bytes(backend):
     """Twice for half a second; commands are given before, while it is away, and after."""
     with RuntimeHost(Adder, settings=Settings(resume_window=20)) as host, cut_link(port_of(host.url)) as link:
 

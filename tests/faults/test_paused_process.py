@@ -59,7 +59,7 @@ async def test_a_request_may_take_its_time_beside_the_pause(sent, limits, status
         assert ([answer.status for answer in found], trio.current_time()) == (statuses, end + PAUSE)
 
 
-async def test_what_came_in_the_pause_completes_a_request(clock):
+async def test_bytes_that_came_while_the_process_was_paused_complete_a_request(clock):
     async with stoppable(clock) as stop, serving(methods=("POST",)) as stream:
         await stream.send_all(HEAD + b"1")
         stop(3.2, PAUSE)

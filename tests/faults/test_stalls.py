@@ -136,7 +136,7 @@ def test_a_stall_in_every_phase_ends_by_its_own_limit(server):
         print(f"longest pause of the witness: {witness.longest_pause * 1000:.0f} ms")
 
 
-def test_a_viewer_that_reads_nothing_is_too_slow_and_nobody_else(server):
+def test_only_the_viewer_that_reads_nothing_is_too_slow(server):
     """It says that it lives, so only its full socket ends it."""
     with after(server, r"took no byte for too long and was closed"), Witness(server) as witness:
         witness.command("set_size", size=256)

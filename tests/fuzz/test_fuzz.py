@@ -71,7 +71,7 @@ class Faulty(Target):
         return plain(run)
 
 
-def test_the_fuzzer_finds_what_it_must():
+def test_the_fuzzer_finds_the_planted_faults():
     target = Faulty()
     target.patience = 0.01
     found = " ".join(crash.what for crash in fuzz(target, 200, 1).crashes)
@@ -81,7 +81,7 @@ def test_the_fuzzer_finds_what_it_must():
 
 
 @pytest.mark.parametrize(("times", "found"), [(1e-9, True), (1e9, False)])
-def test_the_fuzzer_finds_what_is_out_of_proportion_each_time_that_it_runs(times, found, monkeypatch):
+def test_the_fuzzer_finds_an_input_of_disproportionate_cost_in_each_run(times, found, monkeypatch):
     monkeypatch.setattr(fuzzing, "LITTLE", 0.0)
     ran: list[bytes] = []
 

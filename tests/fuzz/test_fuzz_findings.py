@@ -168,7 +168,7 @@ def test_a_small_jpeg_that_announces_gigabytes_is_refused():
         decoder.decode(Packet(0, 0, 0, 1, None, 0, {}, memoryview(bytes(data))))
 
 
-def test_what_is_nested_is_not_shown_in_an_error():
+def test_nested_values_are_not_shown_in_an_error():
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
@@ -219,7 +219,7 @@ class Surrogates(ReactorPipeline):
         raise CommandError("no\udcff", "\udcff is not there")
 
 
-async def test_what_the_author_says_in_lone_surrogates_is_his_error_alone(autojump_clock):
+async def test_lone_surrogates_of_the_author_are_an_error_of_that_session_alone(autojump_clock):
     async with open_session(Surrogates) as client:
         for command in ("send_it", "reply"):
             with pytest.raises(CommandError) as refused:
@@ -237,7 +237,7 @@ class DiesInSurrogates(Surrogates):
         raise OSError("no such file: \udcff")
 
 
-async def test_a_model_that_dies_in_lone_surrogates_is_told(autojump_clock, monkeypatch):
+async def test_a_model_whose_error_has_lone_surrogates_is_reported(autojump_clock, monkeypatch):
     # a runner of tests in parallel cannot carry such a log to its other half
     monkeypatch.setattr(logging.getLogger("reactor_trio.session"), "disabled", True)
     async with open_server(DiesInSurrogates, debug=True) as server, server.connect() as client:
@@ -257,7 +257,7 @@ def test_h11_bounds_the_digits_of_a_length():
         connection.next_event()
 
 
-def test_frames_without_a_byte_teach_nothing_of_the_link():
+def test_empty_frames_do_not_change_the_estimate_of_the_link():
     link = CongestionWindow(4e6, 30)
     link.sent(0, 0, 0.0)
     link.sent(1, 0, 0.01)

@@ -23,5 +23,5 @@ def test_every_file_is_of_something_that_is_seen(seen):
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_what_others_see_is_as_it_was(seen, name):
+def test_the_public_surface_is_that_of_the_golden_files(seen, name):
     assert seen[name] == (FILES / name).read_text(encoding="utf-8")

@@ -137,7 +137,7 @@ def declare_inference() -> None:
         (declare_inference, r"Wrong has inference\(\), which a ReactorApp never calls"),
     ],
 )
-def test_mistakes_are_told_when_the_class_is_made(declare: Any, text: str) -> None:
+def test_mistakes_in_a_class_raise_when_the_class_is_made(declare: Any, text: str) -> None:
     with pytest.raises(DeclarationError, match=text):
         declare()
 

@@ -103,7 +103,7 @@ def test_hooks_tracks_and_messages() -> None:
     assert contract.messages == {"moved": Moved, "silent": Silent}
 
 
-def test_the_rendered_schema_has_what_tests_look_at() -> None:
+def test_the_rendered_schema_describes_events_messages_and_tracks() -> None:
     document = ModelContract.of(SteeredCar).render_schema().to_openapi()
     steer = document["paths"]["/events/steer"]["post"]
     assert steer["summary"] == "Emits `moved`."
@@ -120,7 +120,7 @@ def test_the_rendered_schema_has_what_tests_look_at() -> None:
     assert document["x-reactor"]["tracks"][1] == {"name": "main_video", "kind": "video", "direction": "out"}
 
 
-def test_what_is_no_model_has_no_contract() -> None:
+def test_a_class_that_is_not_a_model_has_no_contract() -> None:
     with pytest.raises(DeclarationError, match="int is not a model"):
         ModelContract.of(int)
 

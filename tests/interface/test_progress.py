@@ -66,7 +66,7 @@ def test_each_report_replaces_the_one_before():
         assert loop.run() == [(1.0, "reading")]
 
 
-def test_what_nobody_could_see_is_not_passed_on():
+def test_progress_too_small_to_see_is_not_passed_on():
     loop = Loop()
     seen = []
     with loop.load():

@@ -95,7 +95,7 @@ async def test_a_lease_begins_with_its_grant_and_the_only_message_of_another_is_
         assert slots(server) == (1, 0, 0)
 
 
-async def test_a_place_that_nobody_claims_is_free_again(autojump_clock):
+async def test_an_unclaimed_place_is_free_again(autojump_clock):
     settings, key = promised(claim_within=3.0)
     async with open_server(Still, settings=settings) as server:
         told = Told()
@@ -129,7 +129,7 @@ async def test_without_a_ticket_there_is_no_session(autojump_clock):
                     pass
 
 
-async def test_who_has_no_client_for_it_gives_it_back(autojump_clock):
+async def test_a_holder_without_a_client_returns_the_lease(autojump_clock):
     settings, key = promised()
     async with open_server(Still, settings=settings) as server:
         told = Told()
@@ -166,7 +166,7 @@ async def test_why_a_session_ended_is_why_its_lease_did(autojump_clock, reason):
         assert (ended.value.reason, told.reason) == (reason, reason)
 
 
-async def test_a_drain_ends_what_nobody_has_claimed(autojump_clock):
+async def test_a_drain_ends_unclaimed_leases(autojump_clock):
     settings, _key = promised()
     async with open_server(Still, settings=settings) as server:
         told = Told()
@@ -177,7 +177,7 @@ async def test_a_drain_ends_what_nobody_has_claimed(autojump_clock):
             server.runtime.leases.open("two", told)
 
 
-def test_what_is_advertised():
+def test_the_advertised_address_is_made_of_host_and_port():
     assert address_of("wss://edge.example/r/{ip}/{port}", "10.0.0.7", 20003) == "wss://edge.example/r/10.0.0.7/20003"
     assert address_of("ws://{ip}:{port}", "::1", 80) == "ws://[::1]:80"
     for wrong in ("edge.example", "wss://{name}", "wss://edge/{ip.x}", "ftp://{ip}", "wss://{ip}?x={port}", "wss://{", "wss:///x"):

@@ -98,7 +98,7 @@ QUEUES = {
     "connection.media_receiver:MediaReceiver._waiting": Bound(8, 8 * 4 * MIB),
     "execution.input_queue:InputQueue._tracks": Bound(
         128, INPUT_BYTES // 2, FRAME, of_tracks,
-        elsewhere="tests/execution/test_input_queue.py::test_what_waits_on_a_track_is_bounded_in_bytes_wherever_it_waits",
+        elsewhere="tests/execution/test_input_queue.py::test_waiting_input_of_a_track_is_bounded_in_bytes_in_each_queue",
     ),
     "interface.input_buffer:InputBuffer._frames": Bound(128, INPUT_BYTES // 2),
     "crossing.input_lanes:_Lane.waiting": Bound(128, INPUT_BYTES // 2, FRAME),

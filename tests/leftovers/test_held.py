@@ -29,7 +29,7 @@ def a_knot() -> None:
     end.connect({int: end.take})
 
 
-def test_nothing_is_left_of_what_reference_counting_frees():
+def test_reference_counting_frees_all_objects_of_a_session():
     with standing_still():
         before = Held.now()
         LocalEnd(print, asleep=True).connect({int: print})
@@ -50,7 +50,7 @@ def test_a_knot_is_counted_and_its_circle_named():
     assert "in use" not in told
 
 
-def test_what_is_in_use_is_named_with_the_chain_that_holds_it():
+def test_an_object_in_use_is_named_with_the_chain_that_holds_it():
     with standing_still():
         before = Held.now()
         KEPT["key"] = [LocalEnd(print, asleep=True)]
@@ -80,7 +80,7 @@ def _raising(_deliver: object) -> None:
     raise ValueError
 
 
-def test_big_values_and_what_the_system_lends_are_counted(tmp_path):
+def test_big_values_and_resources_of_the_system_are_counted(tmp_path):
     with standing_still():
         before = Held.now(tmp_path)
         frame = BIG.empty((2, 2, 3), np.uint8)

@@ -28,7 +28,7 @@ async def test_nothing_is_left_of_a_session(autojump_clock, monkeypatch, tmp_pat
 
 
 @pytest.mark.parametrize("happening", HAPPENINGS)
-async def test_nothing_is_left_of_what_happened_in_a_session(autojump_clock, monkeypatch, tmp_path, happening):
+async def test_nothing_is_left_of_the_events_of_a_session(autojump_clock, monkeypatch, tmp_path, happening):
     visit = HAPPENINGS[happening]
     settings = HAPPENING_SETTINGS.get(happening, {}) | {"moderate": moderated, "fps": 20}
     recorded = tmp_path / "recorded"
@@ -55,6 +55,6 @@ async def test_nothing_is_left_of_fifty_sessions(autojump_clock, monkeypatch, tm
     assert left.grown < MAY_GROW
 
 
-def test_what_cannot_be_is_named_by_kind_and_ending():
+def test_impossible_cells_are_named_by_kind_and_ending():
     assert {kind for kind, _ in IMPOSSIBLE} <= set(KINDS)
     assert {ending for _, ending in IMPOSSIBLE} <= set(ENDINGS)

@@ -45,7 +45,9 @@ def permit_after(*events: SteppingEvent, steps: int = 0) -> StepPermit:
     ],
     ids=["free", "paused", "stepping", "unwatched", "both", "both_with_steps", "resumed", "watched"],
 )
-def test_what_may_happen(events: tuple[SteppingEvent, ...], steps: int, may_begin: bool, output: OutputRule) -> None:
+def test_each_state_of_the_permit_allows_its_changes(
+    events: tuple[SteppingEvent, ...], steps: int, may_begin: bool, output: OutputRule
+) -> None:
     permit = permit_after(*events, steps=steps)
     assert (permit.may_begin, permit.output) == (may_begin, output)
 

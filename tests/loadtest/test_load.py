@@ -78,7 +78,7 @@ async def test_three_at_once_for_one_slot(autojump_clock):
     assert found.refusals == []
 
 
-async def test_the_plan_is_what_happens(autojump_clock):
+async def test_sessions_start_and_end_as_the_plan_says(autojump_clock):
     asked = shape(sessions=20, arrival="poisson", rate=2.0, length=1.0, lengths="exponential")
     async with open_server(Model, step_cost=0.25, max_sessions=20) as server:
         found = await figures_of(server, asked)

@@ -59,7 +59,7 @@ class Held:
 
 
 @pytest.mark.parametrize("make", [frames, lambda: Single(main=frames()), lambda: Picture(main=frames(), side=frames())])
-def test_an_array_that_nobody_else_holds_is_not_copied(make):
+def test_an_array_without_another_reference_is_not_copied(make):
     assert passed_on(make)
 
 

@@ -64,6 +64,6 @@ def test_scans_of_a_thumbnail_in_the_metadata_do_not_count():
     ],
     ids=["size", "segments", "cut", "empty"],
 )
-def test_what_else_is_refused(payload, why):
+def test_jpegs_of_other_forms_are_refused(payload, why):
     with pytest.raises(Undecodable, match=f"^{why}"):
         decode(payload)

@@ -65,7 +65,7 @@ def test_packets_are_twenty_milliseconds_each_without_gaps(rate: int, block: int
 
 
 @pytest.mark.parametrize(("rate", "block"), [(48_000, 1600), (16_000, 533), (44_100, 1470)])
-def test_what_is_decoded_is_the_sound_at_its_time(rate: int, block: int) -> None:
+def test_decoded_sound_is_the_encoded_sound_at_its_time(rate: int, block: int) -> None:
     packets = packets_of(encoded_blocks(chirps(rate, 2), rate, block))
     sound = decoded(packets)
     assert len(sound) == len(packets) * 960

@@ -74,7 +74,7 @@ def test_only_so_many_bytes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ends.in_memory() == ends.arrays.taken == 4 * PAGE
 
 
-def test_what_is_kept_makes_room_for_an_array_of_another_size() -> None:
+def test_kept_memory_makes_room_for_an_array_of_another_size() -> None:
     with two_processes(8 * PAGE) as ends:
         small = [ends.make(PAGE, 1) for _ in range(8)]
         assert all(array is not None for array in small)

@@ -24,7 +24,7 @@ def mapping_of(name: str) -> str:
     return "" if found is None else found[1]
 
 
-def test_an_array_says_when_nothing_uses_it_any_more() -> None:
+def test_an_array_reports_its_last_use() -> None:
     gone: list[int] = []
     with new_shared_mapping("reactor-test", PAGE) as (memory, _):
         array = memory.array(64, (4, 5), KIND, gone.append, 7)

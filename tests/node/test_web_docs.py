@@ -84,7 +84,7 @@ def test_the_typescript_of_a_page_compiles(page: Path, errors: dict[str, list[st
     assert errors[page.stem] == []
 
 
-def test_what_is_wrong_is_found(errors: dict[str, list[str]]) -> None:
+def test_a_wrong_program_of_the_docs_fails_the_type_check(errors: dict[str, list[str]]) -> None:
     (error,) = errors["wrong"]
     assert "set_brightnes" in error
 

@@ -180,7 +180,7 @@ def test_the_end_of_the_kernel_stops_all_servers(notebook, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_what_a_cell_forks_keeps_neither_the_port_nor_a_connection(notebook):
+def test_a_process_that_a_cell_forks_keeps_neither_the_port_nor_a_connection(notebook):
     """For example the workers of a data loader, which would hold the port after the kernel."""
     shown = notebook.run("a", lambda: show(Sky))
     port = shown._host.serving.port

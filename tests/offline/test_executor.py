@@ -176,7 +176,7 @@ def test_handlers_their_replies_and_what_they_raise():
             executor.send_event("shout", text="no")
 
 
-def test_what_the_model_raises_comes_out():
+def test_an_error_of_the_model_is_raised():
     class Broken(Base):
         def load(self, config):
             super().load(config)
@@ -270,7 +270,7 @@ def test_hooks_come_in_pairs_as_under_the_server_whichever_raises(raising, at, c
         executor.disconnect()
 
 
-def test_asyncio_is_told_its_twin():
+def test_asyncio_in_a_model_is_an_error_that_names_the_trio_function():
     import asyncio
 
     class Confused(Base):

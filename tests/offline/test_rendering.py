@@ -77,7 +77,7 @@ async def test_with_a_limit_a_new_generator_follows_as_in_a_live_session():
     assert [int(b.tracks["main_video"][0, 0, 0]) for b in await all_of(Sounding, frames=5)] == [0, 80, 160, 0, 80]
 
 
-async def test_what_the_model_raises_comes_behind_its_last_frame():
+async def test_an_error_of_the_model_comes_after_its_last_frame():
     taken = []
     with pytest.raises(ModelFailed, match="Failing: step 5 raised RuntimeError: out of ideas") as failed:
         async with render(Failing, frames=9) as rendering:
@@ -159,7 +159,7 @@ async def test_a_batch_is_cut_where_enough_is_made_and_a_command_waits_for_the_n
     assert len(await all_of(Batching, seconds=0.6)) == 6
 
 
-async def test_a_model_that_waits_is_given_what_comes_by_the_films_time():
+async def test_a_waiting_model_gets_inputs_by_the_time_of_the_film():
     script = [{"t": 30, "name": "set_red", "arguments": {"red": 9}}]
     (bundle,) = await all_of(Waiting, script=script, frames=1)
     assert (seen([bundle]), round(bundle.t, 6)) == ([(0, 9, 0)], 30.0)

@@ -207,7 +207,7 @@ async def test_uploaded_files_come_from_a_folder_and_must_be_the_same(tmp_path, 
     assert [red for _, red, _ in seen(await assert_replays(path, Taking, uploads=tmp_path))][-1] == 9
 
 
-def test_what_is_no_recording_is_said(tmp_path):
+def test_a_file_that_is_not_a_recording_is_an_error_that_says_so(tmp_path):
     path = tmp_path / "a.jsonl"
     with pytest.raises(ScriptError, match=r"a\.jsonl: cannot be read: No such file"):
         read_recording(path)

@@ -71,7 +71,7 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, name, text, said):
         ({"name": "set_red", "arguments": {"red": object}}, "cannot be sent as JSON"),
     ],
 )  # fmt: skip
-def test_what_the_model_does_not_take_is_found_before_its_first_step(command, said):
+def test_commands_that_the_model_does_not_take_are_found_before_its_first_step(command, said):
     with pytest.raises(ScriptError, match=rf"script\[0\]: {command['name']}: .*{said}"):
         rendered(Counting, frames=1, script=[command])
 

@@ -210,7 +210,7 @@ def test_a_closed_window_ends_it() -> None:
     assert viewer.link.cadence == 0
 
 
-def test_what_one_acknowledgement_covers_is_measured_over_the_time_of_all_of_it() -> None:
+def test_all_frames_of_one_acknowledgement_are_measured_over_their_whole_time() -> None:
     link, seq, now = warm(0.005)
     began = now
     for number in range(8):
@@ -276,7 +276,7 @@ LIES = st.one_of(st.integers(), st.integers(-5, 200), st.sampled_from([2**63, -(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["send", "lie", "skip"]), LIES, st.floats(0, 3)), max_size=200))
-def test_lies_gain_nothing(moves: list[tuple[str, int, float]]) -> None:
+def test_a_viewer_gains_nothing_by_false_acknowledgements(moves: list[tuple[str, int, float]]) -> None:
     link = CongestionWindow(FULL, FPS)
     link.describe(FULL, FPS, "h264", 640, 480)
     now, seq, most = 0.0, 0, 0

@@ -136,7 +136,7 @@ def test_the_model_waits_for_a_report_when_much_and_many_are_queued() -> None:
     assert not ahead.starves
 
 
-def test_what_was_flushed_counts_until_playout_has_dropped_it() -> None:
+def test_flushed_frames_count_as_queued_until_playout_has_dropped_them() -> None:
     ahead, size = PlayoutForecast(1), MOST_UNSHOWN // 8
     for number in range(9):
         ahead.put(number * 0.1, 0.1, size=size, emitted=size)

@@ -335,7 +335,7 @@ def test_a_timeline_may_have_exactly_its_bytes(tmp_path, caplog):
     assert entry.getMessage() == f"the recording {tmp_path / 'full.mp4'} ended, the session goes on: {why}"
 
 
-def test_a_full_timeline_ends_the_film_cleanly_and_what_comes_later_is_counted(tmp_path):
+def test_a_full_timeline_ends_the_film_cleanly_and_later_frames_are_counted(tmp_path):
     track, packets = video("h264", 8)
     recorder = Recorder(tmp_path / "out.mp4", [track], 1000)
     for packet in packets[:4]:

@@ -48,7 +48,7 @@ def ending(output: str) -> list[str]:
     return output.rpartition("-" * 30 + "\n")[2].splitlines()
 
 
-def test_what_failed_once_is_flaky_and_the_run_is_green(monkeypatch, capfd):
+def test_a_test_that_failed_once_is_flaky_and_the_run_is_green(monkeypatch, capfd):
     monkeypatch.setattr(reruns, "TIMES", 1)
     beside = f"{GOOD}\ndef test_once(): assert run_of('once') > 1, 'by chance'\n"
     kills = f"def test_kills(): run_of('NAME') > 1 or os._exit(1)\n{GOOD}"
@@ -75,7 +75,7 @@ def test_a_flaky_test_passed_three_times(capfd):
     assert ending(capfd.readouterr().out)[0].startswith("flaky: test_1.py::test_once: passed 3 times alone; ")
 
 
-def test_what_fails_again_is_red_and_both_parts_run():
+def test_a_test_that_fails_again_makes_the_run_red_and_both_parts_run():
     written(
         test_broken="raise RuntimeError('made up')",
         test_beside=f"{GOOD}\ndef test_first_and_last(): assert run_of('last') in (2, 3)\n",

@@ -165,7 +165,7 @@ async def test_open_session_raises_it(model, text, placement, autojump_clock):
 
 
 @pytest.mark.parametrize("placement", [{}, {"websocket": True}, {"isolation": "process"}])
-async def test_the_block_of_a_client_raises_what_is_known_at_its_end(placement, autojump_clock):
+async def test_the_block_of_a_client_raises_errors_that_are_known_at_its_end(placement, autojump_clock):
     async with open_server(FinallyRaises, **placement) as server:
         for _ in range(2):
             with raised("disk full"):
@@ -247,7 +247,7 @@ async def test_an_exception_of_the_block_comes_out_as_it_is(autojump_clock):
 
 
 @in_each_placement
-async def test_what_take_has_raised_is_not_raised_again(placement, autojump_clock):
+async def test_an_error_that_take_has_raised_is_not_raised_again(placement, autojump_clock):
     class Broken(Plain):
         state: Settings
 
@@ -262,7 +262,7 @@ async def test_what_take_has_raised_is_not_raised_again(placement, autojump_cloc
 
 @in_each_placement
 @pytest.mark.parametrize("heard", ["command", "frames", "ended"])
-async def test_nor_what_the_client_was_told_otherwise(heard, placement, autojump_clock):
+async def test_an_error_that_the_client_got_in_another_way_is_not_raised_again(heard, placement, autojump_clock):
     class Broken(Plain):
         state: Settings
 
@@ -284,7 +284,7 @@ async def test_nor_what_the_client_was_told_otherwise(heard, placement, autojump
 
 
 @in_each_placement
-async def test_a_session_that_fails_while_nobody_looks_is_raised(placement, autojump_clock):
+async def test_the_failure_of_a_session_without_a_waiting_take_is_raised(placement, autojump_clock):
     class Broken(Plain):
         state: Settings
 
@@ -300,7 +300,7 @@ async def test_a_session_that_fails_while_nobody_looks_is_raised(placement, auto
 
 
 @in_each_placement
-async def test_what_takes_too_long_at_the_end_is_raised(placement, autojump_clock):
+async def test_an_end_that_takes_too_long_is_raised(placement, autojump_clock):
     class Slow(Plain):
         state: Settings
 
@@ -340,7 +340,7 @@ async def test_a_blocking_model_that_fails_after_its_client_has_left(autojump_cl
 
 
 @in_each_placement
-async def test_what_a_cancelled_step_raises_is_logged(placement, autojump_clock, caplog):
+async def test_an_error_of_a_cancelled_step_is_logged(placement, autojump_clock, caplog):
     async with open_server(FinallyRaisesInAStep, step_cost=0.25, **placement) as server:
         async with server.connect() as client:
             await client.take(1)

@@ -95,7 +95,7 @@ def test_a_rate_that_changes_in_mid_message_counts_for_the_rest():
     assert line.arrives_at() == 1.5
 
 
-def test_while_it_is_held_nothing_passes_and_what_has_passed_arrives():
+def test_a_held_link_passes_nothing_and_delivers_bytes_that_had_passed():
     line = pipe(delay=1.0, buffer=0)
     line.put("a", 1024, 0.0)
     line.put("b", 1024, 0.0)
@@ -111,7 +111,7 @@ def test_while_it_is_held_nothing_passes_and_what_has_passed_arrives():
     assert line.take(6.75) == "b"
 
 
-def test_what_is_put_in_while_held_waits():
+def test_bytes_sent_while_the_link_is_held_wait():
     line = pipe()
     line.hold(0.0)
     line.put("a", 1024, 1.0)
@@ -159,7 +159,7 @@ async def test_a_send_returns_when_its_last_byte_is_in_the_buffer(autojump_clock
     assert heard == [(1024, 1.25), (4096, 5.25), (512, 5.75), (2, 5.75 + 2 / 1024)]
 
 
-async def test_what_the_client_says_is_delayed_and_has_no_rate(autojump_clock):
+async def test_the_clients_bytes_are_delayed_and_have_no_rate_limit(autojump_clock):
     messages, transport = Link(1, delay=0.25)._open(15, "test")
     await transport.send("x" * 100_000)
     await trio.sleep(0.125)

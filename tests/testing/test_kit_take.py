@@ -287,7 +287,7 @@ async def test_take_after_says_what_the_model_did_instead(autojump_clock):
             await client.take_after(9, within=5)
 
 
-async def test_take_after_raises_what_ended_the_session(autojump_clock):
+async def test_take_after_raises_the_error_that_ended_the_session(autojump_clock):
     class Breaks(Plain):
         state: Settings
 

@@ -395,7 +395,7 @@ def test_an_argument_that_is_no_parameter_becomes_a_typed_dict():
         (model_with(None, commands=3), "TypeError"),
     ],
 )
-def test_what_is_no_schema_of_a_model_is_refused(schema, says):
+def test_json_that_is_not_a_models_schema_is_refused(schema, says):
     with pytest.raises(ProtocolError, match="this is not the schema of a model: ") as refused:
         types_of(schema, "typescript")
     assert says in str(refused.value)

@@ -17,7 +17,7 @@ from tests.web.conftest import TOKEN, facts
 VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol-vectors.json").read_text())["packets"]
 
 
-def test_a_view_shows_what_the_model_made_and_says_so(place: BrowserPage) -> None:
+def test_a_view_shows_the_models_pictures_and_reports_each_of_them(place: BrowserPage) -> None:
     shown = place.ask("""
       await begin();
       const seen = [];
@@ -42,7 +42,7 @@ def test_a_view_shows_what_the_model_made_and_says_so(place: BrowserPage) -> Non
     assert shown["latency"]["count"] == 1
 
 
-def test_frames_are_decoded_and_say_what_made_them(place: BrowserPage) -> None:
+def test_frames_are_decoded_and_carry_their_step(place: BrowserPage) -> None:
     frames = place.ask("""
       await begin({ video: ["jpeg"] });
       const frames = [];

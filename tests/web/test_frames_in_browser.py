@@ -131,7 +131,7 @@ def address(site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
         yield address
 
 
-def test_each_picture_says_what_made_it_and_none_stays_open(page: Page, site: str, address: str) -> None:
+def test_each_picture_has_its_step_and_command_and_all_pictures_are_closed(page: Page, site: str, address: str) -> None:
     check_pictures(page, site, address, 300)
 
 

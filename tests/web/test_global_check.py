@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page
 
 
-def test_what_a_page_says_and_what_nobody_handles_is_a_fault(page: Page, troubles: list[str]) -> None:
+def test_a_console_message_or_an_unhandled_rejection_is_a_fault(page: Page, troubles: list[str]) -> None:
     worker = "Promise.reject(new Error('in a worker'))"
     for script, said in {
         "Promise.reject(new Error('nobody waits'))": "nobody waits",

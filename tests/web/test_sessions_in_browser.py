@@ -137,7 +137,7 @@ SESSION = """
 """
 
 
-def test_a_page_that_is_loaded_anew_finds_its_session(place: Page) -> None:
+def test_a_page_that_reloads_finds_its_session(place: Page) -> None:
     before = ask(place, f"await begin({{ memory: undefined }}); await client.command('add'); {SESSION}")
     place.reload()
     after = ask(place, f"await begin({{ memory: undefined }}); {SESSION}")

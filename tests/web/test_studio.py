@@ -183,7 +183,7 @@ def test_a_recording_and_a_snapshot_are_kept_as_files(open_page) -> None:
     expect(film).to_have_count(0)
 
 
-def test_who_opens_the_share_link_sees_the_session_and_cannot_change_it(open_page) -> None:
+def test_a_visitor_by_the_share_link_sees_the_session_and_cannot_change_it(open_page) -> None:
     page = is_live(open_page())
     page.get_by_label("Prompt", exact=True).fill("noir")
     page.get_by_label("Prompt", exact=True).press("Enter")
@@ -231,7 +231,7 @@ def test_it_says_why_there_is_no_picture_and_goes_on(open_page) -> None:
     expect(page.get_by_label("Speed", exact=True)).to_have_value("1")
 
 
-def test_a_server_that_is_away_is_tried_again(open_page) -> None:
+def test_the_page_tries_an_absent_server_again(open_page) -> None:
     page = is_live(open_page())
     page.get_by_role("button", name="Leave").click()
     away = True
