@@ -138,12 +138,13 @@ def test_a_generator_that_ignores_its_end_is_logged_and_abandoned(server):
 
 
 def test_an_exception_in_finally_is_logged_once(server):
+    before = server.log.count("ValueError: asked to, in finally")  # another test of this server may have had one
     with after(server, r"closing inference\(\) raised", tracebacks=1), RawClient(server.port) as client:
         client.picture()
         client.say("set_close", 1, close="raise")
         client.answer(1)
         client.vanish()
-    assert server.log.count("ValueError: asked to, in finally") == 1
+    assert server.log.count("ValueError: asked to, in finally") == before + 1
 
 
 def test_an_exception_in_a_step_and_in_its_finally(server):

@@ -8,6 +8,7 @@ a valid input of that size it takes.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import sys
@@ -315,11 +316,15 @@ def _counted() -> Iterator[list[int]]:
         if event in ("call", "c_call"):
             found[0] += 1
 
+    collects = gc.isenabled()
+    gc.disable()  # what a collection calls is not this input's
     sys.setprofile(count)
     try:
         yield found
     finally:
         sys.setprofile(None)
+        if collects:
+            gc.enable()
 
 
 def _in_target(target: Target, work: Callable[[Run], Awaitable[Any]]) -> Any:

@@ -217,7 +217,8 @@ def test_hooks_send_and_hear(place: Page) -> None:
     """)  # fmt: skip
     assert told == {
         "id": 1, "refused": ["invalid_command", "$.brightness", False], "forth": True,
-        "setting": ["invalid_command", "invalid_command"], "reply": 5, "messages": [{"step": 7}], "latest": {"step": 7}, "progress": None, "size": [64, 48],
+        "setting": ["invalid_command", "invalid_command"], "reply": 5,
+        "messages": [{"step": 7}], "latest": {"step": 7}, "progress": None, "size": [64, 48],
     }  # fmt: skip
 
 
