@@ -14,7 +14,7 @@ from reactor_trio.configuration.settings import AuthSettings
 from reactor_trio.edge.access import Access
 from reactor_trio.edge.address_limits import network_of
 from reactor_trio.edge.denial import LOG_ADDRESSES, LOG_WINDOW, DenialLog
-from reactor_trio.errors import ConnectionRefused, ManifestError
+from reactor_trio.errors import ConnectionRefused, ManifestError, SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 
@@ -205,6 +205,30 @@ async def test_a_ticket_that_was_refused_for_another_reason_is_still_good(autoju
             assert json.loads(server.http("/health", headers=bearer(once)).body)["role"] == "control"
         await trio.sleep(1)  # the other's session unwinds
         assert await status(server, token=once) == 101
+
+
+async def test_of_two_who_come_at_once_for_one_place_the_one_who_is_refused_keeps_its_ticket(autojump_clock):
+    async with served(queue=0, websocket=True) as server, trio.open_nursery() as nursery:
+        waiting, tickets = trio.Event(), [ticket(), ticket()]
+        refused: list[tuple[str, SessionEnded]] = []
+
+        async def come(once):
+            try:
+                async with server.connect(token=once):
+                    await waiting.wait()
+            except SessionEnded as error:
+                refused.append((once, error))
+
+        for once in tickets:
+            nursery.start_soon(come, once)
+        await trio.sleep(1)
+        ((once, error),) = refused
+        assert (error.reason, str(error)) == ("no_room", "no_room: the server is full")
+        assert b'reactor_requests_refused_total{status="503"} 1.0' in server.runtime.metrics.exposition()
+        waiting.set()
+        await trio.sleep(1)
+        assert await status(server, token=once) == 101
+        assert [await status(server, token=one) for one in tickets] == [401, 401]
 
 
 async def test_a_viewers_ticket_is_kept_while_there_is_nothing_to_watch(autojump_clock):

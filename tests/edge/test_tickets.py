@@ -199,6 +199,19 @@ def test_a_clock_that_jumps_ahead_and_back_makes_no_used_ticket_new():
     assert tickets.read(jwt_by_hand(claims(jti="three", exp=NOW + 61)))
 
 
+def test_a_ticket_that_is_given_back_is_good_once_more_and_takes_no_room():
+    tickets = office(room=1)
+    first, second = (tickets.read(jwt_by_hand(claims(jti=jti))) for jti in ("a", "b"))
+    tickets.spend(first)
+    tickets.give_back(first)
+    tickets.give_back(first)  # nothing more
+    tickets.spend(second)
+    tickets.give_back(second)
+    tickets.spend(first)
+    with pytest.raises(Refused):
+        tickets.spend(first)
+
+
 def test_many_used_tickets_are_forgotten_in_the_order_in_which_they_end():
     spent = Spent(1000)
     for number in range(1000):

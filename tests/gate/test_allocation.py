@@ -141,6 +141,7 @@ async def test_the_queue_is_bounded(autojump_clock):
     async with open_gate(most=2) as gate:
         await (await gate.call()).until("reactor.admitted")
         callers = [await gate.call() for _ in range(3)]
+        assert await callers[2].hear() == ("reactor.bye", {"reason": "no_room", "message": "the queue is full"})
         with pytest.raises(TransportClosed) as closed:
             await callers[2].hear()
         assert closed.value.code == 1013
@@ -376,6 +377,42 @@ async def test_the_session_does_not_need_the_gate(autojump_clock):
             await trio.sleep(20)
             assert not client.ended
             assert gate.free() == [0]
+
+
+async def test_who_asks_for_a_place_by_http_while_the_gate_goes_down_hears_that(autojump_clock):
+    async with open_gate() as gate:
+        await (await gate.call()).until("reactor.admitted")
+        answers = []
+
+        async def ask():
+            answers.append(await gate.http("POST", "/v1/sessions"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(0.5)
+            gate.draining.set()
+            gate.allocation.drain()
+        ((status, headers, body),) = answers
+        assert (status, headers["reactor-refusal"], body) == (503, "draining", b"the gate is going down\n")
+
+
+async def test_two_of_one_address_that_come_at_once_for_one_place_in_the_queue(autojump_clock, monkeypatch):
+    async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=1))) as gate:
+        monkeypatch.setattr(gate.site.addresses, "of_request", lambda request: request.query.get("from"))
+        await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
+        callers: list[Caller] = []
+        heard = []
+
+        async def come():
+            callers.append(await gate.call("/v1/queue?from=ONE&refusals=bye"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(come)
+            nursery.start_soon(come)
+        for caller in callers:
+            heard.append(await caller.hear())
+        assert sorted(kind for kind, _data in heard) == ["reactor.bye", "reactor.queued"]
+        assert dict(heard)["reactor.bye"]["code"] == "address_waiting"
 
 
 async def test_a_drain_refuses_waiting_clients(autojump_clock):

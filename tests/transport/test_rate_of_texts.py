@@ -13,7 +13,7 @@ from wsproto.events import BytesMessage, CloseConnection, TextMessage
 
 from reactor_trio.transport import Limits, MessageChannel, PeerGone
 
-TEXT, BINARY = 1, 2
+TEXT, BINARY, PING, PONG = 1, 2, 9, 10
 RATE = 8192
 
 
@@ -158,3 +158,61 @@ async def test_a_client_that_is_not_read_for_long_and_lives_is_kept(autojump_clo
         await trio.sleep(10)
         assert [(at, message[:3]) for at, message in reader.came] == [(0, "aaa"), (44, "bbb"), (89, "ccc"), (140, "end")]
         assert not reader.ended[1]
+
+
+# ---- other short frames ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opcode", [PING, PONG], ids=["ping", "pong"])
+async def test_control_frames_come_at_once_and_then_at_their_rate(opcode, autojump_clock):
+    """Each counts as 256 bytes; 64 are taken at once."""
+    reader = Reader()
+    async with conversing(reader, limited()) as (peer, _):
+        await peer.write(frame(opcode, b"") * 128 + frame(TEXT, b"x"))
+        await trio.sleep(10)
+    assert reader.times == [3.0]  # the bucket pays for 32 of the 128, and a second for as many
+
+
+async def test_short_binary_messages_count_for_what_they_are_shorter(autojump_clock):
+    reader = Reader()
+    async with conversing(reader, limited()) as (peer, _):
+        await peer.write(frame(BINARY, b"x" * 128) * 128)  # they lack twice what the bucket has
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.write(frame(BINARY, b"x" * 256) * 1000)
+        await trio.sleep(10)
+    assert reader.times == [0.0] * 128 + [1.0] * 1000
+
+
+async def test_a_segment_full_of_pongs_lets_the_loop_go_on_between(autojump_clock):
+    """10,922 of them are 64 KiB. Without turns between them the loop would serve no client for a quarter of a second."""
+    turns = 0
+    reader = Reader()
+    async with conversing(reader, Limits(text_per_second=1 << 30)) as (peer, _):
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.write(frame(PONG, b"") * 10_922 + frame(TEXT, b"x"))
+        while not reader.came:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+    assert turns > 10_922 / 64
+
+
+@pytest.mark.parametrize("size", [1, 7, 997])
+async def test_frames_are_found_in_pieces_of_any_size(size, autojump_clock):
+    """Those of one round lack 131 + 61 bytes. If the reader lost its place among them it would find others."""
+    reader = Reader()
+    long = [frame(BINARY, b"\x8a" * 256), frame(BINARY, b"\x8a" * 70_000)] if size > 7 else [frame(BINARY, b"\x8a" * 256)]
+    sent = b"".join([frame(PONG, b"p" * 125), frame(TEXT, b"t"), frame(BINARY, b"b" * 195), *long])
+    async with conversing(reader, limited()) as (peer, _):
+        for _ in range(8):
+            for at in range(0, len(sent), size):
+                await peer.write(sent[at : at + size])
+                await trio.testing.wait_all_tasks_blocked()
+        assert trio.current_time() == 0
+        await peer.write(frame(BINARY, b"b" * 192) * 104)  # the bucket has paid for all of these
+        await trio.testing.wait_all_tasks_blocked()
+        assert trio.current_time() == 0
+        await peer.write(frame(BINARY, b""))
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.write(frame(TEXT, b"x"))
+        await trio.sleep(10)
+    assert reader.times == [0.0] * (8 * (2 + len(long)) + 105) + [256 / RATE]

@@ -154,8 +154,9 @@ class Admission:
         return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
 
     def start_admitting(self, now: float) -> list[Change]:
-        """Admit clients: the model is loaded."""
-        self.open = "open"
+        """Admit clients: the model is loaded. After `drain` this has no effect."""
+        if self.open != "draining":
+            self.open = "open"
         return self._advance(now)
 
     def resize(self, slots: int, now: float) -> list[Change]:
@@ -165,7 +166,8 @@ class Admission:
 
     def stop_admitting(self) -> None:
         """Admit no new clients while the model is gone. Waiting clients keep their position."""
-        self.open = "not_ready"
+        if self.open != "draining":
+            self.open = "not_ready"
 
     def drain(self) -> list[Change]:
         """Refuse all clients from now on. Return a change for each client that waits or has not claimed its slot."""

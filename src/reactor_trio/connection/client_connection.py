@@ -22,7 +22,7 @@ from typing import Protocol
 import msgspec
 import trio
 
-from reactor_trio.admission import NotAdmitted
+from reactor_trio.admission import NotAdmitted, RefusalReason
 from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.connection.media_receiver import MediaReceiver
@@ -44,7 +44,7 @@ from reactor_trio.protocol import (
     readable,
 )
 from reactor_trio.session import Flood, Session
-from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow
+from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow, Refused
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -89,19 +89,29 @@ class SessionProvider(Protocol):
         """The first message to a client; `resumable` is that of the controlling one."""
 
 
-async def serve_client(provider: SessionProvider, request: ConnectRequest, messages: MessageChannel) -> None:
+async def serve_client(
+    provider: SessionProvider,
+    request: ConnectRequest,
+    refusal: Callable[[RefusalReason], Refused],
+    messages: MessageChannel,
+) -> None:
     """Serve one connected client until its socket is closed and its session has unwound.
 
-    A fault of the client closes the connection; it is never raised.
+    A fault of the client closes the connection; it is never raised. If there is neither a slot nor a position in the queue,
+    raises `refusal` of the reason before it sends anything.
     """
     connection = _ClientConnection(provider, request, messages)
     number = connection.sender.number
     log.info("client %d connects from %s as %s", number, messages.peer, request.role)
+    why: str = "client_left"
     try:
         await connection.serve()
+    except NotAdmitted as refused:
+        why = refused.reason
+        raise refusal(refused.reason) from None
     finally:
         provider.leave(connection.sender)
-        log.info("client %d has left: %s", number, connection.sender.end_reason or "client_left")
+        log.info("client %d has left: %s", number, connection.sender.end_reason or why)
 
 
 class _ClientConnection:
@@ -127,11 +137,7 @@ class _ClientConnection:
             await self._exchange(None if self._resumable is None else self._resumable.session, "client_left")
 
     async def _control(self) -> None:
-        try:
-            place = self._provider.enter(self.sender)
-        except NotAdmitted as refused:
-            await self._exchange(None, "draining" if refused.reason == "draining" else "no_room")
-            return
+        place = self._provider.enter(self.sender)
         async with self._provider.session_scope() as start:
             try:
                 async with trio.open_nursery() as wire:

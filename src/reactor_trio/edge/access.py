@@ -136,9 +136,14 @@ class Access:
             self._held.discard(jti)
 
     def use(self, grant: Grant) -> None:
-        """Use up the ticket of `grant`, if there is one. Nothing may refuse the connection after that. Raises Refused."""
+        """Use up the ticket of `grant`, if there is one. Who refuses the client later calls `give_back`. Raises Refused."""
         if grant.ticket is not None and self._tickets is not None:
             self._tickets.spend(grant.ticket)
+
+    def give_back(self, grant: Grant) -> None:
+        """Let the ticket of `grant`, which `use` has used up, be used again."""
+        if grant.ticket is not None and self._tickets is not None:
+            self._tickets.give_back(grant.ticket)
 
 
 def shown_token(request: Request) -> str | None:

@@ -147,6 +147,10 @@ class Tickets:
         """Use up `ticket`, which `read` returned. Raises Refused if it has been used meanwhile, or if there is no room."""
         self._spent.add(ticket)
 
+    def give_back(self, ticket: Ticket) -> None:
+        """Let `ticket`, which `spend` used up, be used again: its client was refused after all."""
+        self._spent.discard(ticket)
+
     def _verified(self, text: str) -> bytes:
         from jwt import PyJWTError
 
@@ -205,6 +209,13 @@ class Spent:
             raise Refused("tickets_full", "too many tickets are in use; try again later")
         self._ids.add(ticket.jti)
         heapq.heappush(self._by_end, (ticket.exp, ticket.jti))
+
+    def discard(self, ticket: Ticket) -> None:
+        """Take back an `add`. Without effect if the ticket was forgotten meanwhile."""
+        if ticket.jti in self._ids:
+            self._ids.remove(ticket.jti)
+            self._by_end.remove((ticket.exp, ticket.jti))
+            heapq.heapify(self._by_end)
 
 
 def _jws() -> PyJWS:

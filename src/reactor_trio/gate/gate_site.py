@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import trio
 
-from reactor_trio.admission import NotAdmitted
+from reactor_trio.admission import NotAdmitted, RefusalReason
 from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
@@ -24,6 +24,7 @@ from reactor_trio.edge.common_routes import (
     probe_routes,
 )
 from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.edge.tickets import issue_ticket
@@ -148,7 +149,11 @@ class GateRoutes:
             why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
             raise Refused("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}")
         if self._allocation.address_full(exchange.address):
-            raise self._addresses.refused("address_waiting", exchange.address or "")
+            raise self._not_admitted("address_full", exchange)
+
+    def _not_admitted(self, reason: RefusalReason, exchange: Exchange) -> Refused:
+        closed = Refused("draining", _GOING_DOWN)
+        return refusal(reason, self._addresses, exchange.address, full=_FULL, closed=closed)
 
     async def _wait(self, exchange: Exchange, grant: Grant, messages: MessageChannel) -> None:
         try:
@@ -159,8 +164,7 @@ class GateRoutes:
                 beats = exchange.request.query.get("beat") == "1"
                 await WaitingClient(place_request, messages, self._settings.limits.ping_interval, beats=beats).run()
         except NotAdmitted as refused:
-            going = refused.reason == "draining"
-            raise Refused("draining" if going else "full", _GOING_DOWN if going else _FULL) from None
+            raise self._not_admitted(refused.reason, exchange) from None
 
     async def _place_at_once(self, exchange: Exchange, grant: Grant) -> Admitted:
         """Return a place for a client that does not wait. Raises Refused."""
@@ -173,13 +177,15 @@ class GateRoutes:
                 with self._allocation.asking(grant.claims, exchange.address) as place_request:
                     with trio.move_on_after(PATIENCE):
                         await place_request.decided.wait()
+                    if place_request.refused is not None:  # the gate began to drain
+                        raise self._not_admitted("draining", exchange)
                     if place_request.place is None:
                         raise Refused("full", f"no place is free; to wait for one, use the WebSocket {QUEUE_PATH}")
                     self._access.use(grant)  # last, so that a client that is refused keeps its ticket
                     place_request.kept = True
                     return place_request.place
-        except NotAdmitted:
-            raise Refused("full", _FULL) from None
+        except NotAdmitted as refused:
+            raise self._not_admitted(refused.reason, exchange) from None
 
 
 def _redirect(address: str) -> Response:

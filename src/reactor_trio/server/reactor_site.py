@@ -9,11 +9,13 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.admission import RefusalReason
 from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
 from reactor_trio.edge.address_limits import Addresses
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.common_routes import described, end_route, metrics_route, page_routes, probe_routes
 from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.server.readiness import readiness
@@ -80,7 +82,12 @@ class ReactorRoutes:
             raise Refused("not_allowed", "this token can only watch, with role=viewer")
         self._check_room(request, grant)
         self._runtime.access.use(grant)  # last, with no await after it: a refused client keeps its ticket
-        return partial(serve_client, self._sessions, request)
+        return partial(serve_client, self._sessions, request, partial(self._refuse_late, request, grant))
+
+    def _refuse_late(self, request: ConnectRequest, grant: Grant, reason: RefusalReason) -> Refused:
+        """Give the client's ticket back: one that came at the same time has taken its place."""
+        self._runtime.access.give_back(grant)
+        return self._not_admitted(reason, request)
 
     def _wishes(self, exchange: Exchange, grant: Grant) -> ConnectRequest:
         """What the client asks for. One that resumes its session keeps the permissions of that. Raises Refused."""
@@ -101,17 +108,11 @@ class ReactorRoutes:
             return
         if request.resume is not None:
             return  # its session has a slot
-        match self._runtime.room.refusal(request):
-            case None:
-                return
-            case "address_full":
-                raise self._addresses.refused("address_waiting", request.address or "")
-            case "full":
-                raise Refused("full", "the server is full")
-            case "unclaimed":
-                raise Refused("unclaimed", "this session is not reserved any more; ask the gate for another")
-            case _:
-                raise self._takes_none()
+        if (reason := self._runtime.room.refusal(request)) is not None:
+            raise self._not_admitted(reason, request)
+
+    def _not_admitted(self, reason: RefusalReason, request: ConnectRequest) -> Refused:
+        return refusal(reason, self._addresses, request.address, full="the server is full", closed=self._takes_none())
 
     def _check_view(self, grant: Grant) -> None:
         viewers = self._facts.settings.viewers

@@ -242,8 +242,10 @@ class Runtime:
         """
         if self.journal.phase == "draining":
             await self._drained.wait()
-        if self.journal.phase == "loading":  # the first load, or one after a restart
+        if self.journal.phase in ("loading", "ready"):
+            self.draining.set()
             self.room.drain(self.drain_reason)
+        if self.journal.phase == "loading":  # the first load, or one after a restart
             await self.session_manager.all_left(self.settings.drain_grace)  # who waits hears why
         if self.journal.phase != "ready":
             return
@@ -256,8 +258,6 @@ class Runtime:
         self.journal.enter("draining", trio.current_time())
         self.drains_at = trio.current_time() + notice
         self.on_phase("draining")
-        self.draining.set()
-        self.room.drain(self.drain_reason)
         for resumable in self.session_manager.away:  # no client is connected that could get a notice
             resumable.session.end(self.drain_reason)
         if notice:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from reactor_trio.edge.site import Site
-from reactor_trio.transport import Conversation, Exchange, MessageChannel, Refused, Request, Response
+from reactor_trio.transport import Conversation, Exchange, MessageChannel, PeerGone, Refused, Request, Response
+from reactor_trio.transport.refusal_bye import refuse_inside, wants_bye
 
 HOST = "127.0.0.1"
 #: The headers of a WebSocket handshake.
@@ -72,8 +73,12 @@ async def admit(site: Site, request: Request) -> Response | Conversation:
     conversation = opened
 
     async def converse(messages: MessageChannel) -> None:
-        with exchange.counted:
-            await conversation(messages)
+        with exchange.counted, suppress(PeerGone):
+            try:
+                await conversation(messages)
+            except Refused as refused:
+                bye = wants_bye(exchange.request)
+                await refuse_inside(messages, exchange.denied(exchange, refused), bye=bye)
 
     return converse
 

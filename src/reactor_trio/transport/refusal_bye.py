@@ -39,11 +39,15 @@ def accepted_and_refused(handshake: Handshake, refused: Refused) -> bytes:
 
 
 async def refuse_inside(messages: MessageChannel, refused: Refused, *, bye: bool) -> None:
-    """Refuse a client that has its WebSocket already, with `reactor.bye` or by the close frame alone. Raises PeerGone."""
+    """Refuse a client that has its WebSocket already. Raises PeerGone.
+
+    Without `bye` it gets the `reactor.bye` of a session that ends for this reason; if there is none, a close frame alone.
+    """
     if bye:
         await messages.send_text(_bye(refused))
         await messages.aclose(refusal_close_code(refused.kind.status), REFUSED)
     elif (end := refused.kind.end) is not None:
+        await messages.send_text(encode_server_text(ServerText("reactor.bye", {"reason": end, "message": refused.message})))
         await messages.aclose(close_code(end), end)
     else:
         await messages.aclose(refusal_close_code(refused.kind.status), refused.message)

@@ -86,7 +86,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         text_message: longest text message (UTF-8). A longer one closes the WebSocket with 1009.
         binary_message: longest binary message. A longer one closes the WebSocket with 1009.
         text_per_second: bytes of text messages that a client may send in a second, and at once after a pause; a text counts
-            as `websocket.LEAST_TEXT` bytes at least. Above it the connection is not read for a while.
+            as `websocket_frames.LEAST_FRAME` bytes at least. Above it the connection is not read for a while. Other frames
+            have the same rate for the bytes that they are shorter than that.
         http_head: longest head of a request. A longer one is answered 431.
         http_body: longest body of a request that is read whole. A longer one is answered 413.
         body_time: time for a body that is read as a stream. After that the answer is 408.

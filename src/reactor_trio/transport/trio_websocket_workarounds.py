@@ -16,6 +16,9 @@ Reading
     *Small reads.* By default the library reads 4 KiB at a time, which costs seven times the processor time. So we set
     `RECEIVE_BUFFER`.
 
+    *Frames without a turn.* The library handles all frames of a read before it reads again, and a pong gives the loop no
+    turn. So the stream returns `MOST_FRAMES` at a time. Short frames count against a rate; above it the stream reads later.
+
     *Empty fragments.* The library keeps the fragments of a message until the last one arrives, and limits only their bytes:
     it would keep any number of empty fragments. The stream counts them, by a private attribute, since no public one tells.
     https://github.com/python-trio/trio-websocket/issues/47 asks for messages in parts, which would end the need.
@@ -55,15 +58,20 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 from wsproto.utilities import LocalProtocolError
 
+from reactor_trio.admission import TokenBucket
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NO_STATUS, TOO_BIG
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, WEBSOCKET_VERSION, Handshake
-from reactor_trio.transport.websocket_frames import CLOSE, close_frame
+from reactor_trio.transport.websocket_frames import CLOSE, LEAST_FRAME, TEXT, close_frame
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
 
 #: Bytes that the library reads at a time.
 RECEIVE_BUFFER = 64 * 1024
+#: Frames that the library gets at a time: of pongs, about 2 ms of work.
+MOST_FRAMES = 64
+#: Bytes of the mask that each frame of a client has. A frame without one ends the connection.
+MASK = 4
 
 
 def plain_head(handshake: Handshake) -> bytes:
@@ -89,15 +97,19 @@ Reads = Literal["head", "frames", "end"]
 class ReaderStream(trio.abc.Stream):
     """The stream between trio-websocket's reader and the wire.
 
+    Args:
+        rate: bytes of short frames a second, each counted as `LEAST_FRAME`. Above it the client is read later.
+
     Attributes:
         close: code and reason of the first close frame that the library or we wrote, or None.
         reads: what the library's next read does.
         handshake: the handshake to accept.
         connection: the library's connection, or None before the handshake is accepted.
         ended: set when the reader has ended and the wire is closed.
+        read_at: until then nothing more is read, because of the short frames so far.
     """
 
-    def __init__(self, wire: WireStream, handshake: Handshake) -> None:
+    def __init__(self, wire: WireStream, handshake: Handshake, rate: float) -> None:
         self.wire = wire
         self.close: tuple[int, str] | None = None
         self.reads: Reads = "head"
@@ -105,6 +117,10 @@ class ReaderStream(trio.abc.Stream):
         self.connection: WebSocketConnection | None = None
         self.ended = trio.Event()
         self._accepted = trio.Event()
+        self.read_at = trio.current_time()
+        self._head = b""  # the begin of a frame's header whose end has not come
+        self._rest = 0  # payload of the newest frame that has not come
+        self._short = TokenBucket(rate, 1.0, self.read_at)
 
     def open(self, connection: WebSocketConnection) -> None:
         """Let the library read the bytes after the handshake, which it has accepted."""
@@ -118,7 +134,7 @@ class ReaderStream(trio.abc.Stream):
         return None if why is None or why.code == ABNORMAL else (why.code, why.reason or "")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return the head, or bytes of the client, as `reads` says."""
+        """Return the head, or bytes of the client, as `reads` says: those of `MOST_FRAMES` frames at most."""
         if self.reads == "head":
             await trio.lowlevel.checkpoint()
             self.reads = "frames"
@@ -131,7 +147,29 @@ class ReaderStream(trio.abc.Stream):
             self.reads = "end"
             await self.send_close(TOO_BIG, f"too_big: a message of more than {MAX_FRAGMENTS} fragments")
             raise trio.ClosedResourceError
-        return await self.wire.receive_some(max_bytes)
+        if self.read_at > trio.current_time() and self.close is None:
+            await trio.sleep_until(self.read_at)
+        received = await self.wire.receive_some(max_bytes)
+        before, data = len(self._head), self._head + received
+        at, frames, lack, self._head = self._rest, 0, 0, b""
+        while at < len(data) and frames < MOST_FRAMES:
+            short = data[at + 1] & 0x7F if at + 1 < len(data) else 0
+            extended = {126: 2, 127: 8}.get(short, 0)
+            payload = at + 2 + extended + MASK
+            if payload > len(data):
+                self._head, at = data[at:], len(data)
+                break
+            length = int.from_bytes(data[at + 2 : at + 2 + extended], "big") if extended else short
+            if data[at] & 0x0F != TEXT & 0x0F:  # texts count as a whole, in `WebSocketStream.receive`
+                lack += max(0, LEAST_FRAME - length)
+            at, frames = payload + length, frames + 1
+        self._rest = max(0, at - len(data))
+        if at < len(data):
+            self.wire.push_back(data[at:])
+            received = data[before:at]
+        now = trio.current_time()
+        self.read_at = now + self._short.owe(now, lack)
+        return received
 
     async def send_all(self, data: Data) -> None:
         """Write `data`: one whole frame of the library, or its answer to the handshake."""

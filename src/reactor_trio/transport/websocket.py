@@ -3,8 +3,9 @@
 `trio_websocket_workarounds.py` has the reader, and says why we use the library in this way.
 
 Each text costs the loop time, whoever sends it and whatever it is good for. So texts count against a rate before anything
-looks into them. A client that sends more is not read for a while: `receive` waits, then the library's reader waits, and then
-the client's own sending does. Nothing is lost, and pings and the close wait with the texts.
+looks into them. (Other short frames do in the reader.) A client that sends more is not read for a while: `receive` waits,
+then the library's reader waits, and then the client's own sending does. Nothing is lost, and pings and the close wait with
+the texts.
 """
 
 from __future__ import annotations
@@ -22,13 +23,10 @@ from reactor_trio.transport.message_channel import MessageChannel, PeerGone, Pee
 from reactor_trio.transport.request import Conversation, Limits
 from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, run_reader
 from reactor_trio.transport.upgrade import Handshake
-from reactor_trio.transport.websocket_frames import BINARY, PING, TEXT, frame_header
+from reactor_trio.transport.websocket_frames import BINARY, LEAST_FRAME, PING, TEXT, frame_header
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
-
-#: Bytes as which a shorter text counts, because each message costs something.
-LEAST_TEXT = 256
 
 
 async def serve_websocket(wire: WireStream, handshake: Handshake, serve_client: Conversation, limits: Limits) -> None:
@@ -38,7 +36,7 @@ async def serve_websocket(wire: WireStream, handshake: Handshake, serve_client: 
     other exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is
     complete, `serve_client` is not called.
     """
-    stream = ReaderStream(wire, handshake)
+    stream = ReaderStream(wire, handshake, limits.text_per_second)
     try:
         async with trio.open_nursery() as nursery:
             with patient(trio.move_on_after(limits.handshake)):
@@ -101,7 +99,7 @@ class WebSocketStream(MessageChannel):
             raise PeerGone(TOO_BIG, reason)
         if kind == "text":
             now = trio.current_time()
-            self._read_at = now + self._texts.owe(now, max(size, LEAST_TEXT))
+            self._read_at = now + self._texts.owe(now, max(size, LEAST_FRAME))
         return message
 
     def _say_held_back(self) -> None:
@@ -145,7 +143,7 @@ class WebSocketStream(MessageChannel):
     async def heartbeat(self) -> None:
         """Task: ping every `ping_interval`. Drop a client that is silent for `silence` seconds, and return.
 
-        The time in which `receive` waits because of the rate of texts does not count as silence: nothing is read then.
+        The time in which nothing is read because of a rate does not count as silence.
         A client whose silence began before the loop lost time may be silent for as long again.
         """
         async with trio.open_nursery() as nursery:
@@ -160,7 +158,7 @@ class WebSocketStream(MessageChannel):
             await self.abort()
 
     def _lost_at(self) -> float:
-        return max(self._wire.last_received, self._read_at, resumed_at()) + self._limits.silence
+        return max(self._wire.last_received, self._read_at, self._stream.read_at, resumed_at()) + self._limits.silence
 
     async def _still_silent(self) -> bool:
         """Whether the client is lost in the loop's next turn, too. A pause in this turn is noticed before that one."""

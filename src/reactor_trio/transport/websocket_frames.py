@@ -9,6 +9,9 @@ from reactor_trio.protocol.close_codes import NO_STATUS
 #: opcodes with the FIN bit
 TEXT, BINARY, CLOSE, PING = 0x81, 0x82, 0x88, 0x89
 
+#: Bytes as which a shorter frame counts, because each frame costs something.
+LEAST_FRAME = 256
+
 _MAX_REASON = 123
 
 

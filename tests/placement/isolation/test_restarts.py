@@ -362,3 +362,19 @@ async def test_a_client_that_waits_for_a_load_hears_that_the_server_goes_down(au
                 await client.take(1000)
         await server.runtime.drain()
         assert heard == ["draining"]
+
+
+async def test_a_load_that_ends_while_the_server_goes_down_admits_no_client(autojump_clock):
+    async with open_server(World, isolation="process", drain_grace=LOAD + 3) as server, trio.open_nursery() as nursery:
+        async with server.connect(role="control") as client:
+            await client.take(1)
+            client.stall()  # it takes no goodbye, so the drain waits for it
+            process(server).kill()
+            await trio.sleep(0.01)
+            nursery.start_soon(server.runtime.drain)
+            await trio.sleep(LOAD + 0.5)
+            assert server.http("/ready").status == 503
+            with pytest.raises(ConnectionRefused) as refused:
+                async with server.connect():
+                    pass
+            assert refused.value.code == "draining", refused.value

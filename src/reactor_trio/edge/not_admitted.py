@@ -1,0 +1,27 @@
+"""`refusal`: what a client hears for which there is neither a slot nor a position in a queue, at a server and at a gate."""
+
+from __future__ import annotations
+
+from reactor_trio.admission import RefusalReason
+from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.transport import Refused
+
+
+def refusal(reason: RefusalReason, addresses: Addresses, address: str | None, *, full: str, closed: Refused) -> Refused:
+    """Return the refusal for this reason.
+
+    Args:
+        addresses: counts and logs a refusal by the limit of an address.
+        address: of the client, for its limits.
+        full: the text while all is taken.
+        closed: the refusal while no client is admitted.
+    """
+    match reason:
+        case "full":
+            return Refused("full", full)
+        case "address_full":
+            return addresses.refused("address_waiting", address or "")
+        case "unclaimed":
+            return Refused("unclaimed", "this session is not reserved any more; ask the gate for another")
+        case "draining" | "not_ready":
+            return closed
