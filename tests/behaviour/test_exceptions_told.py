@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from reactor_trio.errors import CommandError, SessionEnded
-from reactor_trio.interface import ReactorModel, ReactorPipeline, VideoModel, event, get_ctx
+from reactor_trio.interface import DistributedPipeline, ReactorModel, ReactorPipeline, VideoModel, event, get_ctx
 from reactor_trio.interface.blocking_tracks import VideoIn
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import picture
@@ -145,3 +145,53 @@ async def test_other_ends_have_no_such_words(autojump_clock: object) -> None:
         server.runtime.revoke(client.session_id)
         with pytest.raises(SessionEnded, match=r"^the session ended: revoked$"):
             await client.take(99)
+
+
+class Unsayable(ValueError):
+    """Its text cannot be made."""
+
+    def __str__(self) -> str:
+        raise KeyError("no text")
+
+
+class Mute(Fails):
+    """Raises what cannot be written as it is."""
+
+    @event
+    def fail(self, text: str):
+        raise ValueError("\udcff") if text == "surrogate" else Unsayable
+
+    @event
+    def stop(self, text: str = "surrogate"):
+        self.stopped = text
+
+    def inference(self):
+        while not (text := vars(self).pop("stopped", "")):
+            yield picture(1)
+        self.fail(text)
+
+
+class MuteRanks(Mute, DistributedPipeline):
+    """The same on two ranks."""
+
+
+texts = pytest.mark.parametrize(("text", "said"), [("surrogate", "?"), ("str", "(its __str__ raised KeyError)")])
+
+
+@pytest.mark.parametrize("how", [{}, {"isolation": "process"}, {"ranks": 2}], ids=["inline", "process", "ranks"])
+@texts
+async def test_an_exception_whose_text_cannot_be_sent_ends_only_its_session(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture, how: dict[str, Any], text: str, said: str
+) -> None:
+    caplog.set_level(logging.CRITICAL + 1)  # pytest-xdist cannot send what this process would log
+    async with open_server(MuteRanks if how.get("ranks") else Mute, debug=True, **how) as server:
+        for _ in range(3):
+            async with server.connect() as client:
+                with pytest.raises(CommandError) as refused:
+                    await client.command("fail", text=text)
+                assert refused.value.message.endswith(f": {said}")
+                await client.command("stop", text=text)
+                with pytest.raises(Exception) as ended:
+                    await client.take(99)
+                assert type(ended.value).__name__ in ("ValueError", "Unsayable")
+        assert [session.reason for session in server.sessions] == ["model_error"] * 3

@@ -252,3 +252,48 @@ async def test_async_hooks_are_awaited(autojump_clock):
             await client.take(1)
         await server.settle()
     assert ran == ["connected", "disconnected"]
+
+
+class Waits(Steered):
+    """A handler waits for the end of the session, on the thread on which the hooks of that end run. An hour at most."""
+
+    camera = VideoIn()
+
+    def __init__(self):
+        self.seen: list[tuple[str, bool]] = []
+
+    def wait(self, what):
+        self.seen.append((what, get_ctx()._stop_evt.wait(3600)))
+
+    @command("wait")
+    def waits(self):
+        self.wait("command")
+
+    def on_frame(self, frame):
+        self.wait("on_frame")
+
+    @disconnected
+    def goes(self):
+        self.seen.append(("disconnected", True))
+
+
+async def ended_command(client, name):
+    with pytest.raises(SessionEnded):
+        await client.command(name)
+
+
+@pytest.mark.parametrize("what", ["command", "on_frame"])
+async def test_what_waits_for_the_end_does_not_keep_the_hooks_of_the_end_waiting(autojump_clock, what):
+    async with open_server(Waits) as server, trio.open_nursery() as nursery:
+        async with server.connect() as client:
+            await client.take(1)
+            if what == "command":
+                nursery.start_soon(ended_command, client, "wait")
+            else:
+                await client.push("camera", picture(1))
+            await trio.sleep(2)
+            at = trio.current_time()
+            await client.close()
+            await server.wait_left(client)
+            assert trio.current_time() == at
+        assert server.model.seen == [(what, True), ("disconnected", True)]

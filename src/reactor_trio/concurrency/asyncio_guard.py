@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from types import FrameType
 
-from reactor_trio.errors import ReactorError
+from reactor_trio.errors import ReactorError, sendable
 
 #: names of asyncio, what replaces them in trio, and in anyio
 _TABLE = (
@@ -82,7 +82,7 @@ class WrongLoopError(ReactorError, RuntimeError):
 
 def with_twin(error: BaseException) -> BaseException:
     """Return `error`, or one that names the way out if `error` comes from a call of an event loop that cannot work here."""
-    text = str(error)
+    text = sendable(error)
     hint: BaseException
     if isinstance(error, RuntimeError | AttributeError) and any(words in text for words in _NO_TRIO):
         hint = WrongLoopError("trio runs in model code, but not in a loop or a thread that this starts: use anyio there")

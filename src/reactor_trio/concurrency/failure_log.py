@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import traceback
 
+from reactor_trio.errors import sendable
+
 #: Number of kinds that are remembered. The oldest is forgotten first; its next exception gets its traceback again.
 KINDS = 1000
 #: Characters of an exception's text that one line shows.
@@ -43,12 +45,12 @@ def _kind(error: BaseException, depth: int = 0) -> tuple[object, ...]:
     cause = error.__cause__
     return (
         type(error).__qualname__,
-        str(lines or error),  # an exception from another process has its lines in its text
+        sendable(lines or error),  # an exception from another process has its lines in its text
         tuple(_kind(each, depth + 1) for each in inner) if depth < DEPTH else (),
         _kind(cause, depth + 1) if cause is not None and depth < DEPTH else (),
     )
 
 
 def _first_line(error: BaseException) -> str:
-    text = str(error).strip().partition("\n")[0]
+    text = sendable(error).strip().partition("\n")[0]
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."

@@ -6,7 +6,7 @@ import traceback
 
 import msgspec
 
-from reactor_trio.errors import ReactorError
+from reactor_trio.errors import ReactorError, sendable
 
 
 class ModelCodeError(ReactorError):
@@ -30,7 +30,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Describe an exception for another process."""
-        return cls(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+        return cls(type(error).__name__, sendable(error), sendable("".join(traceback.format_exception(error))))
 
     def error(self) -> ModelCodeError:
         """Make an exception of another process's description."""

@@ -29,7 +29,7 @@ from reactor_trio.descriptors import keep_from_children
 from reactor_trio.distributed.shared_payloads import CALLS, PayloadMemory, decode, encode
 from reactor_trio.distributed.worker_failures import RankDesync, WorkerCrashed, WorkerTimeout, unpickled
 from reactor_trio.distributed.worker_process import GroupAnswer, GroupCall, Start, run_worker
-from reactor_trio.errors import ReactorError
+from reactor_trio.errors import ReactorError, sendable
 from reactor_trio.lost_part import LOST
 
 #: Seconds for which the other ranks may go on after one has raised, and for which ranks may end by themselves.
@@ -320,5 +320,5 @@ def _error(answer: GroupAnswer | None) -> Exception | None:
 
 
 def _each(errors: list[Exception | None]) -> str:
-    said = ("raised nothing" if error is None else f"raised {type(error).__name__}: {error}" for error in errors)
+    said = ("raised nothing" if error is None else f"raised {type(error).__name__}: {sendable(error)}" for error in errors)
     return "; ".join(f"rank {rank} {text}" for rank, text in enumerate(said))

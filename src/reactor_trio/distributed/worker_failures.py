@@ -6,7 +6,7 @@ import pickle  # nosec B403 - between processes of one group, over pipes that no
 import traceback
 from typing import Any, Protocol
 
-from reactor_trio.errors import ReactorError
+from reactor_trio.errors import ReactorError, sendable
 
 
 class DistributedWorker(Protocol):
@@ -55,7 +55,7 @@ def pickled(error: BaseException) -> bytes:
         data = pickle.dumps(error)
         pickle.loads(data)  # nosec B301 - our own bytes: some exceptions can be pickled and not be made again
     except Exception:  # pickling runs code of the exception's class
-        stand_in = RankError(f"{type(error).__qualname__}: {error}")
+        stand_in = RankError(f"{type(error).__qualname__}: {sendable(error)}")
         stand_in.add_note(note)
         data = pickle.dumps(stand_in)
     return data
@@ -66,5 +66,5 @@ def unpickled(data: bytes) -> Exception:
     try:
         error = pickle.loads(data)  # from a process that this one has started  # nosec B301
     except Exception as reason:  # unpickling runs code of the exception's class
-        return RankError(f"an exception that cannot be read here: {reason}")
-    return error if isinstance(error, Exception) else RankError(f"{type(error).__qualname__}: {error}")
+        return RankError(f"an exception that cannot be read here: {sendable(reason)}")
+    return error if isinstance(error, Exception) else RankError(f"{type(error).__qualname__}: {sendable(error)}")

@@ -13,6 +13,7 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import SessionOver
+from reactor_trio.errors import sendable
 from reactor_trio.lost_part import ModelPartLost
 
 #: no program goes on after them
@@ -30,7 +31,7 @@ def ends_model(error: BaseException) -> bool:
 
 def ends_process(error: BaseException) -> bool:
     """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
-    fatal = isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in str(error)
+    fatal = isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in sendable(error)
     return fatal or ends_model(error)
 
 
@@ -62,7 +63,7 @@ def _another(error: BaseException) -> BaseException:
     """An exception like this one, made without code of its class, which may expect other arguments than it keeps."""
     kind = type(error)
     builtin: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
-    other: BaseException = RuntimeError(f"{kind.__name__}: {error}")
+    other: BaseException = RuntimeError(f"{kind.__name__}: {sendable(error)}")
     with suppress(Exception):
         made = kind.__new__(kind, *error.args)
         builtin.__init__(made, *error.args)

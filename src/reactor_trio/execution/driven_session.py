@@ -27,7 +27,7 @@ from reactor_trio.crossing.messages import (
     ShownUntil,
     StateValuesChanged,
 )
-from reactor_trio.errors import CommandError
+from reactor_trio.errors import CommandError, sendable
 from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.call_watch import CallWatch
@@ -46,7 +46,7 @@ from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding
 from reactor_trio.lifecycle import Event, SessionLife, State
 from reactor_trio.media import Chunk, Origin
-from reactor_trio.protocol import TRANSPORT, sendable
+from reactor_trio.protocol import TRANSPORT
 
 
 class ServedBinding(ModelBinding, LifeBinding, Protocol):
@@ -116,6 +116,8 @@ class DrivenSession:
         self.state: Any = None
         self.life = SessionLife()
         self.scopes = DriverScopes()
+        #: set when the session is over, before anything of its end is done
+        self.left = trio.Event()
         #: set when the driver is to end
         self.stopped = trio.Event()
         self.failures = SessionFailures(session_id, host)

@@ -7,10 +7,9 @@ import logging
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
-from reactor_trio.errors import BufferClosed
+from reactor_trio.errors import BufferClosed, sendable
 from reactor_trio.execution.author_failures import ends_model, without_cancellation
 from reactor_trio.lost_part import LOST, ModelPartLost
-from reactor_trio.protocol import sendable
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -70,7 +69,7 @@ class SessionFailures:
             return None
         cause, self._raised_unheard = with_twin(raised), True
         self._host.failures.log(log, cause, "session %s: the handler of %s raised", self._session_id, command)
-        return sendable(f"{type(cause).__name__}: {cause}")
+        return f"{type(cause).__name__}: {sendable(cause)}"
 
     def of_driving(self, raised: BaseException, over: bool) -> bool:
         """Note what has ended the driver. True if that is no error, and no cancellation of the session either."""

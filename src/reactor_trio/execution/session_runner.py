@@ -165,7 +165,9 @@ class SessionRunner:
 
     async def _end(self, event: Event) -> None:
         """Tell the life of an end and perform what follows, each action in its time, whatever has brought the end."""
-        await perform_each(self.session.life.event(event), self._perform_in_time)
+        actions = self.session.life.event(event)
+        self.session.left.set()
+        await perform_each(actions, self._perform_in_time)
 
     async def _perform_in_time(self, action: Action) -> None:
         await self.performer.ready_for(action)

@@ -11,6 +11,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import SessionOver, with_twin
+from reactor_trio.errors import sendable
 from reactor_trio.placement.loading import LoadedModel
 from reactor_trio.placement.session_copies import SessionCopy
 
@@ -52,7 +53,7 @@ class ModelLoop:
 
     def killed(self, error: BaseException) -> None:
         """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
-        self._ending = ModelEnding(f"model code raised {type(error).__name__}: {error}", error)
+        self._ending = ModelEnding(f"model code raised {type(error).__name__}: {sendable(error)}", error)
         self._life.cancel()
 
     async def until_ended(self) -> ModelEnding:
@@ -101,7 +102,7 @@ class ModelLoop:
             if self._host.is_interrupt(error):
                 raise
             cause = with_twin(error)
-            ending = ModelEnding(f"run() raised {type(cause).__name__}: {cause}", cause)
+            ending = ModelEnding(f"run() raised {type(cause).__name__}: {sendable(cause)}", cause)
             if trio.current_effective_deadline() == -math.inf:  # the server ends already, and does not read the result
                 log.error("%s while the server ended", ending.what, exc_info=cause)
         self._ending = self._ending or ending

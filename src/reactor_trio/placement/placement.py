@@ -9,7 +9,7 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, with_twin
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError, sendable
 from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
@@ -95,7 +95,7 @@ async def load_on(
         if host.is_interrupt(raised):
             raise
         error = with_twin(raised)
-        raise not_loaded(name, type(error).__name__, str(error)) from error
+        raise not_loaded(name, type(error).__name__, sendable(error)) from error
 
 
 class LocalPlacement(ModelLoop):

@@ -33,4 +33,3 @@ from reactor_trio.protocol.text import encode_client_text as encode_client_text
 from reactor_trio.protocol.text import encode_server_text as encode_server_text
 from reactor_trio.protocol.text import presentable as presentable
 from reactor_trio.protocol.text import readable as readable
-from reactor_trio.protocol.text import sendable as sendable

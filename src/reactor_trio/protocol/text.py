@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from reactor_trio.errors import ProtocolError
+from reactor_trio.errors import ProtocolError, sendable
 
 PROTOCOL = 1
 SUBPROTOCOL = "reactor.v1"
@@ -197,11 +197,6 @@ def decode_client_text(text: str) -> ClientText:
 def readable(error: BaseException) -> str:
     """Return the text of a msgspec error without backticks: `Expected float <= 2.0 - at $.brightness`."""
     return str(error).replace("`", "")
-
-
-def sendable(text: object) -> str:
-    """Return `text` in a form that UTF-8 can encode: lone surrogates, as in some file names, become question marks."""
-    return str(text).encode(errors="replace").decode()
 
 
 def presentable(text: str) -> str:

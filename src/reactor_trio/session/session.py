@@ -21,7 +21,7 @@ import trio
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
-from reactor_trio.errors import CommandError, UploadRefused
+from reactor_trio.errors import CommandError, UploadRefused, sendable
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
@@ -30,7 +30,7 @@ from reactor_trio.interface.json_values import argument
 from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import FrameRateCap
-from reactor_trio.protocol import TRANSPORT, EndReason, sendable, transport_arguments
+from reactor_trio.protocol import TRANSPORT, EndReason, transport_arguments
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
@@ -380,7 +380,7 @@ class Session:
         """The text about the model's failure for the clients; empty if there was none, and without `debug`."""
         if self.reason != "model_error" or not self.services.debug:
             return ""
-        return sendable(self._failure if self.error is None else f"{type(self.error).__name__}: {self.error}")
+        return sendable(self._failure) if self.error is None else f"{type(self.error).__name__}: {sendable(self.error)}"
 
     async def _run_model(self, tasks: trio.CancelScope) -> None:
         unwound = trio.Event()

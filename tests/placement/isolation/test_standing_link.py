@@ -46,6 +46,14 @@ async def received(link: SocketLink, sender: SocketLink, until: str) -> list[str
     return lines
 
 
+async def test_a_line_that_utf_8_cannot_encode_comes_with_question_marks(links, logger):
+    mine, theirs = links
+    logger.addHandler(LinkHandler(mine))
+    logger.warning("the file %s", "\udcff")
+    logger.warning("last")
+    assert await received(theirs, mine, "last") == ["the file ?", "last"]
+
+
 async def test_lines_that_the_loop_does_not_take_are_dropped_and_counted_in_the_next(links, logger):
     mine, theirs = links
     logger.addHandler(LinkHandler(mine))

@@ -14,6 +14,7 @@ import trio
 
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.socket_link import SocketLink
+from reactor_trio.errors import sendable
 from reactor_trio.execution.current_session import current_session
 from reactor_trio.placement.isolation import ipc_messages
 
@@ -43,7 +44,7 @@ class LinkHandler(logging.Handler):
             extra = {key: _plain(value) for key, value in given.items() if key not in _STANDARD}
             error = record.exc_info[1] if record.exc_info else None
             failure = None if error is None else Failure.of(error)
-            text = str(event.get("event", ""))
+            text = sendable(event.get("event", ""))
             line = ipc_messages.LogLine(record.name, record.levelno, text, failure, current_session(), extra)
             size = len(msgspec.msgpack.encode(line))
             self._token.run_sync_soon(self._send, line, size)

@@ -24,7 +24,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, sendable
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
@@ -248,7 +248,7 @@ async def load_in_process(
         checked = check_model(model_class, settings)
         path = path or _importable(model_class)
     except DeclarationError as error:
-        raise not_loaded(name, type(error).__name__, str(error)) from error
+        raise not_loaded(name, type(error).__name__, sendable(error)) from error
     try:
         process = await open_process(checked.ranks)
     except OSError as error:

@@ -29,6 +29,7 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
+from reactor_trio.errors import sendable
 from reactor_trio.execution.author_failures import ends_process
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.step_loop import DONE
@@ -169,7 +170,7 @@ class Leader:
         self._finish(type(error).__name__, Failure.of(error))
         if not await answered_within(GRACE, self._all_done) and (late := self._late()) is not None:
             log.error("rank 0 raised alone", exc_info=error)
-            text = f"raised {type(error).__name__}: {error}"
+            text = f"raised {type(error).__name__}: {sendable(error)}"
             await self._out_of_step(f"in {call_name(self._call)} rank 0 {text}, and rank {late} goes on")
         await self._compare()
 
