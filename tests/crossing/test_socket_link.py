@@ -64,6 +64,22 @@ async def test_receiving_ends_with_the_other_end_and_what_is_sent_later_is_disca
     other.send(said(b"not received"))
 
 
+@pytest.mark.parametrize("data", [b"no message", b"\x93\x28\x01\xc1"], ids=["bytes", "a message cut short"])
+async def test_what_is_no_message_ends_the_link_and_is_logged_in_one_line(ends, caplog, data):
+    """As if the other process were gone: its code may write to a descriptor that is not its own."""
+    one, other = ends
+    heard = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other.receive, lambda _message, _session: nursery.cancel_scope.cancel())
+        other.send(ipc_messages.Pong(1))
+        one._socket.send(len(data).to_bytes(4, "little") + bytes(4) + data)
+        await one.receive(lambda message, _session: heard.append(message))
+    assert heard == [ipc_messages.Pong(1)]
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        "the other process of the model has sent what is no message"
+    ]
+
+
 async def test_the_bytes_that_wait_are_known_until_the_other_end_reads_them(ends):
     one, other = ends
     heard, all_heard = [], trio.Event()

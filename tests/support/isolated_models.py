@@ -75,6 +75,11 @@ class Model(ReactorPipeline):
         trio.lowlevel.current_trio_token().run_sync_soon(fail)
 
     @event
+    def scribble(self):
+        with open("/proc/self/cmdline", "rb") as given:  # the link's number follows the name of the module
+            os.write(int(given.read().split(b"\\0")[4]), b"\\5\\0\\0\\0\\0\\0\\0\\0oops!")
+
+    @event
     def exit(self):
         os._exit(7)
 

@@ -47,7 +47,7 @@ class IpcLink(Protocol):
         """Send a message. A message to an end that is gone is discarded."""
 
     async def receive(self, handle: Handle) -> None:
-        """Give each message of the other end to `handle`; return when the other end is gone."""
+        """Give each message of the other end to `handle`; return when the other end is gone, or sends what is no message."""
 
     async def run(self) -> None:
         """Task: write what `send` could not write at once. Runs until cancelled."""
@@ -85,7 +85,8 @@ class SocketLink:
             self.unsent += len(data)
             self._unsent.send_nowait(data)
             if waits and self.unsent > MOST_UNSENT:
-                self._cut()
+                lost = "the other process of the model has not read the last %d MiB that were sent to it"
+                self._cut(lost, self.unsent >> 20)
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -112,7 +113,14 @@ class SocketLink:
                 self._gone = True  # not if this task is cancelled: the other end must still get what is sent
                 return
             buffer += data
-            while (decoded := self.wire.decode(buffer)) is not None:
+            while True:
+                try:
+                    decoded = self.wire.decode(buffer)
+                except Exception as error:  # model code has written to the link's descriptor, or over its memory
+                    self._cut("the other process of the model has sent what is no message (%s): it counts as lost", error)
+                    return
+                if decoded is None:
+                    break
                 message, session, size = decoded
                 del buffer[:size], decoded
                 handle(message, session)
@@ -126,9 +134,9 @@ class SocketLink:
         self.wire.close()
         self._forget()
 
-    def _cut(self) -> None:
+    def _cut(self, why: str, *args: object) -> None:
         """End the link: both ends receive nothing more, as if the other process were gone."""
-        log.error("the other process of the model has not read the last %d MiB that were sent to it", self.unsent >> 20)
+        log.error(why, *args)
         self._gone = True
         self._socket.shutdown(socket.SHUT_RDWR)
         self._forget()

@@ -80,7 +80,7 @@ def test_a_crash_is_told_and_mended_and_nothing_is_left(served):
     with RawClient(served.port) as client:
         first = process_of(client)
         descriptors, threads = without_frames(served), served.threads()
-    for kill in ("segfault", "exit", "kill"):
+    for kill in ("segfault", "exit", "scribble", "kill"):
         with until_served(served) as client:
             now = process_of(client)
             client.picture()
@@ -101,6 +101,8 @@ def test_a_crash_is_told_and_mended_and_nothing_is_left(served):
     assert served.log.count("the model is gone: its process was ended by SIGSEGV") == 1
     assert served.log.count("the model is gone: its process ended with exit code 7") == 1
     assert served.log.count("the model is gone: its process was ended by SIGKILL") == 1
+    assert served.log.count("the other process of the model has sent what is no message") == 1
+    assert served.log.count("the model is gone") == 4
 
 
 def test_a_model_that_holds_the_interpreter_is_killed_but_not_for_its_first_step(tmp_path):
