@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -326,6 +327,37 @@ async def test_a_batch_that_waits_for_room_keeps_no_command_of_a_pause_waiting(a
         frames = await client.take(60)
         assert shown(frames) == list(range(60))
         assert min(np.diff(times(frames[arrived:]))) > 0.07, "no burst, although more frames waited than there are places"
+
+
+@pytest.mark.parametrize("how", [{}, {"isolation": "process"}], ids=["inline", "process"])
+async def test_a_pause_behind_a_text_that_is_checked_stops_the_steps_at_once(how, autojump_clock):
+    class Told(Film):
+        @event
+        def say(self, text: str = InputField(moderate=True)) -> None:
+            self.log.append("said")
+
+    async def slowly(text: str, *, command: str, field: str) -> None:
+        await trio.sleep(3)
+
+    answers: list[str] = []
+
+    async def send(name: str, call: Callable[[], Awaitable[Any]]) -> None:
+        await call()
+        answers.append(name)
+
+    async with open_server(Told, moderate=slowly, **how) as server, server.connect() as client:
+        await client.take(5)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send, "say", partial(client.command, "say", text="a dog"))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(send, "pause", client.transport.pause)
+            await trio.testing.wait_all_tasks_blocked()
+            made = len(server.model.steps)
+        assert answers == ["say", "pause"]
+        await trio.sleep(1)
+        assert len(server.model.steps) == made
+        await client.transport.resume()
+        await client.take(10)
 
 
 async def test_a_short_pause_is_not_caught_up_with(autojump_clock):

@@ -71,6 +71,10 @@ class Command(Message, frozen=True, tag=13):
     traceparent: str | None = None
 
 
+class PauseSteps(Message, frozen=True, tag=24):
+    """Begin no step from now on. The command that pauses follows, in its turn: it may wait behind others."""
+
+
 class InputArrived(Message, frozen=True, tag=14):
     """A frame of an input track; the fields are those of `InputFrame`. `InputLanes` bounds how many are under way."""
 
@@ -208,7 +212,7 @@ class PiecesTaken(Message, frozen=True, tag=49):
 # ---- which side takes which ----------------------------------------------------------------------------------------------
 
 #: what the model's side of a session takes
-ToModel: TypeAlias = Command | SetFpsLimit | BundleShown | ShownUntil | MessagesTaken | SetWatched
+ToModel: TypeAlias = Command | PauseSteps | SetFpsLimit | BundleShown | ShownUntil | MessagesTaken | SetWatched
 #: what the I/O side of a session takes
 FromModel: TypeAlias = (
     Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | LateCall

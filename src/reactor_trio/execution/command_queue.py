@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.messages import Command
 
@@ -15,11 +13,7 @@ class CommandQueue:
 
     Attributes:
         wakeup: set when a command arrives.
-        pause: called when the command arrives that pauses the session. The steps stop then, also where a frame waits for
-            room that the pause keeps from it.
     """
-
-    pause: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(self) -> None:
         self.wakeup = RepeatedEvent()
@@ -31,8 +25,6 @@ class CommandQueue:
 
     def add(self, command: Command) -> None:
         """Put a command behind the others, or to those of its group."""
-        if command.name == "reactor.pause" and command.arguments["paused"]:
-            self.pause()
         self._groups.setdefault(command.group, []).append(command)
         self.wakeup.set()
 

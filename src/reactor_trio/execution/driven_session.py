@@ -22,6 +22,7 @@ from reactor_trio.crossing.messages import (
     BundleShown,
     Command,
     MessagesTaken,
+    PauseSteps,
     SetFpsLimit,
     SetWatched,
     ShownUntil,
@@ -125,7 +126,6 @@ class DrivenSession:
         self.calls = CallWatch(host)
         self.wakeup = commands.wakeup
         self.commands = commands
-        commands.pause = output_pacer.pause
         self.output_pacer = output_pacer
         #: number of the next step; only steps that make frames count
         self.step = 0
@@ -141,6 +141,7 @@ class DrivenSession:
         channel.connect({
             Command: commands.add, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watch,
             BundleShown: output_pacer.handed, ShownUntil: output_pacer.shown, MessagesTaken: self._messages.taken,
+            PauseSteps: lambda _message: output_pacer.pause(),
         })  # fmt: skip
         self._watch = StateWatch(declaration.settings)
         self._waited: float | None = None

@@ -101,8 +101,7 @@ class Session:
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
             messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
-        self._failure, self._goodbye_said = "", False
-        self._preparer = CommandPreparer()
+        self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
 
     async def run(self) -> None:
         """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
@@ -286,11 +285,12 @@ class Session:
         return arguments
 
     def _steer(self, command: Command) -> None:
-        """Hold the picture, or let it go on, now: the model learns it only when its step has ended."""
+        """Hold the picture and the next step, or let the picture go on, now: the command may wait, for a step or others."""
         if command.name == "reactor.restart":
             return
         if pauses := command.arguments.get("paused"):  # None: a step
             self.playout.hold()
+            self._channel.send(messages.PauseSteps())
         else:
             self.playout.go_on(command.at)
             self._shown_at = None  # the time between two frames is not the model's
