@@ -53,9 +53,9 @@ def upload_route(sessions: SessionManager, metrics: Metrics) -> Route:
 def _check_head(sessions: SessionManager, request: Request, grant: Grant) -> tuple[Session, str, str, int]:
     if sessions.model is None:
         raise Refused("loading", "the model is not loaded")
-    session: Session = grant.required().owner  # before the name of the model is said
     if not sessions.model.services.placement.declaration.takes_files:
-        raise Refused("not_found", f"{sessions.model.schema['name']} takes no files")
+        raise Refused("not_found", "this model takes no files")  # not its name, to a client without a credential
+    session: Session = grant.required().owner
     length = request.header("content-length")
     if length is None or request.header("transfer-encoding") is not None:
         raise Refused("length_required", "say the size of the file in Content-Length; a chunked body is not taken")
