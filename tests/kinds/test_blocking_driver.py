@@ -233,6 +233,22 @@ async def test_hooks_handlers_and_frames_of_the_client_share_a_thread(autojump_c
     assert server.model.ran == [(name, "reactor-handlers") for name in names]
 
 
+@pytest.mark.parametrize(("seconds", "lines"), [(4, []), (60, ["@disconnected took 60 s"])])
+async def test_a_hook_of_the_end_that_cannot_be_cancelled_is_logged_with_its_time(autojump_clock, caplog, seconds, lines):
+    class Busy(Steered):
+        @disconnected
+        def goes(self):
+            time.sleep(seconds)
+
+    async with open_server(Busy) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            await client.close()
+            await server.wait_left(client)
+    found = [each.getMessage() for each in caplog.records if "it is cancelled" in each.getMessage()]
+    assert [each.partition(": ")[2].partition(";")[0] for each in found] == lines
+
+
 async def test_async_hooks_are_awaited(autojump_clock):
     ran = []
 

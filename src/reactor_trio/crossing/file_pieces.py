@@ -2,7 +2,8 @@
 
 A file may be larger than all that may wait for the other process, and several sessions may have files under way. So the
 server has a window of pieces for each session (`flow_window`). A command with files, and the commands behind it, wait in
-its `CommandLane`, where `CommandLedger` bounds them. Other messages do not wait for them.
+its `CommandLane`. Other messages do not wait for them. `CommandLedger` bounds the commands of the client there,
+`UploadStore` the files, and so the calls of `@file_uploaded`.
 """
 
 from __future__ import annotations

@@ -44,6 +44,11 @@ class SessionFailures:
         log.error("session %s: %s", self._session_id, text)
         self._host.observer.unheard(self._session_id, trio.TooSlowError(text))
 
+    def could_not_be_cancelled(self, what: str, took: float, seconds: float) -> None:
+        """Log that a part of the session's end has taken `took` seconds: it computed, or waited for the author's thread."""
+        why = "session %s: %s took %.3g s; after %g s it is cancelled, but it computed, or waited for a handler that did"
+        log.warning(why, self._session_id, what, took, seconds)
+
     def of_making(self, raised: BaseException) -> None:
         """Note what the copying of the model, or the making of the state, has raised."""
         self.error = with_twin(raised)

@@ -171,11 +171,14 @@ class SessionRunner:
 
     async def _perform_in_time(self, action: Action) -> None:
         await self.performer.ready_for(action)
+        began = trio.current_time()
         with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
             await self._perform(action)
         if limit.cancelled_caught:
             what = f"@{action.value}" if action in HOOKS else "the step that ran when the client left"
             self.session.failures.took_too_long(what, CLOSE_TIMEOUT)
+        elif action in HOOKS and (took := trio.current_time() - began) > CLOSE_TIMEOUT:
+            self.session.failures.could_not_be_cancelled(f"@{action.value}", took, CLOSE_TIMEOUT)
 
     async def _perform(self, action: Action) -> None:
         match action:

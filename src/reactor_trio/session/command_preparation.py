@@ -28,7 +28,10 @@ Preparation = Callable[[], Awaitable[None]]
 
 
 class CommandPreparer:
-    """Prepares the commands of one session, on the I/O loop. `CommandLedger` bounds how many may wait."""
+    """Prepares the commands of one session, on the I/O loop.
+
+    `CommandLedger` bounds how many commands of the client may wait, `UploadStore` how many calls of `@file_uploaded`.
+    """
 
     def __init__(self) -> None:
         self._to_prepare, self._waiting = trio.open_memory_channel[tuple[Command, Sequence[Preparation]]](math.inf)
