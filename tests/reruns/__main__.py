@@ -62,14 +62,12 @@ class Runner:
         self._numbers = itertools.count()
 
     def pytest(
-        self, arguments: Sequence[str], leave_out: set[str] | None = None, output: Path | None = None, nice: bool = False
+        self, arguments: Sequence[str], leave_out: set[str] | None = None, output: Path | None = None
     ) -> tuple[int, Record]:
-        """The exit status, and what happened until then. `output` is a file for what it prints; `nice`: others go first."""
+        """The exit status, and what happened until then. `output` is a file for what it prints."""
         number = next(self._numbers)
         file, out = self._folder / f"{number}.jsonl", self._folder / f"{number}.out"
         command = [sys.executable, "-m", "pytest", *arguments, "-p", "tests.reruns.record", f"--record-into={file}"]
-        if nice:
-            command = ["nice", "-n", "5", *command]
         if leave_out:
             out.write_text("\n".join(leave_out), encoding="utf-8")
             command.append(f"--leave-out={out}")
@@ -89,20 +87,18 @@ class Runner:
         outcome = Outcome()
         outputs = [None if number == 0 or not beside else self._folder / f"part-{number}" for number in range(len(parts))]
         with ThreadPoolExecutor(len(parts) if beside else 1) as pool:
-            # The first part has several workers, and keeps the processors busy: the others look at what comes in time.
-            nice = [beside and number == 0 for number in range(len(parts))]
-            for each, output in zip(pool.map(self.part, parts, outputs, nice), outputs, strict=True):
+            for each, output in zip(pool.map(self.part, parts, outputs), outputs, strict=True):
                 outcome.add(each)
                 if output is not None:
                     print(output.read_text(encoding="utf-8", errors="replace"), flush=True)
         return outcome
 
-    def part(self, arguments: Sequence[str], output: Path | None = None, nice: bool = False) -> Outcome:
+    def part(self, arguments: Sequence[str], output: Path | None = None) -> Outcome:
         """Run the tests of a part, and those after a death of pytest in another pytest."""
         outcome = Outcome()
         collected, done, failed, deaths = set[str](), set[str](), dict[str, str](), 0
         while True:
-            status, record = self.pytest(arguments, done, output, nice)
+            status, record = self.pytest(arguments, done, output)
             died_in = record.running if not record.finished and len(record.running) == 1 else set()
             collected |= record.collected
             done |= record.ended | record.failed.keys() | died_in
