@@ -1,13 +1,10 @@
 """A whole run of tests: its parts, then what failed once more, each test alone and three times, then what that means.
 
-    python -m tests.reruns [--beside] PYTEST ARGUMENTS [-- PYTEST ARGUMENTS ...]
+    python -m tests.reruns PYTEST ARGUMENTS [-- PYTEST ARGUMENTS ...]
 
-Each part is a pytest with these arguments; all parts run, whatever one of them says. They run one after another, or with
-`--beside` at the same time: the output of the first part is then shown as it comes, that of each other part at its end.
-
-A test that failed and then passes three times, in three processes of its own, is *flaky*: it fails by chance. The last
-lines name each with its first failure, and say what else is wrong. The exit status is 0 if at most `MOST_FLAKY` tests are
-flaky and all others passed.
+Each part is a pytest with these arguments; all parts run, whatever one of them says. A test that failed and then passes
+three times, in three processes of its own, is *flaky*: it fails by chance. The last lines name each with its first failure,
+and say what else is wrong. The exit status is 0 if at most `MOST_FLAKY` tests are flaky and all others passed.
 
 Whatever leaves a doubt is red: a test that fails again, or is skipped or not found then; an error in collection; a test
 that did not run; an exit status of pytest other than 0 and 1; a pytest that died between two tests. If pytest dies in a
@@ -22,8 +19,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,34 +42,23 @@ class Outcome:
     #: what makes the run red whatever a rerun shows, a line each
     wrong: list[str] = field(default_factory=list)
 
-    def add(self, part: Outcome) -> None:
-        """Add those of a part."""
-        self.passed |= part.passed
-        self.failed |= part.failed
-        self.wrong += part.wrong
-
 
 class Runner:
-    """Starts pytests; each writes its record into this folder."""
+    """Starts one pytest after another; each writes its record into this folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = itertools.count()
 
-    def pytest(
-        self, arguments: Sequence[str], leave_out: set[str] | None = None, output: Path | None = None
-    ) -> tuple[int, Record]:
-        """The exit status, and what happened until then. `output` is a file for what it prints."""
+    def pytest(self, arguments: Sequence[str], leave_out: set[str] | None = None) -> tuple[int, Record]:
+        """The exit status, and what happened until then."""
         number = next(self._numbers)
         file, out = self._folder / f"{number}.jsonl", self._folder / f"{number}.out"
         command = [sys.executable, "-m", "pytest", *arguments, "-p", "tests.reruns.record", f"--record-into={file}"]
         if leave_out:
             out.write_text("\n".join(leave_out), encoding="utf-8")
             command.append(f"--leave-out={out}")
-        with (
-            nullcontext() if output is None else output.open("ab") as shown,
-            subprocess.Popen(command, stdout=shown, stderr=shown) as process,
-        ):
+        with subprocess.Popen(command) as process:
             try:
                 status = process.wait()
             except KeyboardInterrupt:  # which it got, too
@@ -82,23 +66,11 @@ class Runner:
                 raise
         return status, Record.of(file)
 
-    def parts(self, parts: Sequence[Sequence[str]], beside: bool) -> Outcome:
-        """Run all parts."""
-        outcome = Outcome()
-        outputs = [None if number == 0 or not beside else self._folder / f"part-{number}" for number in range(len(parts))]
-        with ThreadPoolExecutor(len(parts) if beside else 1) as pool:
-            for each, output in zip(pool.map(self.part, parts, outputs), outputs, strict=True):
-                outcome.add(each)
-                if output is not None:
-                    print(output.read_text(encoding="utf-8", errors="replace"), flush=True)
-        return outcome
-
-    def part(self, arguments: Sequence[str], output: Path | None = None) -> Outcome:
+    def part(self, arguments: Sequence[str], outcome: Outcome) -> None:
         """Run the tests of a part, and those after a death of pytest in another pytest."""
-        outcome = Outcome()
         collected, done, failed, deaths = set[str](), set[str](), dict[str, str](), 0
         while True:
-            status, record = self.pytest(arguments, done, output)
+            status, record = self.pytest(arguments, leave_out=done)
             died_in = record.running if not record.finished and len(record.running) == 1 else set()
             collected |= record.collected
             done |= record.ended | record.failed.keys() | died_in
@@ -115,7 +87,6 @@ class Runner:
             outcome.wrong.append(f"{command}: {said(status)}")
         if collected - done:
             outcome.wrong.append(f"{command}: {len(collected - done)} tests did not run")
-        return outcome
 
     def again(self, test: str) -> str:
         """Run one test alone, three times at most; how it did not pass, or nothing."""
@@ -135,15 +106,14 @@ def said(status: int) -> str:
     return f"ended with exit status {status}{known.get(status, '')}"
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run all, say what came of it, and give the exit status."""
-    beside = arguments[:1] == ["--beside"]
-    given = arguments[1:] if beside else arguments
-    parts = [list(group) for dashes, group in itertools.groupby(given, "--".__eq__) if not dashes] or [[]]
-    flaky, red = list[str](), list[str]()
+    parts = [list(group) for dashes, group in itertools.groupby(arguments, "--".__eq__) if not dashes] or [[]]
+    outcome, flaky, red = Outcome(), list[str](), list[str]()
     with tempfile.TemporaryDirectory(prefix="reactor-reruns-") as folder:
         runner = Runner(Path(folder))
-        outcome = runner.parts(parts, beside)
+        for part in parts:
+            runner.part(part, outcome)
         if len(outcome.failed) > MOST_AGAIN:
             red += [f"failed: {test}: {why}" for test, why in outcome.failed.items()]
         else:
