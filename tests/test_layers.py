@@ -32,11 +32,11 @@ LAYERS: dict[str, tuple[str, str]] = {
     "standard_streams": ("", ""),
     "memory": ("", "numpy"),
     "plain_text": ("", ""),
-    "protocol": ("errors", "msgspec"),
+    "protocol": ("errors plain_text", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
-    "concurrency": ("errors", "outcome sniffio trio"),
-    "distributed": ("errors lost_part descriptors standard_streams memory", "torch"),
+    "concurrency": ("errors plain_text", "outcome sniffio trio"),
+    "distributed": ("errors plain_text lost_part descriptors standard_streams memory", "torch"),
     "interface": ("errors plain_text", "msgspec numpy omegaconf torch trio"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
@@ -46,9 +46,9 @@ LAYERS: dict[str, tuple[str, str]] = {
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors plain_text interface media", "msgspec yaml"),
-    "crossing": ("errors descriptors interface media", "msgspec numpy trio"),
+    "crossing": ("errors plain_text descriptors interface media", "msgspec numpy trio"),
     "execution": (
-        "errors lost_part protocol telemetry concurrency interface pacing lifecycle media configuration crossing",
+        "errors plain_text lost_part protocol telemetry concurrency interface pacing lifecycle media configuration crossing",
         "msgspec outcome trio",
     ),
     "kinds": (
@@ -56,13 +56,13 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec outcome trio",
     ),
     "placement": (
-        "errors interpreter standard_streams memory protocol telemetry concurrency interface pacing lifecycle media "
-        "configuration crossing execution kinds",
+        "errors plain_text interpreter standard_streams memory protocol telemetry concurrency interface pacing lifecycle "
+        "media configuration crossing execution kinds",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
-        "errors descriptors protocol telemetry concurrency interface pacing admission lifecycle media configuration "
-        "crossing execution placement",
+        "errors plain_text descriptors protocol telemetry concurrency interface pacing admission lifecycle media "
+        "configuration crossing execution placement",
         "msgspec trio",
     ),
     "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),

@@ -10,18 +10,6 @@ built-in class.
 """
 
 
-def sendable(text: object) -> str:
-    """Return `str(text)` in a form that UTF-8 can encode: lone surrogates, as in some file names, become question marks.
-
-    `text` may be an exception of author code, whose `__str__` may raise.
-    """
-    try:
-        said = str(text)
-    except Exception as raised:
-        said = f"(its __str__ raised {type(raised).__name__})"
-    return said.encode(errors="replace").decode()
-
-
 class ReactorError(Exception):
     """Base class of every error that this package raises on purpose."""
 

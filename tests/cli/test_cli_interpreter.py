@@ -67,6 +67,7 @@ def test_the_first_small_collection_after_imports_does_not_look_at_them():
 #: Ctrl-C as the program imports the module that the first argument names; then the command line.
 INTERRUPTED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
 class Interrupts:
     @staticmethod
     def find_spec(name, *_):

@@ -13,7 +13,8 @@ import traceback
 from collections.abc import Iterable, Iterator
 from types import FrameType
 
-from reactor_trio.errors import ReactorError, sendable
+from reactor_trio.errors import ReactorError
+from reactor_trio.plain_text import sendable
 
 #: names of asyncio, what replaces them in trio, and in anyio
 _TABLE = (

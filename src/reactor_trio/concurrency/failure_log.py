@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import traceback
 
-from reactor_trio.errors import sendable
+from reactor_trio.plain_text import sendable
 
 #: Number of kinds that are remembered. The oldest is forgotten first; its next exception gets its traceback again.
 KINDS = 1000

@@ -6,7 +6,8 @@ import traceback
 
 import msgspec
 
-from reactor_trio.errors import ReactorError, sendable
+from reactor_trio.errors import ReactorError
+from reactor_trio.plain_text import sendable
 
 
 class ModelCodeError(ReactorError):

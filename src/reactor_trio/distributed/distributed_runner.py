@@ -29,8 +29,9 @@ from reactor_trio.descriptors import keep_from_children
 from reactor_trio.distributed.shared_payloads import CALLS, PayloadMemory, decode, encode
 from reactor_trio.distributed.worker_failures import RankDesync, WorkerCrashed, WorkerTimeout, unpickled
 from reactor_trio.distributed.worker_process import GroupAnswer, GroupCall, Start, run_worker
-from reactor_trio.errors import ReactorError, sendable
+from reactor_trio.errors import ReactorError
 from reactor_trio.lost_part import LOST
+from reactor_trio.plain_text import sendable
 
 #: Seconds for which the other ranks may go on after one has raised, and for which ranks may end by themselves.
 GRACE = 5.0

@@ -6,7 +6,8 @@ import pickle  # nosec B403 - between processes of one group, over pipes that no
 import traceback
 from typing import Any, Protocol
 
-from reactor_trio.errors import ReactorError, sendable
+from reactor_trio.errors import ReactorError
+from reactor_trio.plain_text import sendable
 
 
 class DistributedWorker(Protocol):

@@ -13,8 +13,8 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import SessionOver
-from reactor_trio.errors import sendable
 from reactor_trio.lost_part import ModelPartLost
+from reactor_trio.plain_text import sendable
 
 #: no program goes on after them
 _ENDINGS = (SystemExit, KeyboardInterrupt, ModelPartLost)

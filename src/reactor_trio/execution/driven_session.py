@@ -28,7 +28,7 @@ from reactor_trio.crossing.messages import (
     ShownUntil,
     StateValuesChanged,
 )
-from reactor_trio.errors import CommandError, sendable
+from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.call_watch import CallWatch
@@ -47,6 +47,7 @@ from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding
 from reactor_trio.lifecycle import Event, SessionLife, State
 from reactor_trio.media import Chunk, Origin
+from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import TRANSPORT
 
 

@@ -7,9 +7,10 @@ import logging
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
-from reactor_trio.errors import BufferClosed, sendable
+from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.author_failures import ends_model, without_cancellation
 from reactor_trio.lost_part import LOST, ModelPartLost
+from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.model")
 

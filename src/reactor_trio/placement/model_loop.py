@@ -11,9 +11,9 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import SessionOver, with_twin
-from reactor_trio.errors import sendable
 from reactor_trio.placement.loading import LoadedModel
 from reactor_trio.placement.session_copies import SessionCopy
+from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.server")
 

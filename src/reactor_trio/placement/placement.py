@@ -9,13 +9,14 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, with_twin
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError, sendable
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.model_checks import check_model
 from reactor_trio.placement.loading import LoadedModel, load_model
 from reactor_trio.placement.model_loop import ModelEnding, ModelLoop
+from reactor_trio.plain_text import sendable
 from reactor_trio.telemetry import Telemetry
 
 #: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.

@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from reactor_trio.errors import ProtocolError, sendable
+from reactor_trio.errors import ProtocolError
+from reactor_trio.plain_text import sendable
 
 PROTOCOL = 1
 SUBPROTOCOL = "reactor.v1"

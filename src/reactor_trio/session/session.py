@@ -21,7 +21,7 @@ import trio
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
-from reactor_trio.errors import CommandError, UploadRefused, sendable
+from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
@@ -30,6 +30,7 @@ from reactor_trio.interface.json_values import argument
 from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import FrameRateCap
+from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import TRANSPORT, EndReason, transport_arguments
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger

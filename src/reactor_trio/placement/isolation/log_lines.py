@@ -14,9 +14,9 @@ import trio
 
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.socket_link import SocketLink
-from reactor_trio.errors import sendable
 from reactor_trio.execution.current_session import current_session
 from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.plain_text import sendable
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 #: lines that may wait for the loop of the link, and bytes that may wait there and, again, in the link

@@ -24,7 +24,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, sendable
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
@@ -35,6 +35,7 @@ from reactor_trio.placement.isolation.remote_session_run import RemoteSessionRun
 from reactor_trio.placement.isolation.shared_frames import SERVER, FrameExchange
 from reactor_trio.placement.model_loop import ModelEnding
 from reactor_trio.placement.placement import Check, not_loaded
+from reactor_trio.plain_text import sendable
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")

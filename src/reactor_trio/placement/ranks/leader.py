@@ -29,13 +29,13 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
-from reactor_trio.errors import sendable
 from reactor_trio.execution.author_failures import ends_process
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.step_loop import DONE
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
+from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.model")
 
