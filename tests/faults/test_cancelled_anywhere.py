@@ -463,7 +463,7 @@ async def answer(stream) -> None:
 #: functions with awaits at which nobody waits here: for a client too many, for a real socket (its writes, its errors), after
 #: a bug, and where the memory stream, the site or the end of a nursery is hardly ever waited for
 NOT_HERE = {
-    "turn_away", "_write", "wait_send_all_might_not_block", "send_parts", "_decide", "_serve_one",
+    "turn_away", "_write", "wait_send_all_might_not_block", "send_parts", "_let_others_run",
     "receive_some", "send_all", "serve_http", "serve_websocket", "_end_side", "close_politely", "finish",
 }  # fmt: skip
 

@@ -379,9 +379,8 @@ class Session:
 
     def _why(self) -> str:
         """The text about the model's failure for the clients; empty if there was none, and without `debug`."""
-        if self.reason != "model_error" or not self.services.debug:
-            return ""
-        return sendable(self._failure) if self.error is None else f"{type(self.error).__name__}: {sendable(self.error)}"
+        why = self._failure if self.error is None else f"{type(self.error).__name__}: {sendable(self.error)}"
+        return sendable(why) if self.reason == "model_error" and self.services.debug else ""
 
     async def _run_model(self, tasks: trio.CancelScope) -> None:
         unwound = trio.Event()

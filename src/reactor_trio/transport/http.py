@@ -155,7 +155,7 @@ class _Connection:
     async def _wait_for_bytes(self, until: float) -> bool:
         """Wait until a request begins. Return False if the connection ends, idles too long, or the server stops."""
         if self._http.trailing_data[0]:
-            await trio.lowlevel.checkpoint()  # nothing else in a pipelined request waits, and others want the loop too
+            await self._let_others_run()
             return True
         data = b""
         with patient_until(until):
@@ -166,6 +166,10 @@ class _Connection:
                 nursery.cancel_scope.cancel()
         self._http.receive_data(data)
         return bool(data)
+
+    async def _let_others_run(self) -> None:
+        """Nothing else in a pipelined request waits, and others want the loop too."""
+        await trio.lowlevel.checkpoint()
 
     async def _stop_idling(self, idling: trio.CancelScope) -> None:
         """Task: when the server stops, end the wait for a next request."""
