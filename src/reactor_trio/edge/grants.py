@@ -38,7 +38,7 @@ class Grant(msgspec.Struct, frozen=True):
     refused: Refused | None = None
 
     def required(self) -> Grant:
-        """Return this grant. Raises Refused if it is none."""
+        """Return this grant. Raises `refused` if the client may do nothing."""
         if self.refused is not None:
             raise copy(self.refused)  # one that is raised has the frames that it passes, and they have this grant
         return self

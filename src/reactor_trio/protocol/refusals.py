@@ -38,7 +38,7 @@ class RefusalKind(NamedTuple):
         setting: the setting that changes this; empty without one.
         text: for the client, where that is always the same; empty if each refusal has its own.
         after: seconds after which the client may try again; None: it need not.
-        denied: for refusals because of a credential, or because there is none: the reason that is counted.
+        denied: the reason that is counted, if the credential of the request is at fault, or is missing; else None.
         guess: whether the client has shown a credential that is not good. An address has a limit of these.
         end: the reason in the close frame of a client that has its WebSocket already; None: the text.
     """

@@ -90,7 +90,7 @@ class ReactorRoutes:
         return self._not_admitted(reason, request)
 
     def _wishes(self, exchange: Exchange, grant: Grant) -> ConnectRequest:
-        """What the client asks for. One that resumes its session keeps the permissions of that. Raises Refused."""
+        """Return what the client asks for. A client that resumes its session keeps its permissions. Raises Refused."""
         tracks = self._sessions.loaded.services.placement.declaration.tracks
         video = [track.name for track in tracks if track.kind == "video" and track.direction == "out"]
         request = parse_connect_request(exchange.request.query, self._facts.name, video)
@@ -155,7 +155,7 @@ class ReactorRoutes:
         return f"sessions may go on for {left:.0f} s" if left > 0 and self._facts.phase == "draining" else None
 
     def _takes_none(self, *, known: bool = True) -> Refused:
-        """The refusal of a client that comes while the server takes none; how far a load is only to who is `known`."""
+        """Return the refusal while the server takes no client. Only a `known` client learns how far a load is."""
         phase, loading = self._facts.phase, self._facts.loading
         why = f"the server is {phase}" if loading is None else loading if known else "the model is still loading"
         return Refused(phase if phase in ("loading", "failed") else "draining", why)

@@ -41,7 +41,8 @@ def accepted_and_refused(handshake: Handshake, refused: Refused) -> bytes:
 async def refuse_inside(messages: MessageChannel, refused: Refused, *, bye: bool) -> None:
     """Refuse a client that has its WebSocket already. Raises PeerGone.
 
-    Without `bye` it gets the `reactor.bye` of a session that ends for this reason; if there is none, a close frame alone.
+    Without `bye` the client gets the `reactor.bye` of a session that ends for this reason. If no session ends for it, the
+    client gets a close frame alone.
     """
     if bye:
         await messages.send_text(_bye(refused))
