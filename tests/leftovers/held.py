@@ -14,6 +14,7 @@ collection would free, and for objects that are still in use the shortest chain 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -37,6 +38,20 @@ from tests.leftovers.referrers import chain, knots
 OTHER_SIDE = ("reactor_trio.client", "reactor_trio.testing")
 #: How the name of one of Trio's worker threads begins while it has nothing to do; it ends by itself after some seconds.
 IDLE_WORKER = "Trio thread "
+
+
+class _Info(ctypes.Structure):
+    """What mallinfo2 of glibc 2.33 returns. Only two numbers are used."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in (*"abcd", "mapped", *"ef", "in_heaps", *"gh")]
+
+
+def in_use() -> int:
+    """Bytes that the C library has given to this process and not got back."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = _Info
+    info = mallinfo()
+    return int(info.in_heaps + info.mapped)
 
 
 class BigValues:

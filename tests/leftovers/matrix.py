@@ -20,7 +20,7 @@ from reactor_trio.session import Session
 from reactor_trio.session.upload_store import UploadStore
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
-from tests.leftovers.held import BIG, Held, standing_still, why
+from tests.leftovers.held import BIG, Held, in_use, standing_still, why
 from tests.leftovers.kinds import BREAKS, KINDS, RETURNS, SHAPE
 from tests.leftovers.visitor import Visitor
 
@@ -188,22 +188,22 @@ class Cell:
                 await self.first(visits)
             await visits.over()
             with standing_still():
-                before = Held.now(folder)
+                before, at_first = Held.now(folder), in_use()
                 for _ in range(self.sessions):
                     await self.visit(visits)
                 await visits.over()
-                after = Held.now(folder)
+                at_last, after = in_use(), Held.now(folder)
                 lines = after.beyond(before)
-                return Left(lines, why(before) if lines else "", after.resident - before.resident)
+                return Left(lines, why(before) if lines else "", at_last - at_first)
 
 
 @dataclass
 class Left:
-    """What a cell has left: a line for each kind of thing, what holds it, and bytes of resident memory."""
+    """What a cell has left: a line for each kind of thing, what holds it, and the bytes kept (`growth`)."""
 
     lines: list[str]
     why: str
-    grown: int
+    kept: int
 
     def __str__(self) -> str:
         return "\n".join([*self.lines, self.why])
