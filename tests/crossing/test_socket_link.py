@@ -12,6 +12,7 @@ from tests.support.child_processes import in_a_fork
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.crossing.socket_link import SocketLink
+from reactor_trio.crossing.wire import MARK
 from reactor_trio.placement.isolation import ipc_messages
 
 
@@ -72,11 +73,23 @@ async def test_what_is_no_message_ends_the_link_and_is_logged_in_one_line(ends, 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other.receive, lambda _message, _session: nursery.cancel_scope.cancel())
         other.send(ipc_messages.Pong(1))
-        one._socket.send(len(data).to_bytes(4, "little") + bytes(4) + data)
+        one._socket.send(MARK + len(data).to_bytes(4, "little") + bytes(4) + data)
         await one.receive(lambda message, _session: heard.append(message))
     assert heard == [ipc_messages.Pong(1)]
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
         "the other process of the model has sent what is no message"
+    ]
+
+
+@pytest.mark.parametrize("data", [b"Killed", b"0", b"\n", bytes(16), b"\xffR\xfe"], ids=repr)
+async def test_bytes_without_the_head_of_a_message_end_the_link_at_once(autojump_clock, ends, caplog, data):
+    """They were taken for a length before, and the server waited until the model's process had missed `step_timeout`."""
+    one, other = ends
+    other._socket.send(data)
+    with trio.fail_after(1):
+        await one.receive(lambda _message, _session: None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the other process of the model has sent what is no message (it has no head): it counts as lost"
     ]
 
 

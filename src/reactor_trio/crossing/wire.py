@@ -1,4 +1,7 @@
-"""Messages as bytes between two processes: MessagePack, behind the length of the message and the number of its session.
+"""Messages as bytes between two processes: MessagePack behind a head, which is a mark, the length and the number of the session.
+
+Model code may write to a descriptor that is not its own. Without the mark, the next four bytes would be a length, and the
+receiver would wait for up to 4 GiB that never come.
 
 A frame in a message becomes a `Plane`, which says where the frame lies in memory that both processes map. Decoding makes the
 array before anything looks at the message. So whatever becomes of the message, the memory is returned when the array is
@@ -8,7 +11,8 @@ shown.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import struct
+from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -17,8 +21,12 @@ import numpy.typing as npt
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.media import FrameHandle, to_host
 
-#: bytes of the head of a message: its length and the number of its session, each of four bytes, little endian
-HEAD = 8
+#: each message begins with it; no text has these bytes
+MARK: Final = b"\xffRX\xfe"
+#: the head of a message: the mark, the bytes of the message behind it, the number of its session
+_HEAD: Final = struct.Struct("<4sII")
+#: bytes of a head
+HEAD: Final = _HEAD.size
 
 
 class Plane(msgspec.Struct, frozen=True, array_like=True):
@@ -75,13 +83,20 @@ class Wire:
             raise
         finally:
             parts.shown.clear()
-        return b"".join((len(body).to_bytes(4, "little"), session.to_bytes(4, "little"), body))
+        return b"".join((_HEAD.pack(MARK, len(body), session), body))
 
     def decode(self, buffer: bytearray) -> tuple[Any, int, int] | None:
-        """Decode the first message of `buffer`: the message, its session, and its bytes. None if it is not yet complete."""
-        if len(buffer) < HEAD or len(buffer) < (end := HEAD + int.from_bytes(buffer[:4], "little")):
+        """Decode the first message of `buffer`: the message, its session, and its bytes. None if it is not yet complete.
+
+        Raises ValueError as soon as the first bytes are no head, and for a message that is none.
+        """
+        if not buffer.startswith(MARK[: len(buffer)]):
+            raise ValueError("it has no head")
+        if len(buffer) < HEAD:
             return None
-        session = int.from_bytes(buffer[4:HEAD], "little")
+        _mark, size, session = _HEAD.unpack_from(buffer)
+        if len(buffer) < (end := HEAD + size):
+            return None
         return self._decoder.decode(memoryview(buffer)[HEAD:end]), session, end
 
 
