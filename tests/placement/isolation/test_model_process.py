@@ -177,6 +177,20 @@ async def test_files_and_input_frames_cross(served):
 
 
 
+def test_a_file_that_was_edited_is_not_loaded_again_until_the_change_is_undone(tmp_path):
+    with reactor_run(tmp_path, MODEL, isolation="process") as served:
+        with RawClient(served.port) as client:
+            client.picture()
+            (tmp_path / "model.py").write_text(MODEL.replace("def note(self", "def noted(self"))
+            client.say("exit")
+            assert client.text("reactor.bye")["data"]["reason"] == "model_restarting"
+        served.wait_log("declares other tracks, commands or messages than when the server started")
+        (tmp_path / "model.py").write_text(MODEL)
+        with until_served(served) as client:
+            client.say("note", 3, text="here")
+            assert client.text("note")["data"] == {"text": "here"}
+
+
 async def test_a_class_that_cannot_be_imported_is_refused():
     class Hidden(ReactorPipeline):
         def inference(self):

@@ -12,6 +12,7 @@ from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Vide
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation import isolated_worker as worker
+from reactor_trio.placement.isolation.isolated_worker import CHANGED
 from reactor_trio.placement.restarts import PAUSES, STAYED
 from reactor_trio.testing import open_server
 from reactor_trio.testing.inline_process import InlineProcess
@@ -243,6 +244,32 @@ async def test_a_process_that_goes_while_it_loads_is_a_load_that_failed(autojump
         except ModelFailed as error:
             failed.append(str(error))
     assert failed == ["World: its process was killed while the model was loaded"]
+
+
+async def test_a_class_that_declares_something_else_when_it_is_loaded_again_is_refused_before_its_load(
+    autojump_clock, monkeypatch, caplog
+):
+    """Its file was edited. Without this the first command of a client, decoded by two declarations, ended the process."""
+
+    class Edited(State):
+        depth: int = 0
+
+    edited = type("World", (World,), {"__annotations__": {"state": Edited}, "__module__": __name__})
+    config = {"loads": []}
+    async with open_server(World, isolation="process", config=config) as server:
+        async with server.connect() as client:
+            await client.command("set_level", level=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(InlineProcess, "find", lambda _process, _path: edited)
+            process(server).kill()
+            await trio.sleep(sum(PAUSES[:3]) + 0.1)
+            assert server.http("/health").status == 503
+        refused = f"World: {CHANGED}; trying again"
+        assert [record.getMessage() for record in caplog.records if "declares other" in record.getMessage()] == [refused] * 3
+        assert len(config["loads"]) == 1
+        await trio.sleep(PAUSES[3] + LOAD + 0.1)  # the change was undone
+        async with server.connect() as client:
+            await client.command("set_level", level=2)
 
 
 @pytest.mark.parametrize(("busy", "hangs"), [(1.9, False), (2.1, True)])

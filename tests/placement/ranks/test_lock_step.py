@@ -33,6 +33,7 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, Se
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.placement.ranks.leader import GRACE
 from reactor_trio.testing import open_server
+from reactor_trio.testing.inline_process import InlineProcess
 
 
 class Picture(Output):
@@ -125,6 +126,20 @@ class World(DistributedPipeline):
                 yield np.full((4, 6, 3), self.state.level + 100 * (self.rank > 0), np.uint8)
         finally:
             self.did("closed")
+
+
+async def test_a_rank_whose_class_declares_something_else_is_refused(autojump_clock, monkeypatch):
+    """Its file was edited while the ranks started."""
+
+    class Edited(State):
+        depth: int = 0
+
+    edited = type("World", (World,), {"__annotations__": {"state": Edited}, "__module__": __name__})
+    given = iter([World, World, edited])
+    monkeypatch.setattr(InlineProcess, "find", lambda _process, _path: next(given))
+    with pytest.raises(ModelFailed, match="World: its class declares other tracks, commands or messages"):
+        async with open_server(World):
+            pass
 
 
 def models(server):

@@ -34,11 +34,13 @@ class LoadModel(IpcMessage, frozen=True, tag=10):
 
     Attributes:
         model: `module:Class`.
+        schema_hash: of the class that the server's process has imported; that of this process must declare the same.
         path: `sys.path` of the server's process.
         given: config, settings and files of the manifest, pickled: YAML has dates, and an embedding program may pass more.
     """
 
     model: str
+    schema_hash: str
     path: list[str]
     given: bytes
 

@@ -23,7 +23,9 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink
+from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.author_failures import ends_process
+from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.interpreter import settle
@@ -38,6 +40,11 @@ log = logging.getLogger("reactor_trio.model")
 
 #: config, settings, files of the manifest
 Given = tuple[dict[str, Any], Settings, ManifestFiles]
+#: the file of a class may have changed before the class is loaded again; clients know the schema of before
+CHANGED: Final = (
+    "its class declares other tracks, commands or messages than when the server started: its file has changed. Restart the "
+    "server, or undo the change"
+)
 #: see `load_model`
 ModelLoader = Callable[..., Awaitable[LoadedModel]]
 
@@ -90,7 +97,7 @@ class ProcessWorker:
             case ipc_messages.FreeMemory():
                 self.nursery.start_soon(trio.to_thread.run_sync, FreeMemory(trim=trimmer()).collect_and_return)
 
-    async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
+    async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
         """Model loop: make and load the model; return how many sessions it serves at the same time."""
         raise NotImplementedError
 
@@ -103,7 +110,7 @@ class ProcessWorker:
         config, settings, files = self.source.unpack(message.given)
         with files_of_manifest(files):
             try:
-                max_sessions = await self.host.run(self.load, message.model, config, settings)
+                max_sessions = await self.host.run(self._find_and_load, message, config, settings)
             except trio.Cancelled:
                 raise
             except BaseException as error:
@@ -111,6 +118,12 @@ class ProcessWorker:
                 return
             self.link.send(ipc_messages.ModelLoaded(max_sessions))
             await self.serve()
+
+    async def _find_and_load(self, message: ipc_messages.LoadModel, config: dict[str, Any], settings: Settings) -> int:
+        model_class = self.source.find(message.model)
+        if declaration_of(model_class).schema()["schema_hash"] != message.schema_hash:
+            raise DeclarationError(CHANGED)
+        return await self.load(model_class, config, settings)
 
 
 class ToServer(Telemetry):
@@ -181,8 +194,8 @@ class _Worker(ProcessWorker):
             case _ if session in self.sessions:
                 self.sessions[session].receive(message)
 
-    async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
-        self._loaded = await self.load_model(self.source.find(path), config, self.host, settings, ToServer(self.link))
+    async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
+        self._loaded = await self.load_model(model_class, config, self.host, settings, ToServer(self.link))
         self.source.model_loaded(self._loaded.model)
         return self._loaded.max_sessions
 

@@ -258,7 +258,7 @@ async def load_in_process(
     await nursery.start(placement.run)
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
     given = process.pack((config, bare, files))
-    await placement.load(ipc_messages.LoadModel(path, list(sys.path), given), name)
+    await placement.load(ipc_messages.LoadModel(path, checked.schema["schema_hash"], list(sys.path), given), name)
     if settings.step_timeout or settings.first_step_timeout:
         nursery.start_soon(placement.watch, settings.step_timeout, settings.first_step_timeout)
     return placement

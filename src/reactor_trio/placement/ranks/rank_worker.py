@@ -126,11 +126,10 @@ class _FollowerWorker(ProcessWorker):
             log.error("it is here:\n%s", self.host.stack())
         super().receive(message, session)
 
-    async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
+    async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
         self.join()
-        cls = self.source.find(path)
-        assert issubclass(cls, DistributedPipeline)
-        self.model, self.declaration = cls(), declaration_of(cls)
+        assert issubclass(model_class, DistributedPipeline)
+        self.model, self.declaration = model_class(), declaration_of(model_class)
         self.binding = BareBinding(self.declaration, settings.fps or fps_before_load(self.model))
         self.model._reactor_binding = self.binding
         self.bind(self.model)
