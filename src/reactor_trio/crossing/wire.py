@@ -1,4 +1,4 @@
-"""Messages as bytes between two processes: MessagePack behind a head, which is a mark, the length and the number of the session.
+"""Messages as bytes between two processes: MessagePack behind a head of a mark, the length and the number of the session.
 
 Model code may write to a descriptor that is not its own. Without the mark, the next four bytes would be a length, and the
 receiver would wait for up to 4 GiB that never come.
