@@ -246,6 +246,8 @@ def plain_msgpack(data: bytes) -> Callable[[], object]:
 def edges() -> Iterator[Cell]:
     """HTTP, queries, tickets, uploads and WebSocket frames, within the sizes that the server reads of them."""
     small = tuple(KIB * n for n in (2, 4, 8, 15))
+    #: fewer than the 1 024 frames that come at once: the model runs on while others wait for their rate
+    at_once = tuple(KIB * n for n in (1, 2, 4, 7))
     shapes: dict[tuple[Callable[[], Target], str], Make] = {
         (Heads, "many headers"): lambda n: (GET % b"/")[:-2] + b"a:b\r\n" * (n // 5) + b"\r\n",
         (Heads, "long header"): lambda n: (GET % b"/")[:-2] + b"x: " + b"y" * n + b"\r\n\r\n",
@@ -277,7 +279,7 @@ def edges() -> Iterator[Cell]:
         (Handshakes, "refusal"): lambda n: b"HTTP/1.1 503 No\r\nContent-Length: %d\r\n\r\n" % n + b"x" * n,
     }  # fmt: skip
     for (target, shape), make in shapes.items():
-        yield Cell(target, shape, make, small, None)
+        yield Cell(target, shape, make, at_once if target is Frames else small, None)
     middle = tuple(KIB * n for n in (32, 64, 128, 256))
     for tag, codec in ((b"h", "h264"), (b"8", "vp8"), (b"9", "vp9")):
         units = {"start codes": b"\0\0\1", "units": b"\0\0\1\x09\xf0", "zeros": b"\0", "ones": b"\xff"}
