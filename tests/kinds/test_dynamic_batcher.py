@@ -70,7 +70,8 @@ class Member:
             await trio.sleep(self._handles)
             try:
                 model, over = cast(Model, self.name), lambda: self.over
-                self.result = await self._server.batcher.join(self.turn, model, over)
+                made = await self._server.batcher.join(self.turn, model, over)
+                self.result = made.output, made.began
             except (ValueError, SessionOver, BufferClosed) as error:
                 self.result = error
             finally:

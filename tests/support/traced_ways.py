@@ -65,8 +65,8 @@ NUMBERS = ROOT / "tests" / "golden" / "files" / "ways.json"
 #: way -> the classes that carry it, as `docs/design.md` names them
 RECORDS = {
     "frame": (
-        "media.frames.Chunk", "media.frames.Bundle", "connection.outgoing_frames.DueFrame", "media.encoders.Encoded",
-        "connection.outgoing_frames.CodedFrame",
+        "execution.step_loop.StepMade", "media.frames.Chunk", "media.frames.Bundle", "connection.outgoing_frames.DueFrame",
+        "media.encoders.Encoded", "connection.outgoing_frames.CodedFrame",
     ),
     "command": ("protocol.text.ClientText", "crossing.messages.Command"),
     "request": ("transport.exchange.Exchange", "transport.request.Request", "transport.request.Response"),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+import msgspec
 import trio
 
 from reactor_trio.errors import OutputError
@@ -20,9 +21,6 @@ from reactor_trio.interface.model import Idle
 from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.media import Chunk, Origin, chunk_from_output
 
-#: What `StepSource.resume` gives for a step in which author code has returned; the next step begins it again.
-DONE: Final = object()
-
 #: Seconds for which a model that had nothing to make waits for a command before its next step.
 IDLE_WAIT = 0.02
 
@@ -30,32 +28,49 @@ IDLE_WAIT = 0.02
 EMPTY_STEP = 0.005
 
 
+#: What a step was that has made no frame: there was nothing to make, its media were empty, or author code has returned. The
+#: next step begins such code again.
+NoFrame: TypeAlias = Literal["idle", "empty", "done"]
+
+
+class StepMade(msgspec.Struct, frozen=True):
+    """One step of author code.
+
+    Attributes:
+        output: its media; None or Idle without.
+        no_frame: what the step was, if its output has no frame.
+        began: when it began, if its cost is spent; None if the step loop spends that.
+        outcome: what `generate` of an app came to; None if it was not called.
+        refused: the text of the ApplicationError by which an app refused it; None if it did not.
+    """
+
+    output: Any = None
+    no_frame: NoFrame = "idle"
+    began: float | None = None
+    outcome: StepOutcome | None = None
+    refused: str | None = None
+
+
+#: A step in which author code has returned.
+DONE: Final = StepMade(no_frame="done")
+
+
 class StepSource(ABC):
     """The steps of one session's author code. It serves the step loop, a rank that follows and a program that steps by hand.
 
     Attributes:
         whole: whether hooks wait for the end of a step, also where author code awaits something.
-        began: when the newest step began, if `resume` has spent the cost of the step; None if the loop spends it.
-        on_outcome: called with what each `generate` of an app came to; None: nothing looks.
-        refusal: the text of the ApplicationError by which an app refused the newest step; None if it did not.
     """
 
     whole: ClassVar[bool] = False
-    began: float | None = None
-    on_outcome: Callable[[StepOutcome], object] | None = None
-    refusal: str | None = None
 
     @abstractmethod
-    async def resume(self, model: Any) -> Any:
-        """Make the next step of `model`: its media; None, Idle or DONE if it made none. Raises what ends the session."""
+    async def resume(self, model: Any) -> StepMade:
+        """Make the next step of `model`. Raises what ends the session."""
 
     @abstractmethod
     def location(self, model: Any) -> str:
-        """`file:line` of the author's code that gave the value of the newest step."""
-
-    def after_no_frame(self) -> Literal["idle", "empty", "done"]:
-        """What the newest step was, which made no frame: there was nothing to make, a step without media, or DONE."""
-        return "idle"
+        """`file:line` of the author's code that gave the output of the newest step."""
 
     async def close(self) -> None:  # noqa: B027 - nothing is left open between two steps of most models
         """End what is left of author code."""
@@ -87,13 +102,13 @@ class StepLoop(Driver):
     def __init__(self, session: DrivenSession, source: StepSource) -> None:
         super().__init__(session)
         self.source = source
-        self.make_step: Callable[[Any], Awaitable[Any]] = source.resume
+        self.make_step: Callable[[Any], Awaitable[StepMade]] = source.resume
         self.observer = session.turn.observer
         session.input_ended = session.scopes.step_was_cancelled
 
     async def drive(self) -> None:
         """Make one step after the other."""
-        session, source = self._session, self.source
+        session = self._session
         while (begin := await self._until_next_step()) is not None:
             # One look at the clock serves all that happens until the author's code runs, and one all that follows it.
             began, late = begin
@@ -103,7 +118,7 @@ class StepLoop(Driver):
             call = session.calls.begins(f"step {session.step} has run", began)
             self._inside = True
             try:
-                chunk, seconds, ended = await self._step(began)
+                chunk, seconds, ended, no_frame = await self._step(began)
             finally:
                 self._inside = False
                 if self._boundary is not None:
@@ -117,7 +132,7 @@ class StepLoop(Driver):
                 del chunk  # a large value, which this frame would hold until the next step has made another
                 continue
             session.empty_steps += 1
-            match source.after_no_frame():
+            match no_frame:
                 case "done" if self._produced:  # if it made no frame it must not spin
                     if session.once:
                         return
@@ -186,26 +201,30 @@ class StepLoop(Driver):
             if not applied and session.output_pacer.step_at(now) <= now and not session.commands.pending(session.step):
                 return now, max(0.0, now - planned - self._turn_waited)
 
-    async def _step(self, began: float) -> tuple[Chunk | None, float, float]:
-        """Make one step, which begins now: what it made, None for nothing; its compute time in seconds; when it ended."""
-        session, source = self._session, self.source
-        value = await self.make_step(session.model)
-        if value is None or value is Idle or value is DONE:
-            return None, 0.0, began
+    async def _step(self, began: float) -> tuple[Chunk | None, float, float, NoFrame]:
+        """Make one step, which begins now.
+
+        Returns what it made, None without a frame; its compute time in seconds; when it ended; see `StepMade.no_frame`.
+        """
+        session = self._session
+        made = await self.make_step(session.model)
+        output = made.output
+        if output is None or output is Idle:
+            return None, 0.0, began, made.no_frame
         try:
-            chunk = chunk_from_output(value, session.outputs, of_step=True)
+            chunk = chunk_from_output(output, session.outputs, of_step=True)
         except OutputError as error:
-            error.name_location(source.location(session.model))
+            error.name_location(self.source.location(session.model))
             raise
         if chunk.length == 0:
-            return None, 0.0, began
+            return None, 0.0, began, made.no_frame
         cost = None
-        if source.began is None:
+        if made.began is None:
             _, cost = await session.until_computed(chunk, session.step)
         else:
-            began = source.began
+            began = made.began
             await wait_for_fences(chunk)
         ended = trio.current_time()
         session.step += 1
         self._produced = True
-        return chunk, ended - began if cost is None else cost, ended
+        return chunk, ended - began if cost is None else cost, ended, made.no_frame

@@ -13,16 +13,15 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from types import CoroutineType
-from typing import Any, Literal
+from typing import Any
 
 import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.step_loop import StepLoop, StepSource
+from reactor_trio.execution.step_loop import StepLoop, StepMade, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import defining_line, plain_step
-from reactor_trio.interface.model import Idle
 from reactor_trio.interface.steps import ApplicationError, StepCompleted, StepOutcome
 from reactor_trio.kinds.kind import Kind
 
@@ -54,40 +53,35 @@ class AppSource(StepSource):
         self._cancelled = cancelled
         self._observer = observer
         self._spend = spend
+        self._refused: str | None = None  # why, in the newest step
 
-    async def resume(self, model: Any) -> Any:
-        """See `StepSource`. Returns Idle if the app refused the step."""
-        self.began = trio.current_time()
+    async def resume(self, model: Any) -> StepMade:
+        """See `StepSource`."""
+        began = trio.current_time()
         try:
             given = await self._await(model.process_input, "process_input")
         except ApplicationError as refusal:
-            if self.refusal != (reason := str(refusal)):
-                self.refusal = reason
+            if self._refused != (reason := str(refusal)):
+                self._refused = reason
                 log.debug("process_input() refuses a step: %s", reason or type(refusal).__name__)
-            return Idle
-        self.refusal = None
+            return StepMade(refused=reason)
+        self._refused = None
         outcome = await self._generate(model, given)
-        if self.on_outcome is not None:
-            self.on_outcome(outcome)
         try:
             made = await self._await(model.process_output, "process_output", outcome)
         except ApplicationError as error:
             error.add_note("An ApplicationError refuses a step only where process_input() raises it.")
             raise
-        if not isinstance(made, StepCompleted):
-            return made
-        if made.files or made.error is not None:
-            log.debug("a step is completed with the error %r and the files %s", made.error, list(made.files))
-        return made.output
+        if isinstance(made, StepCompleted):
+            if made.files or made.error is not None:
+                log.debug("a step is completed with the error %r and the files %s", made.error, list(made.files))
+            made = made.output
+        return StepMade(made, "empty", began, outcome)
 
     def location(self, model: Any) -> str:
         """See `StepSource`: the method that makes the media."""
         own = type(model).process_output is not ReactorApp.process_output
         return defining_line(model.process_output if own else model.generate)
-
-    def after_no_frame(self) -> Literal["idle", "empty", "done"]:
-        """See `StepSource`."""
-        return "empty" if self.refusal is None else "idle"
 
     async def _generate(self, model: Any, given: Any) -> StepOutcome:
         result: Any = None

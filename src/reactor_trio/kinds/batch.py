@@ -9,36 +9,35 @@ from typing import Any
 import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.step_loop import StepLoop, StepSource
+from reactor_trio.execution.step_loop import StepLoop, StepMade, StepSource
 from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
 from reactor_trio.kinds.kind import Kind
 
 
-async def step_alone(model: Model) -> tuple[Any, float]:
+async def step_alone(model: Model) -> StepMade:
     """Make a batch of one. Returns what `DynamicBatcher.join` returns, and raises what it raises."""
     began = trio.current_time()
     (output,) = await call_batch(model, [model])
     if isinstance(output, BaseException):
         raise output
-    return output, began
+    return StepMade(output, began=began)
 
 
 class BatchSource(StepSource):
     """A session's share of the batches.
 
     Args:
-        join: has the model stepped in the next batch, whose cost it spends; returns the output, and when the batch began.
+        join: has the model stepped in the next batch, whose cost it spends.
     """
 
-    def __init__(self, join: Callable[[Any], Awaitable[tuple[Any, float]]] = step_alone) -> None:
+    def __init__(self, join: Callable[[Any], Awaitable[StepMade]] = step_alone) -> None:
         self._join = join
 
-    async def resume(self, model: Any) -> Any:
+    async def resume(self, model: Any) -> StepMade:
         """See `StepSource`."""
-        output, self.began = await self._join(model)
-        return output
+        return await self._join(model)
 
     def location(self, model: Any) -> str:
         """See `StepSource`."""

@@ -26,6 +26,7 @@ from reactor_trio.concurrency import SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import each_its_own
 from reactor_trio.execution.session_binding import SEEN_SESSION
+from reactor_trio.execution.step_loop import StepMade
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.turns import SharedTurn, Turn, Turns
 from reactor_trio.interface.author_code import defining_line, plain_step
@@ -76,11 +77,10 @@ class DynamicBatcher:
         while True:  # no variable here: it would keep the last batch until a session steps again
             await self._step(await self._turns.grant_all())
 
-    async def join(self, turn: Turn, model: Model, over: Callable[[], bool]) -> tuple[Any, float]:
+    async def join(self, turn: Turn, model: Model, over: Callable[[], bool]) -> StepMade:
         """Be stepped in the next batch as `model`, by the task that has the turn, which is given back.
 
-        Returns the output, and when the batch began in `trio.current_time()` seconds. Raises what ends the session. Returns
-        when the batch is over, also if cancelled meanwhile.
+        Raises what ends the session. Returns when the batch is over, also if cancelled meanwhile.
 
         Args:
             over: whether the session is over.
@@ -100,7 +100,7 @@ class DynamicBatcher:
         result, member.result = member.result, None
         if isinstance(result, BaseException):
             raise result
-        return result, member.began
+        return StepMade(result, began=member.began)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

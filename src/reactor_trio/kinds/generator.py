@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Any, Literal
+from typing import Any
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.step_loop import DONE, StepLoop, StepSource
+from reactor_trio.execution.step_loop import DONE, StepLoop, StepMade, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.author_code import calls_plain_methods, plain_step, this_thread, yielding_line
 from reactor_trio.interface.declaration import is_generator_function
@@ -32,7 +32,7 @@ class GeneratorSource(StepSource):
         self.generator: AuthorGenerator | None = None
 
     @calls_plain_methods
-    async def resume(self, model: Any) -> Any:
+    async def resume(self, model: Any) -> StepMade:
         """See `StepSource`. Raises TypeError if `inference()` of `model` is no generator."""
         if self.generator is None:
             self.generator = open_generator(model)
@@ -47,15 +47,12 @@ class GeneratorSource(StepSource):
             value = await TracedAwaitable(step, self._cancelled, self._observer)
         if value is DONE:
             self.generator = None
-        return value
+            return DONE
+        return StepMade(value)
 
     def location(self, model: Any) -> str:
         """See `StepSource`."""
         return "" if self.generator is None else yielding_line(self.generator)
-
-    def after_no_frame(self) -> Literal["idle", "empty", "done"]:
-        """See `StepSource`."""
-        return "done" if self.generator is None else "idle"
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield, so that `finally` blocks run."""

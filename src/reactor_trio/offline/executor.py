@@ -30,7 +30,6 @@ from reactor_trio.concurrency import SessionOver, hide_trio_from_nested_loops, s
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.execution.performer import Performer, perform_each
-from reactor_trio.execution.step_loop import DONE
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import NamesLocation
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
@@ -240,24 +239,22 @@ class PipelineExecutor:
         return self._taken()
 
     async def _step(self) -> StepResult:
-        began, outcomes = trio.current_time(), []  # type: float, list[StepOutcome]
-        self._source.on_outcome = outcomes.append
+        began = trio.current_time()
         try:
-            value = await self._source.resume(self.model)
+            made = await self._source.resume(self.model)
         except BaseException:
             self._performer.driver = self._source = self._open_source()
             raise
         seconds = trio.current_time() - began
-        refused = self._source.refusal
-        outcome = outcomes.pop() if outcomes else None
-        if value is DONE or value is None or value is Idle:
-            return StepResult(Idle, 0.0, self._taken(), outcome, refused)
+        value = made.output
+        if value is None or value is Idle:
+            return StepResult(Idle, 0.0, self._taken(), made.outcome, made.refused)
         outputs = self._declaration.outputs
         with NamesLocation(lambda: self._source.location(self.model)):
             chunk_from_output(value, outputs)  # raises the same errors as under the server
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
-        return StepResult(value, seconds, self._taken(), outcome, refused)
+        return StepResult(value, seconds, self._taken(), made.outcome, made.refused)
 
     async def _disconnect(self) -> list[ModelMessage]:
         events = [Event.UNWOUND, Event.ENDED]

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.served_performer import ServedPerformer
-from reactor_trio.execution.step_loop import StepLoop
+from reactor_trio.execution.step_loop import StepLoop, StepMade
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
+
+T = TypeVar("T")
 
 #: seconds that the running step has to return when the session is over
 PATIENCE = 2.0
@@ -74,11 +76,11 @@ class LeadingPerformer(ServedPerformer):
         """See `AuthorCalls`."""
         await self.lead("file", partial(super().file_uploaded, arguments), files=arguments)
 
-    async def lead(self, kind: CallKind, make: Callable[[], Awaitable[Any]], **about: Any) -> Any:
+    async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
         """Have every rank make a call, this one by `make`."""
         return await self.leader.call(RankCall(0, kind, self.session.step, **about), make)
 
-    async def _lead_step(self, make_step: Callable[[Any], Awaitable[Any]], model: Any) -> Any:
+    async def _lead_step(self, make_step: Callable[[Any], Awaitable[StepMade]], model: Any) -> StepMade:
         return await self.lead("step", partial(make_step, model))
 
     async def _level(self) -> None:
