@@ -110,11 +110,12 @@ class Output(_Tracks):
 
         def __new__(cls, *_args, **tracks):  # noqa: D102 - `__init__`'s error for an unknown name would not list the known ones
             generated = cls.__init__ is cls.__reactor_init__  # an `__init__` of the author's may take any arguments
-            if generated and (unknown := [name for name in tracks if name not in cls.__dataclass_fields__]):
-                names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
-                error = OutputError(f"{cls.__qualname__} has no track {unknown[0]!r}; its tracks: {names}")
-                error.name_location(calling_line())
-                raise error
+            for name in tracks if generated else ():
+                if name not in cls.__dataclass_fields__:
+                    names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
+                    error = OutputError(f"{cls.__qualname__} has no track {name!r}; its tracks: {names}")
+                    error.name_location(calling_line())
+                    raise error
             return super().__new__(cls)
 
 

@@ -23,6 +23,7 @@ from reactor_trio.interface.messages import plain
 from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackPayload, TrackSpec
 from reactor_trio.media.device_frames import DeviceFrames, Made
+from reactor_trio.media.output_mistakes import example, mistake, stack_hint
 from reactor_trio.media.read_only import is_read_only
 
 #: A frame or samples that may still lie on a device.
@@ -49,9 +50,9 @@ _COUNTS_ALL = (
 #: What it returns in `chunk_from_output` for a yielded object that only the driver's step holds: its variable there, the
 #: parameter, and the argument of the call.
 _VALUE_REFERENCES = 3
-#: What it returns in `_is_given_away` for an array that is a field of such an object: the field, the pair of `_tracks_of`,
-#: two variables, the parameter, and the argument of the call.
-_FIELD_REFERENCES = 6
+#: What it returns in `_is_given_away` for an array that is a field of such an object: the field, two variables, the
+#: parameter, and the argument of the call.
+_FIELD_REFERENCES = 5
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -118,11 +119,11 @@ class Chunk(msgspec.Struct, frozen=True):
     @property
     def pending_fences(self) -> list[Made]:
         """The fences that must pass before the whole chunk is computed; empty for data in the host's memory."""
-        handles = list(self.videos.values())
-        if self.audios:
-            handles += [samples for samples, _ in self.audios.values()]
-        moments = [handle.made for handle in handles if isinstance(handle, DeviceFrames)]
-        return [made for made in moments if made is not None and not made.query()] if moments else []
+        pending, samples = [], [each for each, _ in self.audios.values()] if self.audios else ()
+        for handle in (*self.videos.values(), *samples):
+            if type(handle) is DeviceFrames and handle.made is not None and not handle.made.query():
+                pending.append(handle.made)
+        return pending
 
     def split(self) -> Iterator[tuple[dict[str, FrameHandle], float | None]]:
         """The instants in order: the frames of each, and its duration in seconds if audio sets one."""
@@ -131,7 +132,7 @@ class Chunk(msgspec.Struct, frozen=True):
                 name: frames[i] if frames.ndim == 4 else frames for name, frames in self.videos.items()
             }
             duration: float | None = None
-            for name, (samples, rate) in self.audios.items():
+            for name, (samples, rate) in self.audios.items() if self.audios else ():
                 begin, end = _split_at(samples.shape[1], self.length, i), _split_at(samples.shape[1], self.length, i + 1)
                 tracks[name] = samples[:, begin:end]
                 duration = max(duration or 0.0, (end - begin) / rate)
@@ -151,15 +152,16 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...], *, of_st
     batches: dict[str, int] = {}
     given_metadata: dict[str, Any] = {}
     sole = of_step and _COUNTS_ALL and sys.getrefcount(value) <= _VALUE_REFERENCES and not weakref.getweakrefcount(value)
-    for spec, data in _tracks_of(value, outputs):
+    for spec in _tracks_of(value, outputs):
+        data = getattr(value, spec.name) if isinstance(value, Output) else value
         if isinstance(data, TrackPayload):
             if data.metadata is not None:
                 given_metadata[spec.name] = data.metadata
-            data = data.data  # noqa: PLW2901 - the payload is only a wrapper
+            data = data.data  # the payload is only a wrapper
         if data is None and spec.optional:
             continue
         checked = _checked(spec, data)
-        if sole and isinstance(checked, np.ndarray) and _is_given_away(checked, value, spec.name):
+        if sole and type(checked) is np.ndarray and checked.flags.writeable and _is_given_away(checked, value, spec.name):
             checked.flags.writeable = False
         if spec.kind == "video":
             videos[spec.name] = checked
@@ -167,20 +169,13 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...], *, of_st
                 batches[spec.name] = checked.shape[0]
         elif checked.shape[1]:
             audios[spec.name] = checked, spec.sample_rate or 48_000
-    if len(batches) > 1 and len(set(batches.values())) > 1:
-        given = " and ".join(f"{name} has {count}" for name, count in batches.items())
-        raise OutputError(f"the tracks of one yield must have the same number of frames: {given}")
-    length = next(iter(batches.values()), 1 if videos or audios else 0)
-    for name, (samples, _) in audios.items():
-        if (count := samples.shape[1]) < length:
-            wrong = f"{count} samples for {length} frames: each frame lasts as long as its samples, so it needs at least one"
-            raise OutputError(f"track {name}: {wrong}")
+    length = _batch_length(batches, audios) if batches else 1 if videos or audios else 0
     owned: dict[str, FrameHandle] = {}
     for name, frames in videos.items():
         owned[name] = _owned(frames)
     sound = {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()} if audios else {}
-    metadata = {name: _metadata(name, given, videos, length) for name, given in given_metadata.items()}
-    return Chunk(owned, sound, length, metadata)
+    said = {name: _metadata(name, each, videos, length) for name, each in given_metadata.items()} if given_metadata else {}
+    return Chunk(owned, sound, length, said)
 
 
 def keep_frames_in(empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]) -> None:
@@ -229,21 +224,22 @@ def _split_at(samples: int, parts: int, index: int) -> int:
     return index * size + min(index, rest)
 
 
-def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> list[tuple[TrackSpec, Any]]:
+def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> tuple[TrackSpec, ...]:
+    """The tracks of which `value` is, or has, the data. Raises OutputError."""
+    if isinstance(value, outputs):
+        return value.__reactor_tracks__
     if isinstance(value, Output):
-        if not isinstance(value, outputs):
-            known = ", ".join(o.__qualname__ for o in outputs) or "none"
-            raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
-        return [(spec, getattr(value, spec.name)) for spec in value.__reactor_tracks__]
+        known = ", ".join(o.__qualname__ for o in outputs) or "none"
+        raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
     if not isinstance(value, np.ndarray) and not is_tensor(value):
-        hint = _stack_hint(value)
+        hint = stack_hint(value)
         if isinstance(value, dict):
-            hint = "; yield " + " or ".join(_example(output) for output in outputs)
+            hint = "; yield " + " or ".join(example(output) for output in outputs)
         raise OutputError(f"a model yields an Output, a frame, Idle or None, not {type(value).__name__}{hint}")
     if len(outputs) != 1 or len(outputs[0].__reactor_tracks__) != 1:
         names = ", ".join(track.name for output in outputs for track in output.__reactor_tracks__) or "no tracks"
         raise OutputError(f"a bare frame is ambiguous: this model has {names}; yield an Output")
-    return [(outputs[0].__reactor_tracks__[0], value)]
+    return outputs[0].__reactor_tracks__
 
 
 def _checked(spec: TrackSpec, data: object) -> _Yielded:
@@ -254,14 +250,14 @@ def _checked(spec: TrackSpec, data: object) -> _Yielded:
     elif is_tensor(data):
         dtype = str(data.dtype).removeprefix("torch.")
     else:
-        raise _mistake(spec, data)
+        raise mistake(spec, data)
     shape = data.shape
     if spec.kind == "video":
-        fits = dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]
+        fits = dtype == "uint8" and data.ndim in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]
     else:
-        fits = dtype == "int16" and len(shape) == 2 and shape[0] == 1
+        fits = dtype == "int16" and data.ndim == 2 and shape[0] == 1
     if not fits:
-        raise _mistake(spec, data)
+        raise mistake(spec, data)
     return data
 
 
@@ -277,49 +273,24 @@ def _is_given_away(array: npt.NDArray[Any], value: object, track: str) -> bool:
         if sys.getrefcount(array) > _FIELD_REFERENCES:
             return False
     return (
-        type(array) is np.ndarray
-        and array.flags.owndata
+        array.flags.owndata
         and array.flags.c_contiguous
         and not weakref.getweakrefcount(array)
         and _empty is np.empty
     )
 
 
-def _mistake(spec: TrackSpec, data: object) -> OutputError:
-    """What is wrong with `data`."""
-    video = spec.kind == "video"
-    wanted = f"track {spec.name}: expected {'uint8 (H, W, 3) or (N, H, W, 3)' if video else 'int16 (1, M)'}"
-    if not isinstance(data, np.ndarray) and not is_tensor(data):
-        return OutputError(f"{wanted}, got {type(data).__name__}{_stack_hint(data) if video else ''}")
-    shape, dtype = tuple(data.shape), str(data.dtype).removeprefix("torch.")
-    return OutputError(f"{wanted}, got {dtype} {shape}{_picture_hint(data, shape, dtype) if video else ''}")
-
-
-def _picture_hint(data: _Yielded, shape: tuple[int, ...], dtype: str) -> str:
-    """A hint for frames that are floats or have their colours first."""
-    hint, floats = "", dtype.startswith(("float", "bfloat"))
-    if len(shape) in (3, 4) and shape[-3] == 3 and shape[-1] != 3:
-        axes = "1, 2, 0" if len(shape) == 3 else "0, 2, 3, 1"
-        hint = "; it looks channels-first"
-        if not (floats and is_tensor(data)):
-            hint += f": {'permute' if is_tensor(data) else 'transpose'}({axes})"
-    if floats:
-        hint += "; to_frames converts it" if is_tensor(data) else "; scale to 0..255 and cast to uint8"
-    return hint
-
-
-def _stack_hint(value: object) -> str:
-    """A hint for a list of frames."""
-    if not isinstance(value, (list, tuple)) or not value:
-        return ""
-    if all(is_tensor(item) for item in value):
-        return "; stack the frames: torch.stack(frames)"
-    return "; stack the frames: np.stack(frames)" if all(isinstance(item, np.ndarray) for item in value) else ""
-
-
-def _example(output: type[Output]) -> str:
-    """How to construct an Output."""
-    return f"{output.__qualname__}({', '.join(f'{track.name}=...' for track in output.__reactor_tracks__)})"
+def _batch_length(batches: Mapping[str, int], audios: Mapping[str, tuple[_Yielded, int]]) -> int:
+    """The number of frames that each batch of one yield has. Raises OutputError."""
+    if len(set(batches.values())) > 1:
+        given = " and ".join(f"{name} has {count}" for name, count in batches.items())
+        raise OutputError(f"the tracks of one yield must have the same number of frames: {given}")
+    length = next(iter(batches.values()))
+    for name, (samples, _) in audios.items():
+        if (count := samples.shape[1]) < length:
+            wrong = f"{count} samples for {length} frames: each frame lasts as long as its samples, so it needs at least one"
+            raise OutputError(f"track {name}: {wrong}")
+    return length
 
 
 def _owned(data: _Yielded) -> FrameHandle:
