@@ -251,7 +251,7 @@ class DrivenSession:
 
     def tell_values(self) -> None:
         """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
-        if changed := self._changed_values():
+        if self.declaration.settings and (changed := self._changed_values()):
             self._channel.send(StateValuesChanged(changed))
 
     # ---- hooks --------------------------------------------------------------------------------------------------------

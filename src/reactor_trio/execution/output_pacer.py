@@ -10,6 +10,7 @@ loop stands still, it shows nothing of what the room takes as shown, so the mode
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Literal
 
@@ -61,7 +62,7 @@ class OutputPacer:
         self.dropped = dropped
         self._waits = waits
         self._epoch = 0
-        self._seqs: dict[str, int] = {}
+        self._seqs: defaultdict[str, int] = defaultdict(int)
         self._sizes: dict[str, tuple[int, int]] = {}
         self._frames_per_step = 1
         self._predicted = 0.0  # seconds that the next step will take
@@ -277,9 +278,12 @@ class OutputPacer:
     ) -> Bundle:
         """Make the next bundle and count it as queued."""
         interval = self._interval or self._cadence.interval
+        seqs: dict[str, int] = {}
+        for name in tracks:
+            seqs[name] = self._seqs[name]
+            self._seqs[name] += 1
         bundle = Bundle(
-            tracks=tracks,
-            seqs={name: self._next_seq(name) for name in tracks},
+            tracks=tracks, seqs=seqs,
             duration=interval if duration is None else duration, paced=duration is None, origin=origin, made=made,
             epoch=self._epoch, ready=now,
         )  # fmt: skip
@@ -287,17 +291,15 @@ class OutputPacer:
         self._room.put(bundle.ready, bundle.duration, bundle.paced, size, size if emitted else 0)
         return bundle
 
-    def _next_seq(self, track: str) -> int:
-        seq = self._seqs.get(track, 0)
-        self._seqs[track] = seq + 1
-        return seq
-
     def _drop(self, tracks: dict[str, FrameHandle], bundles: int, reason: str) -> None:
         for name in tracks:  # numbers are used up, so that a viewer sees the gap
-            self._seqs[name] = self._seqs.get(name, 0) + bundles
+            self._seqs[name] += bundles
         self.dropped("buffer", reason, bundles)
 
 
 def _size(tracks: dict[str, FrameHandle]) -> int:
     """The bytes of a bundle with what it has beside its frames, roughly."""
-    return sum([frame.nbytes for frame in tracks.values()], 1024)
+    size = 1024
+    for frame in tracks.values():  # a loop, since `sum` would cost two calls more
+        size += frame.nbytes
+    return size

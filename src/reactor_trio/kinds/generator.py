@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
+from types import GeneratorType
 from typing import Any
 
 from reactor_trio.errors import DeclarationError
@@ -36,7 +37,7 @@ class GeneratorSource(StepSource):
         """See `StepSource`. Raises TypeError if `inference()` of `model` is no generator."""
         if self.generator is None:
             self.generator = open_generator(model)
-        if isinstance(self.generator, Generator):
+        if type(self.generator) is GeneratorType or isinstance(self.generator, Generator):  # the latter costs three calls
             this_thread.plain_method = "inference"  # not by `plain_step`: a call less for each frame
             try:
                 value = next(self.generator, DONE)  # blocks this loop, on purpose: the thread is the model's

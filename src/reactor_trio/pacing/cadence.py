@@ -42,7 +42,7 @@ class Cadence:
         ceiling = self._ceiling
         if self.seconds_per_frame * ceiling <= 1:
             return ceiling
-        return max(1 / self.seconds_per_frame, min(MIN_FPS, ceiling))
+        return max(1 / self.seconds_per_frame, self._least)
 
     @property
     def interval(self) -> float:
@@ -51,11 +51,12 @@ class Cadence:
 
     def clamped(self, interval: float) -> float:
         """Clamp `interval`, in seconds, to the allowed range."""
-        return min(max(interval, self.shortest), max(1 / MIN_FPS, self.shortest))
+        return min(max(interval, self.shortest), self._longest)
 
     def _limit_rate(self) -> None:
         self._ceiling = min(self._declared if self._declared is not None else self._taken, self.max_fps)
-        self.shortest = 1 / self._ceiling
+        self._least = min(MIN_FPS, self._ceiling)
+        self.shortest, self._longest = 1 / self._ceiling, 1 / self._least
 
     def observe(self, seconds: float, frames: int) -> None:
         """Record that a step needed `seconds` of compute time for `frames` frames. Invalid values are ignored."""

@@ -13,7 +13,6 @@ not follow the rule. With `assume=False` the forecast relies on these reports al
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import deque
 
@@ -92,56 +91,53 @@ class PlayoutForecast:
 
     def flushed(self, now: float) -> None:
         """Forget the queued frames, except the one that is on screen at `now`."""
-        _waiting, self._until = self._at(now)
+        _waiting, _lasts, self._until = self._at(now)
         self._flushed, self._flushed_bytes, self.emitted = self._flushed + len(self._queued), self.unshown, 0
         self._queued.clear()
 
     def waiting(self, now: float) -> int:
         """The number of frames queued behind the one on screen."""
-        return len(self._at(now)[0])
+        return self._at(now)[0]
 
     def step_at(self, now: float, step_seconds: float, margin: float) -> float:
         """When a pipeline's next step may start, so that it ends `margin` seconds before its frames are needed. It takes
         `step_seconds`.
         """
-        waiting, until = self._at(now)
-        room = self._next_shown(until) if len(waiting) >= self.capacity else -math.inf
-        return max(_runs_dry(waiting, until, now) - step_seconds - margin - EPSILON, room)
+        waiting, lasts, until = self._at(now)
+        at = (until if until > now else now) + lasts - step_seconds - margin - EPSILON
+        return max(at, self._next_shown(until)) if waiting >= self.capacity else at
 
     def runs_dry(self, now: float) -> float:
         """When the last queued frame ends."""
-        return _runs_dry(*self._at(now), now)
+        _waiting, lasts, until = self._at(now)
+        return (until if until > now else now) + lasts
 
     def queue_at(self, now: float) -> float:
         """When the queue has room for a pipeline's frame."""
-        waiting, until = self._at(now)
-        return now if len(waiting) < self.capacity else self._next_shown(until)
+        waiting, _lasts, until = self._at(now)
+        return now if waiting < self.capacity else self._next_shown(until)
 
     def emit_at(self, now: float) -> float:
         """When the buffer has room for a run loop's frame; the frame on screen takes a place too."""
-        waiting, until = self._at(now)
-        if len(waiting) >= self.capacity:
+        waiting, _lasts, until = self._at(now)
+        if waiting >= self.capacity:
             return self._next_shown(until)
-        if len(waiting) + 1 > self.capacity - (until > now + EPSILON):
+        if waiting + 1 > self.capacity - (until > now + EPSILON):
             return until
         return now
 
-    def _at(self, now: float) -> tuple[list[float], float]:
-        """The durations of the frames that wait at `now`, and when the frame on screen ends."""
-        until, shown = self._until, 0
-        if self._assume:
-            for ready, duration, _, _, _ in self._queued:
-                due = max(until, ready)
-                if due > now + EPSILON:
-                    break
-                until, shown = due + duration, shown + 1
-        if shown == len(self._queued):
-            return [], until
-        return [duration for _, duration, _, _, _ in itertools.islice(self._queued, shown, None)], until
+    def _at(self, now: float) -> tuple[int, float, float]:
+        """How many frames wait at `now`, for how long they last together, and when the frame on screen ends."""
+        waiting, lasts, until = 0, 0.0, self._until
+        soon = now + EPSILON
+        for ready, duration, _, _, _ in self._queued:
+            due = ready if ready > until else until
+            if self._assume and not waiting and due <= soon:
+                until = due + duration
+            else:
+                waiting += 1
+                lasts += duration
+        return waiting, lasts, until
 
     def _next_shown(self, until: float) -> float:
         return until if self._assume else math.inf
-
-
-def _runs_dry(waiting: list[float], until: float, now: float) -> float:
-    return max(until, now) + sum(waiting)

@@ -71,8 +71,8 @@ class PlayoutSmoother:
             self.cycle, self.anew = seconds, self._observed == 2
             return
         overrun, interval, halved = seconds - self.cycle, self.cycle / frames, seconds < self.cycle / 2
-        self._remember(overrun)
-        self.delay = min(max(self._usual_overrun(), 0.0), DELAY * interval, LONGEST)
+        usual = self._usual_overrun(overrun)
+        self.delay = min(usual, DELAY * interval, LONGEST) if usual > 0 else 0.0
         early = self._observed <= WARM_UP
         self.anew = overrun < 0 and (early or (halved and self._halved))
         weight = 1.0 if self.anew else MOST if early else min(ALPHA * frames, MOST)
@@ -83,12 +83,12 @@ class PlayoutSmoother:
         """The duration in seconds of each frame of the newest step, if its first frame is shown in `wait` seconds."""
         return (self.cycle + max(GAIN * (self.delay - wait), -FASTER * self.cycle)) / self._frames
 
-    def _remember(self, overrun: float) -> None:
+    def _usual_overrun(self, overrun: float) -> float:
+        """Remember the overrun of a step; returns the largest one that is usual."""
         by_size = self._by_size
         if len(self._overruns) == REMEMBERED:
             del by_size[bisect_left(by_size, self._overruns.popleft())]
         self._overruns.append(overrun)
         insort(by_size, overrun)
-
-    def _usual_overrun(self) -> float:
-        return self._by_size[max(len(self._by_size) - 2 - len(self._by_size) * WORST // 100, 0)]
+        known = len(by_size)
+        return by_size[max(known - 2 - known * WORST // 100, 0)]

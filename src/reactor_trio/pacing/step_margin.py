@@ -22,18 +22,24 @@ class StepMargin:
     """The step margin of one session."""
 
     def __init__(self) -> None:
-        self._overruns: deque[float] = deque(maxlen=REMEMBERED)
-        self._ignored = 0
-        self._longest = 0.0
+        self._observed = 0
+        #: number and overrun of each remembered step that no later one has overrun as much as; the largest comes first
+        self._longest: deque[tuple[int, float]] = deque()
 
     def observe(self, overrun: float) -> None:
         """Record that a step ended `overrun` seconds later than planned; negative if earlier."""
-        if self._ignored < WARM_UP:
-            self._ignored += 1
+        self._observed += 1
+        if self._observed <= WARM_UP:
             return
-        self._overruns.append(overrun)
-        self._longest = max(0.0, *self._overruns)
+        longest = self._longest
+        while longest and longest[-1][1] <= overrun:
+            longest.pop()
+        longest.append((self._observed, overrun))
+        if longest[0][0] <= self._observed - REMEMBERED:
+            longest.popleft()
 
     def seconds(self, interval: float) -> float:
         """The margin, in seconds, when frames are `interval` seconds apart."""
-        return interval if len(self._overruns) < NEEDED else min(interval, LEAST + self._longest)
+        if self._observed < WARM_UP + NEEDED:
+            return interval
+        return min(interval, LEAST + max(0.0, self._longest[0][1]))
