@@ -39,7 +39,7 @@ class Pair:
     def __init__(self, frames: FrameExchange, ours: SocketLink, theirs: SocketLink) -> None:
         self.ours, self.theirs = ours, theirs
         self.runs = {number: RemoteSessionRun(
-            BeginSession(str(number), 1, 0.0), lambda message, number=number: ours.send(message, number), frames, MIB,
+            BeginSession(str(number), 1, 0.0), lambda message, number=number: ours.send(message, number), MIB,
             Telemetry(), lambda: None,
         ) for number in SESSIONS}  # fmt: skip
         self.commands: dict[int, list[Command]] = {number: [] for number in SESSIONS}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ class Memory:
     def __init__(self) -> None:
         self.frames: dict[int, np.ndarray] = {}
         self.seen: list[int] = []
+        self.unused: deque[int] = deque()
 
     def show(self, frame):
         plane = Plane(frame.shape, frame.dtype.str, len(self.frames) + 1)
@@ -33,6 +36,9 @@ class Memory:
     def returned(self, slots):
         for slot in slots:
             del self.frames[slot]
+
+    def returns(self):
+        return RetimePlayout(float(self.unused.popleft()))  # any message without frames
 
 
 @pytest.fixture
@@ -77,6 +83,26 @@ def test_an_encoding_that_fails_takes_back_what_it_has_shown(wire):
     assert memory.frames == {}
     wire.encode(bundle(main=FRAME), 1)
     assert list(memory.frames) == [1], "what a later message shows stays"
+
+
+def test_what_is_no_longer_used_goes_ahead_in_the_same_bytes(wire):
+    wire, memory = wire
+    memory.unused.append(7)
+    data = bytearray(wire.encode(bundle(main=FRAME), 3))
+    ahead, session, size = wire.decode(data)
+    assert (ahead, session) == (RetimePlayout(7.0), 0)
+    del data[:size]
+    came, session, size = wire.decode(data)
+    assert (came.tracks["main"].tolist(), session, size) == (FRAME.tolist(), 3, len(data))
+    assert wire.decode(bytearray(wire.encode(RetimePlayout(0.5), 3)))[1] == 3, "it is said once"
+
+
+def test_an_encoding_that_fails_returns_nothing(wire):
+    wire, memory = wire
+    memory.unused.append(7)
+    with pytest.raises(AttributeError):
+        wire.encode(bundle(other=object()), 1)
+    assert list(memory.unused) == [7], "the next message takes it along"
 
 
 def test_files_cross_with_a_command(wire):

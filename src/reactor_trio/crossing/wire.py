@@ -12,6 +12,7 @@ shown.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -40,7 +41,13 @@ class Plane(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FrameSharing(Protocol):
-    """The frames that two processes share."""
+    """The frames that two processes share.
+
+    Attributes:
+        unused: slots of the other process's frames that are no longer in use here.
+    """
+
+    unused: deque[int]
 
     def show(self, frame: npt.NDArray[Any]) -> Plane:
         """Describe a frame for the other process, which returns it later."""
@@ -50,6 +57,9 @@ class FrameSharing(Protocol):
 
     def returned(self, slots: list[int]) -> None:
         """Note that the other process no longer uses the frames in these slots."""
+
+    def returns(self) -> object:
+        """The message that returns what is `unused`, which is empty then."""
 
 
 class Wire:
@@ -73,7 +83,10 @@ class Wire:
         self._parts.frames = None
 
     def encode(self, message: object, session: int) -> bytes:
-        """Return a message with its head. `session` is 0 for a message about no session."""
+        """Return a message with its head. `session` is 0 for a message about no session.
+
+        If frames of the other process are no longer in use here, the message that returns them goes ahead in the same bytes.
+        """
         parts = self._parts
         try:
             body = self._encoder.encode(message)
@@ -83,7 +96,11 @@ class Wire:
             raise
         finally:
             parts.shown.clear()
-        return b"".join((_HEAD.pack(MARK, len(body), session), body))
+        whole = _HEAD.pack(MARK, len(body), session) + body
+        if parts.frames is None or not parts.frames.unused:
+            return whole
+        ahead = self._encoder.encode(parts.frames.returns())
+        return b"".join((_HEAD.pack(MARK, len(ahead), 0), ahead, whole))
 
     def decode(self, buffer: bytearray) -> tuple[Any, int, int] | None:
         """Decode the first message of `buffer`: the message, its session, and its bytes. None if it is not yet complete.

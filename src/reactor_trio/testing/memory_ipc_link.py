@@ -28,9 +28,10 @@ class MemoryIpcLink:
         """See `IpcLink`."""
         channel = self._out.statistics()
         if channel.open_send_channels and channel.open_receive_channels:
-            decoded = self.other.wire.decode(bytearray(self.wire.encode(message, session)))
-            assert decoded is not None
-            self._out.send_nowait(decoded[:2])
+            data = bytearray(self.wire.encode(message, session))
+            while (decoded := self.other.wire.decode(data)) is not None:
+                self._out.send_nowait(decoded[:2])
+                del data[: decoded[2]]
 
     async def run(self) -> None:
         """See `IpcLink`."""

@@ -94,7 +94,7 @@ async def test_input_frames_of_a_session_that_never_began(ends):
     """They wait for `BeginSession`. A frame that is shown and not sent would never be given back."""
     (ours, memory), _ = ends
     frames, sent = FrameExchange(memory, SERVER, ours.send), []
-    session = RemoteSessionRun(BeginSession("s", 1, 0.0), sent.append, frames, 2**29, Telemetry(), lambda: None)
+    session = RemoteSessionRun(BeginSession("s", 1, 0.0), sent.append, 2**29, Telemetry(), lambda: None)
     before = frames.show(FRAME).offset
     for _ in range(FRAMES):
         session.take_input("camera", InputFrame(FRAME, 0.0, None, None))

@@ -179,6 +179,9 @@ class _Worker(ProcessWorker):
     sessions: dict[int, SessionRelay] = field(default_factory=dict)
 
     def receive(self, message: Any, session: int) -> None:
+        if (relay := self.sessions.get(session)) is not None:
+            relay.receive(message)
+            return
         match message:
             case ipc_messages.StopModelProcess():
                 self.nursery.cancel_scope.cancel()
@@ -187,12 +190,10 @@ class _Worker(ProcessWorker):
             case BeginSession(session_id, client, joined_at):
                 run = self._loaded.open_session_run(session_id, (client, joined_at))
                 send = partial(self.link.send, session=session)
-                relay = self.sessions[session] = SessionRelay(run, self._loaded.declaration, self.frames, send)
+                relay = self.sessions[session] = SessionRelay(run, self._loaded.declaration, send)
                 self.nursery.start_soon(self._run, session, relay)
             case _ if not session:
                 super().receive(message, session)
-            case _ if session in self.sessions:
-                self.sessions[session].receive(message)
 
     async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
         self._loaded = await self.load_model(model_class, config, self.host, settings, ToServer(self.link))

@@ -115,7 +115,7 @@ class ProcessPlacement:
         """See `Placement`."""
         number = next(self._numbers)
         run = RemoteSessionRun(
-            BeginSession(session_id, *client), partial(self._link.send, session=number), self._frames, self._input_bytes,
+            BeginSession(session_id, *client), partial(self._link.send, session=number), self._input_bytes,
             self._telemetry, lambda: self._runs.pop(number, None),
         )  # fmt: skip
         if self._gone:

@@ -15,7 +15,6 @@ from reactor_trio.crossing.file_pieces import CommandLane
 from reactor_trio.crossing.input_lanes import InputLanes
 from reactor_trio.crossing.messages import (
     BeginSession,
-    BundleShown,
     Command,
     EndSession,
     InputArrived,
@@ -26,7 +25,6 @@ from reactor_trio.crossing.messages import (
     SessionUnwound,
 )
 from reactor_trio.interface.input_buffer import InputFrame
-from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.protocol import EndReason
 from reactor_trio.telemetry import Telemetry
 
@@ -36,14 +34,12 @@ class SocketEnd:
 
     Args:
         send: sends a message about this session.
-        frames: those that the two processes share.
     """
 
     asleep = True
 
-    def __init__(self, send: Callable[[object], None], frames: FrameExchange) -> None:
+    def __init__(self, send: Callable[[object], None]) -> None:
         self._send = send
-        self._frames = frames
         self.commands = CommandLane(send)
         #: messages from before `begin`: `BeginSession` must be the first
         self._early: list[object] | None = []
@@ -74,8 +70,6 @@ class SocketEnd:
             if message.files or self.commands.waiting:
                 self.commands.put(message)
                 return
-        elif isinstance(message, BundleShown):
-            self._frames.return_unused()
         self._send(message)
 
     def take(self) -> None:
@@ -99,7 +93,6 @@ class RemoteSessionRun:
     Args:
         begin: the first message of the session.
         send: sends a message about this session; without effect if the process is gone.
-        frames: the frames that the two processes share.
         input_bytes: see `InputLanes`.
         telemetry: counts dropped input frames.
         over: called when the model has let go of the session.
@@ -107,7 +100,6 @@ class RemoteSessionRun:
 
     begin: BeginSession
     send: Callable[[object], None]
-    frames: FrameExchange
     input_bytes: int
     telemetry: Telemetry
     over: Callable[[], object]
@@ -116,7 +108,7 @@ class RemoteSessionRun:
     _ended: trio.Event = field(default_factory=trio.Event, init=False)
 
     def __post_init__(self) -> None:
-        self.channel = SocketEnd(self.send, self.frames)
+        self.channel = SocketEnd(self.send)
         self._lanes = InputLanes(self._send_input, partial(self.telemetry.dropped, "input"), self.input_bytes)
 
     async def run(self) -> None:

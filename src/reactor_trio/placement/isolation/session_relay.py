@@ -15,6 +15,7 @@ from reactor_trio.crossing.flow_window import FlowReports
 from reactor_trio.crossing.input_lanes import FRAMES
 from reactor_trio.crossing.messages import (
     FROM_MODEL,
+    BundleShown,
     Command,
     EndSession,
     FilePiece,
@@ -27,8 +28,6 @@ from reactor_trio.crossing.messages import (
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
-from reactor_trio.media import Bundle
-from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.placement.local_session_run import LocalSessionRun
 from reactor_trio.protocol import TRANSPORT, transport_arguments
 
@@ -39,21 +38,17 @@ class SessionRelay:
     """Joins the channel of a session's run with the server, on the loop of the link.
 
     Args:
-        frames: those that the server and this process share.
         send: sends the server a message about this session.
     """
 
-    def __init__(
-        self, run: LocalSessionRun, declaration: Declaration, frames: FrameExchange, send: Callable[[object], object]
-    ) -> None:
+    def __init__(self, run: LocalSessionRun, declaration: Declaration, send: Callable[[object], object]) -> None:
         self._run = run
         self._declaration = declaration
-        self._frames = frames
         self._send = send
         self._over = trio.CancelScope()
         self._frame_reports: dict[str, FlowReports] = {}  # by track
         self._files, self._piece_reports = FilePieces(), FlowReports(PIECES)
-        run.channel.connect(dict.fromkeys(FROM_MODEL, self._to_server))
+        run.channel.connect(dict.fromkeys(FROM_MODEL, send))
 
     async def run(self) -> None:
         """Run the session to its end; `raised` is then what author code raised."""
@@ -77,6 +72,8 @@ class SessionRelay:
     def receive(self, message: Any) -> None:
         """Take a message of the server."""
         match message:
+            case BundleShown():  # the most frequent one comes first
+                self._run.channel.send(message)
             case Command():
                 self._run.channel.send(self._decoded(message))
             case InputArrived():
@@ -94,11 +91,6 @@ class SessionRelay:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _to_server(self, message: Any) -> None:
-        if type(message) is Bundle:
-            self._frames.return_unused()
-        self._send(message)
-
     def _take_input(self, message: InputArrived) -> None:
         """Hand over a copy of the frame, since the author may change it."""
         frame = message.frame.copy()
@@ -106,7 +98,6 @@ class SessionRelay:
         if (reports := self._frame_reports.get(message.track)) is None:
             reports = self._frame_reports[message.track] = FlowReports(FRAMES)
         if report := reports.took(frame.nbytes):
-            self._frames.return_unused()
             self._send(InputTaken(message.track, *report))
 
     def _decoded(self, command: Command) -> Command:

@@ -2,7 +2,7 @@
 
 A `FrameExchange` gives out memory before a frame is filled, so the one copy of each accepted yield goes right into shared
 memory (`memory.shared_arrays`). The exchange of the other process makes arrays that lie there. When the last view of one is
-gone, it notes that, and sends `FramesReturned` before its next message about frames. Each process makes frames and sees
+gone, it notes that, and the next message takes `FramesReturned` along in the same bytes. Each process makes frames and sees
 frames of the other: its exchange does both.
 
 So each message with a `Plane` must be seen where it arrives, also if its session is over.
@@ -48,7 +48,7 @@ class FrameExchange:
         self._send = send
         self._mine = SharedArrays(memory, half)
         self._token = trio.lowlevel.current_trio_token()
-        self._unused: deque[int] = deque()
+        self.unused: deque[int] = deque()
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
         """Return an array to be filled; in shared memory, if it has at least `WORTH_SHARING` bytes and there is room.
@@ -86,16 +86,20 @@ class FrameExchange:
         return frame
 
     def return_unused(self) -> None:
-        """Tell the other process which of its frames are no longer in use here, if there are any.
+        """Tell the other process now which of its frames are no longer in use here, if there are any.
 
-        Call it before a message that goes anyway: a message of its own would wake the other process once more for each
-        frame, which costs it more than reading the message. At most `MOST_UNRETURNED` frames wait for such a message.
+        Mostly the next message takes that along (`Wire.encode`): a message of its own would wake the other process once
+        more for each frame, which costs it more than reading the message. At most `MOST_UNRETURNED` frames wait.
         """
+        if self.unused:
+            self._send(self.returns())
+
+    def returns(self) -> ipc_messages.FramesReturned:
+        """See `FrameSharing`."""
         numbers = []
-        while self._unused:  # other threads append meanwhile
-            numbers.append(self._unused.popleft())
-        if numbers:
-            self._send(ipc_messages.FramesReturned(numbers))
+        while self.unused:  # other threads append meanwhile
+            numbers.append(self.unused.popleft())
+        return ipc_messages.FramesReturned(numbers)
 
     def close(self) -> None:
         """Close both directions. Arrays that are still in use stay valid; a frame that is shown now goes inline."""
@@ -104,7 +108,7 @@ class FrameExchange:
 
     def _let_go(self, number: int) -> None:
         """A frame is no longer in use. Called on any thread."""
-        self._unused.append(number)
-        if len(self._unused) > MOST_UNRETURNED:  # no message takes them along: the session is paused, or over
+        self.unused.append(number)
+        if len(self.unused) > MOST_UNRETURNED:  # no message takes them along: the session is paused, or over
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self.return_unused, idempotent=True)
