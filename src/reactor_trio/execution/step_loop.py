@@ -208,23 +208,24 @@ class StepLoop(Driver):
         """
         session = self._session
         made = await self.make_step(session.model)
-        output = made.output
+        output, no_frame, began_itself = made.output, made.no_frame, made.began
+        del made  # `chunk_from_output` counts who else has the output
         if output is None or output is Idle:
-            return None, 0.0, began, made.no_frame
+            return None, 0.0, began, no_frame
         try:
             chunk = chunk_from_output(output, session.outputs, of_step=True)
         except OutputError as error:
             error.name_location(self.source.location(session.model))
             raise
         if chunk.length == 0:
-            return None, 0.0, began, made.no_frame
+            return None, 0.0, began, no_frame
         cost = None
-        if made.began is None:
+        if began_itself is None:
             _, cost = await session.until_computed(chunk, session.step)
         else:
-            began = made.began
+            began = began_itself
             await wait_for_fences(chunk)
         ended = trio.current_time()
         session.step += 1
         self._produced = True
-        return chunk, ended - began if cost is None else cost, ended, made.no_frame
+        return chunk, ended - began if cost is None else cost, ended, no_frame
