@@ -23,6 +23,7 @@ from reactor_trio.interface import (
     event,
     get_ctx,
 )
+from reactor_trio.protocol import Late
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import PLACEMENTS, picture, shown
 from tests.support.models import Camera, Picture
@@ -114,8 +115,10 @@ async def test_a_long_step_is_logged_once_and_health_stays_ok(
             assert reports(caplog) == [said]
             reason = f"step 2 has run for 7 s in session {sid} of {kind.__name__}; the log has its stack"
             assert health(server) == (200, "ok", reason)
+            assert client.late == Late("step 2 has run", pytest.approx(7.0))
             assert shown(await client.take(2)) == [1, 1]
             assert reports(caplog) == [said]
+            assert client.late is None
             await client.take(1)
             assert health(server) == (200, "ok", None)
             assert reports(caplog) == [said, said.replace("step 2", "step 4")]

@@ -12,7 +12,7 @@ from tests.support.models import Picture
 
 from reactor_trio import ReactorPipeline
 from reactor_trio.pacing import Cadence, FrameRateCap
-from reactor_trio.pacing.frame_rate_cap import AIM, FRAMES, HIGHER, SECONDS
+from reactor_trio.pacing.frame_rate_cap import AIM, FAR, FRAMES, HIGHER, SECONDS
 from reactor_trio.testing import Link, open_server, open_session
 
 
@@ -45,6 +45,22 @@ def test_near_the_aim_the_cap_seeks_the_intended_share() -> None:
     assert ceiling.fps == pytest.approx(100 * (1 + AIM - 0.1))
     at = near(ceiling, at, 100, 0)
     assert ceiling.fps == pytest.approx(100 * (1 + AIM - 0.1) * (1 + AIM))
+
+
+def test_above_the_aim_the_first_cap_is_the_delivered_rate() -> None:
+    ceiling = FrameRateCap()
+    ceiling.handed(0.0, False)
+    near(ceiling, 0.0, 100, 3)
+    assert ceiling.fps == pytest.approx(100 * (1 - 0.1))
+
+
+def test_a_cap_drops_to_the_delivered_rate_only_far_above_the_aim() -> None:
+    for outpaced, factor in ((11, 1 + AIM - FAR), (12, 1 - 12 / 44)):
+        ceiling = FrameRateCap()
+        ceiling.fps = 175
+        ceiling.handed(0.0, False)
+        near(ceiling, 0.0, 175, outpaced)  # a window of 44 frames
+        assert ceiling.fps == pytest.approx(175 * factor)
 
 
 def test_the_cap_never_rises_by_more_than_a_quarter() -> None:

@@ -10,9 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
+from tests.support.models import Picture
 
+from reactor_trio.media import keep_frames_in
+from reactor_trio.media.frames import chunk_from_output
 from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
+from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.process_main import serve_alone
 from reactor_trio.placement.isolation.shared_frames import MODEL, MOST_UNRETURNED, SERVER, WORTH_SHARING, FrameExchange
+from reactor_trio.testing.memory_ipc_link import memory_links
 
 SIDE = 200
 #: bytes of memory that a picture of that side takes: a multiple of 64 KiB
@@ -70,6 +76,19 @@ def picture(level, frames=1, side=SIDE):
 
 def is_mapped(inode):
     return re.search(rf" {inode} +/memfd:reactor-frames", Path("/proc/self/maps").read_text()) is not None
+
+
+async def test_the_one_copy_of_an_accepted_frame_lies_in_shared_memory(pair, autojump_clock):
+    _ours, theirs = memory_links(ipc_messages.FromProcess, ipc_messages.ToProcess)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_alone, theirs, None, pair.made)
+        await trio.testing.wait_all_tasks_blocked()
+        try:
+            accepted = chunk_from_output(picture(5), (Picture,)).videos["main_video"]
+        finally:
+            keep_frames_in(np.empty)
+        nursery.cancel_scope.cancel()
+    assert pair.made.show(accepted).offset == pair.made.show(accepted).offset, "what lies elsewhere is copied each time"
 
 
 async def test_a_frame_made_there_is_seen_without_another_copy(pair):
