@@ -1,4 +1,4 @@
-"""A frame whose session is over when it comes is given back, in both directions."""
+"""What comes, or is asked for, when a session or the process is over; and frames that are given back, in both directions."""
 
 from __future__ import annotations
 
@@ -102,3 +102,25 @@ async def test_input_frames_of_a_session_that_never_began(ends):
     assert not sent
     after = frames.show(FRAME).offset
     assert after == before + 64 * 1024  # the next place: nothing was shown between the two
+
+
+async def test_a_session_that_opens_when_the_process_is_gone_ends_at_once(ends, autojump_clock):
+    (ours, memory), (theirs, _their_memory) = ends
+    placement = ProcessPlacement(Process(ours, memory), None, None, Telemetry(), 2**29)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(placement.run)
+        theirs.close()
+        await placement.until_ended()
+        session = placement.open_session_run("s", (1, 0.0))
+        with trio.fail_after(1):
+            await session.run()
+        assert session.reason == "model_restarting"
+
+
+async def test_an_idle_server_has_the_process_free_its_memory(ends, autojump_clock):
+    (ours, memory), (theirs, _their_memory) = ends
+    placement, heard = ProcessPlacement(Process(ours, memory), None, None, Telemetry(), 2**29), []
+    placement.idle()
+    with trio.move_on_after(1):
+        await theirs.receive(lambda message, _session: heard.append(message))
+    assert heard == [ipc_messages.FreeMemory()]
