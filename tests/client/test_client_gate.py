@@ -79,7 +79,7 @@ class Network:
         if name in self.servers:
             return await self.servers[name]._open_stream()
         theirs, ours = trio.testing.lockstep_stream_pair()
-        serve = partial(serve_http, theirs, self.gate.serve, self.gate.limits, closing=trio.Event())
+        serve = partial(serve_http, theirs, self.gate.serve, self.gate.rules, closing=trio.Event())
         self.nursery.start_soon(serve)
         return StallableStream(ours, Stall())
 

@@ -40,7 +40,7 @@ def refusal(found, asked, kind="address_handshakes"):
     try:
         found.count(found.of_request(asked), kind)
     except Refused as refused:
-        return Response.refusing(refused)
+        return Response.refusing(refused.refusal)
     return None
 
 
@@ -128,7 +128,7 @@ async def test_as_many_connections_as_an_address_may_have_and_one_more(autojump_
             there.enter_context(found.connection(ONE))
         with pytest.raises(Refused) as refused, found.connection(ONE):
             raise AssertionError("one too many")
-        assert refused.value.message == "this address has all the connections that it may have"
+        assert refused.value.refusal.message == "this address has all the connections that it may have"
         with found.connection(OTHER), found.connection("127.0.0.1:1"):
             pass
     with found.connection(ONE):
@@ -146,7 +146,7 @@ async def test_behind_a_proxy_websockets_count_as_connections(autojump_clock):
         for _ in range(2):
             with pytest.raises(Refused) as refused, socket(found, one):
                 raise AssertionError("one too many")
-            answer = Response.refusing(refused.value)
+            answer = Response.refusing(refused.value.refusal)
             assert (answer.status, answer.headers["retry-after"]) == (429, "1")
         with socket(found, other):
             pass

@@ -64,7 +64,7 @@ def test_who_listens_at_one_address_is_called_by_it_and_by_its_name_in_the_manif
         assert not doorman.hosts_allowed(other), other
 
 
-def test_what_stands_in_for_a_server_answers_to_the_same_names():
+async def test_what_stands_in_for_a_server_answers_to_the_same_names():
     site = standby_site(Settings(host="0.0.0.0"), "sky", "it does not load")
 
     def status(host):

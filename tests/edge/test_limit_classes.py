@@ -25,8 +25,9 @@ async def refused(site, one: Request) -> str | None:
     """The code of the limit that refuses a request; None if none does."""
     try:
         await site.serve(MemoryExchange(site, one))
-    except Refused as refusal:
-        return refusal.code if refusal.code.startswith("address_") else None
+    except Refused as refused:
+        code = refused.refusal.code
+        return code if code.startswith("address_") else None
     return None
 
 

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import logging
 
+import pytest
 import trio
 from tests.support.known_facts import facts_of
 
-from reactor_trio.edge.refusal_log import QUIET, Refusals
+from reactor_trio.edge.refusal_log import LINE_PAUSE, RefusalLog
+from reactor_trio.protocol.refusals import REFUSAL_CODES
 from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.transport import Refused, Response
+from reactor_trio.transport import Refusal
 
-FULL = Response.refusing(Refused("full", "the server is full"))
+FULL = Refusal("full", "the server is full")
+
+#: The log has these in another line: with the address, because of a credential or a limit, or as a phase of the server.
+ELSEWHERE = {
+    "token_missing", "token_wrong", "token_expired", "token_early", "token_used", "unclaimed", "not_allowed", "tickets_full",
+    "address_connections", "address_handshakes", "address_requests", "address_failures", "address_waiting", "connections",
+    "loading", "failed", "draining",
+}  # fmt: skip
 
 
 async def test_a_flood_of_refusals_is_a_few_lines(autojump_clock, caplog):
     caplog.set_level(logging.INFO)
     metrics = Metrics(facts_of("model"))
-    refusals = Refusals(metrics)
+    refusals = RefusalLog(metrics)
     for _ in range(1000):
         refusals.note("1.2.3.4:5", FULL)
-    refusals.note("1.2.3.4:5", Response.plain(404, "none"))
-    await trio.sleep(QUIET)
+    refusals.note("1.2.3.4:5", Refusal("not_found", "none", client="a page"))
+    await trio.sleep(LINE_PAUSE)
     refusals.note("6.7.8.9:10", FULL)
     assert caplog.messages[0].startswith("1.2.3.4:5 was refused, 503 Service Unavailable: each session and each place")
-    assert caplog.messages[1] == "1.2.3.4:5 was refused, 404 Not Found"
+    assert caplog.messages[1] == "1.2.3.4:5, a page, was refused, 404 Not Found: there is nothing at its path"
     assert caplog.messages[2].startswith("6.7.8.9:10 was refused, 503 ")
     assert caplog.messages[2].endswith("; 999 more since the last such line")
     assert len(caplog.messages) == 3
-    closed = Refusals(metrics, lambda: False)
-    closed.note("1.2.3.4:5", FULL)
-    assert len(caplog.messages) == 3  # the model loads: no news
-    assert 'reactor_requests_refused_total{status="503"} 1002.0' in metrics.exposition().decode()
+    assert 'reactor_requests_refused_total{status="503"} 1001.0' in metrics.exposition().decode()
+
+
+@pytest.mark.parametrize("code", REFUSAL_CODES)
+async def test_the_code_alone_decides_whether_the_log_has_a_line(autojump_clock, caplog, code):
+    """So a 429 of a session with too many files has one, and a 403 for a token has none beside that with its address."""
+    caplog.set_level(logging.INFO)
+    RefusalLog(Metrics(facts_of("model"))).note("1.2.3.4:5", Refusal(code, "because"))
+    assert len(caplog.messages) == (code not in ELSEWHERE)

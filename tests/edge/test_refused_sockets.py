@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -16,7 +17,6 @@ from wsproto.events import AcceptConnection, CloseConnection, RejectConnection, 
 
 from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings, Settings
-from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.protocol.refusals import REFUSALS
 from reactor_trio.server.standby import standby_site
@@ -29,20 +29,27 @@ PROXY = "10.0.0.1:80"
 
 
 @asynccontextmanager
-async def connected(site, note=lambda _peer, _response: None):
-    """The client's end of a connection to `site`, which is over when the block is."""
+async def connected(site, noted=None):
+    """The client's end of a connection to `site`, which is over when the block is. `noted` gets statuses of refusals."""
+
+    def refused(exchange, refusal):
+        if noted is not None:
+            noted.append(refusal.kind.status)
+        return site.rules.refused(exchange, refusal)
+
+    rules = replace(site.rules, refused=refused)
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: serve_http(ours, site.serve, site.limits, closing=trio.Event(), refused=note))
+        nursery.start_soon(lambda: serve_http(ours, site.serve, rules, closing=trio.Event()))
         yield theirs
         await theirs.aclose()
 
 
-async def ask(site, query, *headers, note=lambda _peer, _response: None, path="/ws"):
+async def ask(site, query, *headers, noted=None, path="/ws"):
     """What a WebSocket client learns: ("http", status, text, retry after, code) or ("bye", the same), and the close code."""
     ws = WSConnection(ConnectionType.CLIENT)
     extra = [tuple(part.encode() for part in header.split(": ")) for header in headers]
-    async with connected(site, note) as stream:
+    async with connected(site, noted) as stream:
         await stream.send_all(ws.send(Request(host="127.0.0.1", target=f"{path}?{query}".rstrip("?"), extra_headers=extra)))
         data = await stream.receive_some(100_000)
         if data.startswith(b"HTTP/1.1 101"):
@@ -69,12 +76,8 @@ async def ask(site, query, *headers, note=lambda _peer, _response: None, path="/
 async def same_inside(site, query, *headers, status, path="/ws"):
     """Check that `query` is refused with `status`, and that the refusal inside the WebSocket says what HTTP says."""
     noted = []
-
-    def note(_peer, response):
-        noted.append(response.status)
-
-    outside = await ask(site, query, *headers, note=note, path=path)
-    inside = await ask(site, f"refusals=bye&{query}".rstrip("&"), *headers, note=note, path=path)
+    outside = await ask(site, query, *headers, noted=noted, path=path)
+    inside = await ask(site, f"refusals=bye&{query}".rstrip("&"), *headers, noted=noted, path=path)
     assert outside[:2] == ("http", status)
     assert REFUSALS[outside[-1]].status == status
     assert inside == ("bye", *outside[1:])
@@ -153,7 +156,7 @@ async def test_a_page_of_a_listed_origin_learns_it_and_one_of_another_does_not(a
 async def test_the_log_names_the_refused_origin_short_and_without_control_characters(autojump_clock, caplog, origin, logged):
     caplog.set_level("INFO", "reactor_trio.server")
     async with open_server(Black) as server:
-        await ask(server._site, "", f"origin: {origin}", note=Refusals(server.runtime.metrics).note)
+        await ask(server._site, "", f"origin: {origin}")
     [line] = [line for line in caplog.messages if "was refused" in line]
     who = line.partition(" was refused, 403 Forbidden: a page may connect if its origin is the server's own")[0]
     assert who.partition(", ")[2] == f"a page of {logged},"
@@ -273,9 +276,8 @@ async def test_refused_sockets_count_as_connections_of_their_address_until_they_
 async def test_a_flood_of_refused_sockets_is_a_few_lines_in_the_log(autojump_clock, caplog):
     caplog.set_level("INFO", "reactor_trio.server")
     async with open_server(Black) as server:
-        note = Refusals(server.runtime.metrics).note
         for _ in range(50):
-            await ask(server._site, "model=other&refusals=bye", note=note)
+            await ask(server._site, "model=other&refusals=bye")
         refused = [line for line in caplog.messages if "was refused" in line]
         assert len(refused) == 1
         assert 'reactor_requests_refused_total{status="404"} 50.0' in server.runtime.metrics.exposition().decode()

@@ -156,6 +156,7 @@ async def test_a_full_port_answers_probes_and_refuses_others():
             assert (status, "retry-after: 1" in head) == (503, True), path
         assert (await ask(server.port, "/health", method="POST"))[0] == 503
         assert (await ask(server.port, "/health", "content-length: 9"))[0] == 503, "a probe has no body to wait for"
+        assert (await ask(server.port, "/health", "content-length: 0"))[0] == 200, "which this says"
         assert server.runtime.metrics._limited["connections"] >= 5
 
 

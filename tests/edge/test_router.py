@@ -33,7 +33,7 @@ def asked(method: str, path: str) -> tuple[str, str]:
     try:
         route = ROUTER.find(Request(method=method, path=path))
     except Refused as refused:
-        answer = Response.refusing(refused)
+        answer = Response.refusing(refused.refusal)
         return answer.status, answer.body.decode().strip(), answer.headers.get("allow", "")
     return route.method, route.path
 

@@ -78,4 +78,4 @@ async def test_a_reserved_slot_is_for_nothing_else_whatever_credential_is_shown(
         request = request_to(target, "POST" if target.startswith("/uploads") else "GET", UPGRADE if headers else None)
         with ReservedSlots().slot(None) as slot, pytest.raises(Refused) as refused:
             await server._site.serve(MemoryExchange(server._site, request), slot)
-        assert refused.value.code == code
+        assert refused.value.refusal.code == code

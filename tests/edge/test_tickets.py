@@ -42,7 +42,7 @@ def office(*keys, now=NOW, **options):
 def refusal(text, tickets=None):
     with pytest.raises(Refused) as caught:
         (tickets or office()).read(text)
-    return caught.value.kind.denied
+    return caught.value.refusal.kind.denied
 
 
 def test_a_jwt_made_by_hand_is_taken():
@@ -163,7 +163,7 @@ def test_a_ticket_is_good_once():
     tickets.spend(first)
     with pytest.raises(Refused) as caught:
         tickets.spend(second)
-    assert caught.value.kind.denied == "used"
+    assert caught.value.refusal.kind.denied == "used"
     assert refusal(text, tickets) == "used"
     assert tickets.read(jwt_by_hand(claims(jti="two"))).jti == "two"
 
@@ -174,7 +174,7 @@ def test_only_so_many_used_tickets_are_remembered_and_then_none_is_taken():
         tickets.spend(tickets.read(jwt_by_hand(claims(jti=jti))))
     with pytest.raises(Refused) as caught:
         tickets.spend(tickets.read(jwt_by_hand(claims(jti="c"))))
-    assert caught.value.kind.denied == "full"
+    assert caught.value.refusal.kind.denied == "full"
     assert refusal(jwt_by_hand(claims(jti="a")), tickets) == "used"
 
 

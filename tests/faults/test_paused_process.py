@@ -25,7 +25,7 @@ from reactor_trio.admission import Admission, NotAdmitted
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.testing import open_server
-from reactor_trio.transport import Limits, serve_http
+from reactor_trio.transport import Limits, PortRules, serve_http
 
 #: longer than every limit of these tests
 PAUSE = 100.0
@@ -81,7 +81,7 @@ async def test_an_opening_that_the_client_does_not_read_ends_at_its_time_beside_
         ours, theirs = trio.testing.lockstep_stream_pair()
         stop(3.2, PAUSE)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(serve_http, ours, TinySite().serve, Limits(), closing=trio.Event()))
+            nursery.start_soon(partial(serve_http, ours, TinySite().serve, PortRules(Limits()), closing=trio.Event()))
             await theirs.send_all(opening())
             await theirs.receive_some(1)
         assert trio.current_time() == PAUSE + 10

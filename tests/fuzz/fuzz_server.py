@@ -431,7 +431,7 @@ class Heads(Target):
                     request = parse_head(head, "fuzz")
                     answer = await site.serve(MemoryExchange(site, request))
                 except Refused as refused:
-                    answer = Response.refusing(refused)
+                    answer = Response.refusing(refused.refusal)
                 if not isinstance(answer, Response):
                     return "ws: 101"
                 assert len(answer.body) < 20_000 or answer.status == 200
@@ -477,7 +477,7 @@ class Queries(Target):
             try:
                 request = parse_connect_request(query, "m", ("main_video", "depth"))
             except Refused as refused:
-                return f"{refused.kind.status}: {kind_of(refused.message)}"
+                return f"{refused.refusal.kind.status}: {kind_of(refused.refusal.message)}"
             assert len(set(request.video)) == len(request.video) <= 8
             return f"{request.role} {','.join(request.video[:2])} {','.join(request.audio)}"
 
@@ -567,7 +567,7 @@ async def exchange(server: TestServer, data: bytes) -> bytes:
                 received.extend(piece)
 
     async def serve() -> None:
-        await serve_http(ours, site.serve, site.limits, closing=server.runtime.draining)
+        await serve_http(ours, site.serve, site.rules, closing=server.runtime.draining)
         await theirs.aclose()
 
     with trio.fail_after(2000):

@@ -10,6 +10,7 @@ from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.admission import Claims
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
+from reactor_trio.edge.address_limits import Addresses
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
@@ -267,8 +268,8 @@ async def test_a_ticket_is_good_for_one_place_in_the_queue(autojump_clock):
 
 
 async def test_waiting_clients_of_one_address_are_bounded(autojump_clock, monkeypatch):
+    monkeypatch.setattr(Addresses, "of_request", lambda _self, request: request.query.get("from"))
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=2))) as gate:
-        monkeypatch.setattr(gate.site.addresses, "of_request", lambda request: request.query.get("from"))
         await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
         callers = [await gate.call("/v1/queue?from=ONE") for _ in range(2)]
         for caller in callers:
@@ -397,8 +398,8 @@ async def test_who_asks_for_a_place_by_http_while_the_gate_goes_down_hears_that(
 
 
 async def test_two_of_one_address_that_come_at_once_for_one_place_in_the_queue(autojump_clock, monkeypatch):
+    monkeypatch.setattr(Addresses, "of_request", lambda _self, request: request.query.get("from"))
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=1))) as gate:
-        monkeypatch.setattr(gate.site.addresses, "of_request", lambda request: request.query.get("from"))
         await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
         callers: list[Caller] = []
         heard = []

@@ -124,7 +124,7 @@ async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_tic
 
         async def knock(ticket, found):
             ours, theirs = trio.testing.memory_stream_pair()
-            nursery.start_soon(partial(serve_http, theirs, site.serve, site.limits, closing=runtime.draining))
+            nursery.start_soon(partial(serve_http, theirs, site.serve, site.rules, closing=runtime.draining))
             await ours.send_all(opening(path=f"/ws?token={ticket}", host="127.0.0.1"))
             found.append((int(bytes(await ours.receive_some()).split()[1]), trio.current_time()))
             await trio.aclose_forcefully(ours)

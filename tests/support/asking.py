@@ -42,7 +42,7 @@ async def ask(
     ours, theirs = trio.testing.memory_stream_pair()
     data = b""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: serve_http(ours, site.serve, site.limits, closing=trio.Event()))
+        nursery.start_soon(lambda: serve_http(ours, site.serve, site.rules, closing=trio.Event()))
         for number, lines in enumerate(requests, 1):
             last = ["connection: close"] if number == len(requests) and "Connection: Upgrade" not in lines else []
             head = "\r\n".join([*lines, *last, f"x-forwarded-for: {address}", "", ""])

@@ -168,7 +168,7 @@ class TestGate:
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            await serve_http(theirs, self.site.serve, self.site.limits, closing=self.draining)
+            await serve_http(theirs, self.site.serve, self.site.rules, closing=self.draining)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, Stall())

@@ -6,7 +6,7 @@ import json
 import queue
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,12 +22,15 @@ from reactor_trio.transport import (
     Exchange,
     Limits,
     MessageChannel,
+    PortRules,
+    Refusal,
     Refused,
     Request,
     Response,
     serve_http,
 )
 from reactor_trio.transport.upgrade import check_handshake
+from tests.support.transport_peers import plain
 
 KEY = "k" * 32
 
@@ -73,10 +76,14 @@ class StandInGate:
     whoever: bool = False
     came: list[tuple[float, Request]] = field(default_factory=list)
 
+    @property
+    def rules(self) -> PortRules:
+        return PortRules(self.limits)
+
     async def serve(self, exchange: Exchange) -> Response | Conversation:
         request = exchange.request
         if request.method not in READS:
-            raise Refused("method_not_allowed", "nothing is sent here")
+            raise Refused(Refusal("method_not_allowed", "nothing is sent here"))
         await exchange.read_body()
         if request.path == "/ws":
             return self.admit(exchange)
@@ -88,10 +95,10 @@ class StandInGate:
 
     def admit(self, exchange: Exchange) -> Response | Conversation:
         request = exchange.request
-        exchange.handshake = check_handshake(request)
+        exchange.upgrade(check_handshake(request), nullcontext())
         self.came.append((trio.current_time(), request))
         if request.query.get("follow") != "1" and not self.whoever:
-            return Response.plain(400, "this stand-in knows clients that follow only")
+            return plain(400, "this stand-in knows clients that follow only")
         place = self.places.pop(0) if len(self.places) > 1 else self.places[0]
         return partial(self._converse, place)
 
@@ -105,7 +112,7 @@ class StandInGate:
 async def gate_on_a_port(gate: StandInGate) -> AsyncIterator[int]:
     """Serve over TCP on the loopback; yield the port."""
     async with trio.open_nursery() as nursery:
-        serve = partial(serve_http, serve=gate.serve, limits=gate.limits, closing=trio.Event())
+        serve = partial(serve_http, serve=gate.serve, rules=gate.rules, closing=trio.Event())
         listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
         yield listeners[0].socket.getsockname()[1]
         nursery.cancel_scope.cancel()

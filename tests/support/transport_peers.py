@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 
@@ -20,6 +20,8 @@ from reactor_trio.transport import (
     Limits,
     MessageChannel,
     PeerGone,
+    PortRules,
+    Refusal,
     Refused,
     Request,
     Response,
@@ -29,6 +31,7 @@ from reactor_trio.transport.upgrade import UPGRADE_HEADERS, check_handshake, wan
 
 PAGE = b"<!doctype html>hello"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+HOSTS = ("localhost", "127.0.0.1", "::1")
 MASK = b"\x00\x00\x00\x00"
 
 
@@ -38,6 +41,10 @@ async def until_gone(messages: MessageChannel) -> PeerGone:
             await messages.receive()
     except PeerGone as gone:
         return gone
+
+
+def plain(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, "text/plain; charset=utf-8", f"{message}\n".encode(), headers or {})
 
 
 class TinySite:
@@ -57,19 +64,25 @@ class TinySite:
         self.conversations = self.refused_sockets = 0
         self.pieces: list[int] = []
 
+    @property
+    def rules(self) -> PortRules:
+        return PortRules(self.limits, shared_with=self.shared_with)
+
+    def shared_with(self, request: Request) -> str | None:
+        friend = request.header("origin") == "https://friend.test" and request.host in HOSTS
+        return "https://friend.test" if friend and request.path in ("/stream", "/never") else None
+
     async def serve(self, exchange: Exchange) -> Response | Conversation:
         """Answer as a site of `edge` does, in the same order."""
         request = exchange.request
-        if request.authority and request.host not in ("localhost", "127.0.0.1", "::1"):
-            raise Refused("wrong_host", "not here")
-        if request.header("origin") == "https://friend.test" and request.path in ("/stream", "/never"):
-            exchange.shared_with = "https://friend.test"
+        if request.authority and request.host not in HOSTS:
+            raise Refused(Refusal("wrong_host", "not here"))
         if exchange.shared_with is not None and is_preflight(request):
             await exchange.read_body()
             return preflight_answer()
         if request.method not in self.methods:
             why = f"{request.method} is not allowed"
-            raise Refused("method_not_allowed", why, {"allow": ", ".join(self.methods)})
+            raise Refused(Refusal("method_not_allowed", why, {"allow": ", ".join(self.methods)}))
         if request.method == "POST":
             self.check_origin(request)
             return await self.take(exchange)
@@ -77,12 +90,12 @@ class TinySite:
             return await self.admit(exchange)
         await exchange.read_body()
         if request.path == "/ws":
-            raise Refused("upgrade_required", "a WebSocket", UPGRADE_HEADERS)
+            raise Refused(Refusal("upgrade_required", "a WebSocket", UPGRADE_HEADERS))
         return self.respond(request)
 
     def check_origin(self, request: Request) -> None:
         if request.header_values("origin") not in ([], ["https://friend.test"], [f"http://{request.authority}"]):
-            raise Refused("wrong_origin", "not you")
+            raise Refused(Refusal("wrong_origin", "not you"))
 
     async def take(self, exchange: Exchange) -> Response:
         """`/stream` counts its body; `/first` answers after the first piece, `/never` refuses before it."""
@@ -90,16 +103,16 @@ class TinySite:
             match exchange.request.path:
                 case "/stream":
                     self.pieces = [len(piece) async for piece in body]
-                    return Response.plain(200, f"{sum(self.pieces)}")
+                    return plain(200, f"{sum(self.pieces)}")
                 case "/first":
-                    return Response.plain(200, f"{len(await anext(body))}")
+                    return plain(200, f"{len(await anext(body))}")
                 case "/never":
-                    raise Refused("too_large", "too much")
+                    raise Refused(Refusal("too_large", "too much"))
                 case "/crash" | "/break":
                     raise ZeroDivisionError
                 case _:
                     size = len(await exchange.read_body())
-                    return Response.plain(200, f"POST {size}")
+                    return plain(200, f"POST {size}")
 
     def respond(self, request: Request) -> Response:
         self.requests.append(request)
@@ -107,7 +120,7 @@ class TinySite:
             return Response(200, "text/html; charset=utf-8", PAGE, {"content-security-policy": "default-src 'self'"})
         if request.path == "/bug":
             raise ZeroDivisionError
-        return Response.plain(404, "no such page")
+        return plain(404, "no such page")
 
     async def admit(self, exchange: Exchange) -> Response | Conversation:
         request = exchange.request
@@ -115,17 +128,16 @@ class TinySite:
         self.check_origin(request)
         await exchange.read_body()
         if "crowded" not in request.query:
-            exchange.counted.enter_context(self.counted())
-            exchange.handshake = handshake
+            exchange.upgrade(handshake, self.counted())
         self.requests.append(request)
         with exchange.within("not_decided", f"the server did not decide within {self.limits.handshake:g} s"):
             await trio.sleep(float(request.query.get("admission", 0)))
         if "full" in request.query:
-            raise Refused("full", "no room", after=5)
+            raise Refused(Refusal("full", "no room", after=5))
         if "crash" in request.query:
             raise ZeroDivisionError
         if "elsewhere" in request.query:
-            return Response.plain(307, "", {"location": "ws://elsewhere.test/ws"})
+            return plain(307, "", {"location": "ws://elsewhere.test/ws"})
         return self.serve_client
 
     @contextmanager
@@ -151,7 +163,7 @@ async def serving(
     site.limits, site.methods = limits or site.limits, methods or site.methods
     ours, theirs = trio.testing.memory_stream_pair()
     closing = trio.Event() if closing is None else closing
-    serve = partial(serve_http, ours, site.serve, site.limits, closing=closing)
+    serve = partial(serve_http, ours, site.serve, site.rules, closing=closing)
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)

@@ -9,7 +9,7 @@ import pytest
 import trio
 from tests.support.transport_peers import PAGE, Answer, TinySite, answers, opening, read_all, serving
 
-from reactor_trio.transport import Limits, serve_http
+from reactor_trio.transport import Limits, PortRules, serve_http
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CLOSED, KEPT = 0, 30  # virtual second at which the client sees the end: refused at once, or idle for `Limits.idle`
@@ -271,7 +271,7 @@ async def test_closing_during_an_answer_closes_after_it(autojump_clock):
     ours, theirs = trio.testing.lockstep_stream_pair()
     closing = trio.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(serve_http, ours, TinySite().serve, Limits(), closing=closing))
+        nursery.start_soon(partial(serve_http, ours, TinySite().serve, PortRules(Limits()), closing=closing))
         await theirs.send_all(GET)
         await trio.testing.wait_all_tasks_blocked()
         closing.set()

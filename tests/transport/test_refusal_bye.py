@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Request, TextMessage
 
 from reactor_trio.protocol.reasons import refusal_close_code
-from reactor_trio.transport import Limits, Refused, serve_http
+from reactor_trio.transport import Limits, Refusal, serve_http
 from reactor_trio.transport.refusal_bye import accepted_and_refused
 from reactor_trio.transport.upgrade import Handshake
 
@@ -130,8 +131,12 @@ async def time_served(path, chat=None, *, limits=None):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client)
         began = trio.current_time()
-        note = lambda _who, response: noted.append(response.status)
-        await serve_http(ours, site.serve, site.limits, closing=trio.Event(), refused=note)
+
+        def note(_exchange, refusal):
+            noted.append(refusal.kind.status)
+            return refusal
+
+        await serve_http(ours, site.serve, replace(site.rules, refused=note), closing=trio.Event())
         nursery.cancel_scope.cancel()
     assert site.refused_sockets == 0
     return trio.current_time() - began, seen, noted
@@ -162,6 +167,6 @@ def test_close_codes_say_whether_it_is_worth_trying_again():
 
 
 def test_a_long_text_is_cut():
-    sent = accepted_and_refused(Handshake("dGhlIHNhbXBsZSBub25jZQ==", None), Refused("not_found", "ä" * 5000))
+    sent = accepted_and_refused(Handshake("dGhlIHNhbXBsZSBub25jZQ==", None), Refusal("not_found", "ä" * 5000))
     (bye,) = [line for line in sent.partition(b"\r\n\r\n")[2].split(b"\x88") if b"reactor.bye" in line]
     assert len(json.loads(bye[bye.index(b"{") :])["data"]["message"]) == 1000

@@ -139,7 +139,7 @@ async def test_a_client_that_stops_sending_within_a_body_gets_400(autojump_clock
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     site = TinySite(**OPTIONS)
     async with trio.open_nursery() as nursery:
-        serve = partial(serve_http, serve=site.serve, limits=site.limits, closing=trio.Event())
+        serve = partial(serve_http, serve=site.serve, rules=site.rules, closing=trio.Event())
         nursery.start_soon(trio.serve_listeners, serve, listeners)
         async with await trio.testing.open_stream_to_socket_listener(listeners[0]) as stream:
             await stream.send_all(post("/stream", "Content-Length: 100") + b"abc")

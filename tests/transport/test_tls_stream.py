@@ -18,7 +18,7 @@ import trio.testing
 import trustme
 from tests.support.transport_peers import PAGE, TinySite, answers
 
-from reactor_trio.transport import Limits, Refused, StreamStalled, WireStream, secured, serve_http, turn_away
+from reactor_trio.transport import Limits, Refusal, StreamStalled, WireStream, secured, serve_http, turn_away
 
 PIECE = 64 * 1024
 
@@ -74,7 +74,7 @@ async def served(contexts, **limits):
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
             site = TinySite(limits=Limits(**limits))
-            serve = partial(serve_http, serve=site.serve, limits=site.limits, closing=trio.Event())
+            serve = partial(serve_http, serve=site.serve, rules=site.rules, closing=trio.Event())
             nursery.start_soon(serve, secured(ours, contexts[0]))
             yield tcp
             await trio.aclose_forcefully(tcp)
@@ -267,7 +267,7 @@ async def test_what_is_no_tls_is_closed_at_once_with_a_line_at_debug(slow_clock,
 async def test_a_client_turned_away_by_tls_reads_the_reason(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn_away, secured(ours, contexts[0]), Refused("full", "no room"))
+        nursery.start_soon(turn_away, secured(ours, contexts[0]), Refusal("full", "no room"))
         theirs = client_end(tcp, contexts)
         await theirs.send_all(get())
         (answer,) = answers(await read_to_end(theirs))
@@ -278,5 +278,5 @@ async def test_a_client_turned_away_by_tls_reads_the_reason(slow_clock, contexts
 async def test_a_client_turned_away_without_a_tls_handshake_is_dropped_after_a_second(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with tcp:
-        await turn_away(secured(ours, contexts[0]), Refused("full", "no room"))
+        await turn_away(secured(ours, contexts[0]), Refusal("full", "no room"))
         assert trio.current_time() == 1

@@ -35,7 +35,7 @@ async def tcp_server(site: TinySite, limits: Limits | None = None) -> AsyncItera
     """A server on a free port; every connection must have ended when the block is left."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     site.limits = limits or site.limits
-    serve = partial(serve_http, serve=lambda exchange: site.serve(exchange), limits=site.limits, closing=trio.Event())
+    serve = partial(serve_http, serve=lambda exchange: site.serve(exchange), rules=site.rules, closing=trio.Event())
     with trio.fail_after(120):
         async with trio.open_nursery() as connections, trio.open_nursery() as accepting:
             accepting.start_soon(partial(trio.serve_listeners, serve, [listener], handler_nursery=connections))

@@ -124,7 +124,7 @@ async def test_a_client_that_does_not_read_the_answer_to_its_opening_is_dropped_
 
 async def serve_it(stream: trio.abc.Stream, site: TinySite, limits: Limits | None = None) -> None:
     site.limits = limits or site.limits
-    await serve_http(stream, site.serve, site.limits, closing=trio.Event())
+    await serve_http(stream, site.serve, site.rules, closing=trio.Event())
 
 
 async def test_a_client_that_leaves_before_the_answer_starts_no_conversation(autojump_clock):

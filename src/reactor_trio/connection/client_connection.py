@@ -44,7 +44,7 @@ from reactor_trio.protocol import (
     readable,
 )
 from reactor_trio.session import Flood, Session
-from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow, Refused
+from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow, Refusal, Refused
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -92,7 +92,7 @@ class SessionProvider(Protocol):
 async def serve_client(
     provider: SessionProvider,
     request: ConnectRequest,
-    refusal: Callable[[RefusalReason], Refused],
+    refusal: Callable[[RefusalReason], Refusal],
     messages: MessageChannel,
 ) -> None:
     """Serve one connected client until its socket is closed and its session has unwound.
@@ -108,7 +108,7 @@ async def serve_client(
         await connection.serve()
     except NotAdmitted as refused:
         why = refused.reason
-        raise refusal(refused.reason) from None
+        raise Refused(refusal(refused.reason)) from None
     finally:
         provider.leave(connection.sender)
         log.info("client %d has left: %s", number, connection.sender.end_reason or why)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
-from reactor_trio.transport import Refused
+from reactor_trio.transport import Refusal, Refused
 
 PCM = "pcm_s16le"
 #: digits of a message's number
@@ -68,25 +68,24 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     Raises `transport.Refused`: 400 for a value of no use, 404 for another model's name.
     """
     if query.get("model", name) != name:
-        raise Refused("wrong_model", f"this server serves {name}, not {query['model']}")
+        raise Refused(Refusal("wrong_model", f"this server serves {name}, not {query['model']}"))
     role = query.get("role", "control")
     if role not in ("control", "viewer"):
-        raise Refused("bad_request", f"role: {role!r} is not one of control, viewer")
+        raise Refused(Refusal("bad_request", f"role: {role!r} is not one of control, viewer"))
     video = _codecs("video", query.get("video", "jpeg"), choose_codecs, video_codecs)
     audio = _codecs("audio", query.get("audio", PCM), choose_audio_codecs, audio_codecs)
     of_tracks = {key.removeprefix("video."): given for key, given in query.items() if key.startswith("video.")}
     if unknown := [track for track in of_tracks if track not in tracks]:
         has = ", ".join(tracks) or "none"
-        raise Refused(
-            "bad_request", f"video.{unknown[0]}: not an output video track of this model, which has: {has}"
-        )
+        why = f"video.{unknown[0]}: not an output video track of this model, which has: {has}"
+        raise Refused(Refusal("bad_request", why))
     chosen = {track: _codecs(f"video.{track}", given, choose_codecs, video_codecs) for track, given in of_tracks.items()}
     if query.get("paused") == "1":
         chosen = dict.fromkeys(tracks, ()) | chosen
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
-        raise Refused("bad_request", "after: expected the number of the last message received, such as 17")
+        raise Refused(Refusal("bad_request", "after: expected the number of the last message received, such as 17"))
     beat, cadence = query.get("beat") == "1", query.get("cadence") == "1"
     viewer = ConnectRequest("viewer", video, audio, token, feedback, tracks=chosen, beat=beat, cadence=cadence)
     if role == "viewer":
@@ -102,5 +101,5 @@ def _codecs(
         return ()
     if not (codecs := choose(wanted)):
         reason = f"this server encodes {', '.join(known())}, not {', '.join(wanted)}{missing_hint(wanted)}"
-        raise Refused("bad_request", f"{kind}: {reason}")
+        raise Refused(Refusal("bad_request", f"{kind}: {reason}"))
     return codecs

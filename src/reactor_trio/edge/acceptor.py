@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +13,9 @@ import trio
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import is_loopback
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.edge.reserved_slots import FIRST_REQUEST, ReservedSlots
 from reactor_trio.edge.site import Site
-from reactor_trio.transport import PatientListener, Refused, Response, Serve, peer_of, secured, serve_http, turn_away
+from reactor_trio.transport import PatientListener, Refusal, Refused, Serve, peer_of, secured, serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -27,18 +26,15 @@ class Acceptor:
 
     Args:
         site: answers the requests.
-        ready: returns whether clients are admitted at all.
         closing: set when the server begins to shut down.
         certificates: the certificate for TLS; None for plain HTTP.
     """
 
     site: Site
-    ready: Callable[[], bool]
     closing: trio.Event
     certificates: Certificates | None
 
     def __post_init__(self) -> None:
-        self._refusals = Refusals(self.site.metrics, self.ready)
         self._open = self._turned_away = 0
         self._reserved = ReservedSlots()
         self._all_gone = trio.Event()
@@ -58,28 +54,25 @@ class Acceptor:
                 else:
                     await self._reserve(stream, peer)
         except Refused as refused:
-            await self._refuse(stream, refused)
+            await self._refuse(stream, peer, refused.refusal)
 
     async def _reserve(self, stream: trio.abc.Stream, peer: str) -> None:
         """Serve one request of a connection for which there is no room, in a reserved slot. Raises Refused without one."""
         addresses = self.site.addresses
         with self._reserved.slot(addresses.of_peer(peer)) as slot:
             if slot is None:
-                raise addresses.refused("connections", peer)
+                raise Refused(addresses.refusal("connections", peer))
             await self._serve(stream, partial(self.site.serve, slot=slot), first_head=FIRST_REQUEST)
         if not slot.heard:
-            addresses.refused("connections", peer)  # without a word: it has said none either
+            addresses.refusal("connections", peer)  # without a word: it has said none either
 
     async def _serve(self, stream: trio.abc.Stream, serve: Serve, first_head: float | None = None) -> None:
         self._open += 1
         self.site.metrics.connections += 1
-        limits = self.site.limits
-        head = None if first_head is None else min(first_head, limits.handshake)
+        rules = self.site.rules
+        head = None if first_head is None else min(first_head, rules.limits.handshake)
         try:
-            await serve_http(
-                stream, serve, limits, closing=self.closing, first_head=head, single=head is not None,
-                refused=self._refusals.note,
-            )  # fmt: skip
+            await serve_http(stream, serve, rules, closing=self.closing, first_head=head, single=head is not None)
         except* Exception as group:
             # An error of the runtime in one connection must not end the others.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
@@ -95,14 +88,14 @@ class Acceptor:
             self._all_gone = trio.Event()
             await self._all_gone.wait()
 
-    async def _refuse(self, stream: trio.abc.Stream, refused: Refused) -> None:
-        self._refusals.note(f"a connection above {refused.kind.setting}", Response.refusing(refused))
+    async def _refuse(self, stream: trio.abc.Stream, peer: str, refusal: Refusal) -> None:
+        self.site.refusals.note(peer, refusal)
         if self._turned_away >= self.site.most_connections:  # the response needs a file descriptor, too
             await trio.aclose_forcefully(stream)
             return
         self._turned_away += 1
         try:
-            await turn_away(stream, refused)
+            await turn_away(stream, refusal)
         finally:
             self._turned_away -= 1
 

@@ -9,23 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Literal
 
 from reactor_trio.admission import Claims
 from reactor_trio.configuration.credentials import read_key, read_token
 from reactor_trio.configuration.settings import AuthSettings
-from reactor_trio.edge.denial import Denials
-from reactor_trio.edge.grants import Grant, GrantKind, Secrets
+from reactor_trio.edge.access_denials import AccessDenials
+from reactor_trio.edge.grants import UPLOAD_CREDENTIALS, Credentials, Grant, GrantKind, Secrets
 from reactor_trio.edge.tickets import Tickets
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import Exchange, Refused, Request
+from reactor_trio.transport import Exchange, Refusal, Refused, Request
 
-#: What credential a route needs. "nothing": none is read. "grant": any but those to upload and to resume. "server": one of
-#: the server itself, so no share token. With the others the handler decides what a request without a grant gets: "status" is
-#: "grant", "place" is "server", "session" is "grant" and takes a resume token, "upload" takes an upload token alone.
-Need = Literal["nothing", "status", "grant", "server", "place", "session", "upload"]
-_REQUIRED: Final = ("grant", "server")
-_SHARED: Final = ("status", "grant", "session")
 _UPLOAD = "show the upload_token of reactor.welcome, of a session that runs"
 
 
@@ -68,38 +61,37 @@ class Access:
                 "runtime.auth: no client could connect; give a token, a viewer_token or ticket_keys, or leave auth out"
             )
 
-    def identify(self, exchange: Exchange, need: Need, denials: Denials) -> Grant:
-        """Return what the client may do, or why it may not (`Grant.refused`), and note a credential that is not good.
+    def identify(self, exchange: Exchange, credentials: Credentials, denials: AccessDenials) -> Grant:
+        """Return what the client may do by the credential that it shows, or why it may do nothing (`Grant.refusal`).
 
-        Raises Refused if the route requires a grant, or the client's address has shown too many such credentials.
+        A credential that is not good is noted. One of another kind than `credentials` is not good. Without any of those the
+        client may do what every client may.
         """
-        if need == "nothing":
+        if not credentials:
             return Grant()
         try:
-            return self._grant(exchange.request, need)
+            return self._grant(exchange.request, credentials)
         except Refused as refused:
-            why = denials.note(exchange, refused) if refused.kind.guess else refused
-            if need in _REQUIRED or why.code == "address_failures":
-                raise why from None
-            return Grant(refused=why.with_traceback(None))
+            refusal = refused.refusal
+        return Grant(refusal=denials.note(exchange, refusal) if refusal.kind.guess else refusal)
 
-    def _grant(self, request: Request, need: Need) -> Grant:
+    def _grant(self, request: Request, credentials: Credentials) -> Grant:
         shown, resume = shown_token(request), request.query.get("resume")
         role = request.query.get("role", "control")
-        if need == "upload":
+        if credentials == UPLOAD_CREDENTIALS:
             if (grant := self.secrets.find(shown, "upload")) is None:
-                raise Refused("token_missing" if shown is None else "token_wrong", _UPLOAD)
+                raise Refused(Refusal("token_missing" if shown is None else "token_wrong", _UPLOAD))
             return grant
-        if need == "session":
+        if "resume" in credentials:
             if role == "control" and (grant := self.secrets.find(resume, "resume")) is not None:
                 return grant  # its permissions stay
             if role == "control" and shown is None and resume and self.required:
-                raise Refused(
-                    "token_wrong", "no session can be resumed with this token now, and a new one takes the server's token"
-                )
+                why = "no session can be resumed with this token now, and a new one takes the server's token"
+                raise Refused(Refusal("token_wrong", why))
             if role == "viewer" and shown is not None and not self.required and self.secrets.find(shown, "share") is None:
-                raise Refused("token_wrong", "no session has this token: the share link is wrong, or its session is over")
-        return self.check(shown, share=need in _SHARED)
+                why = "no session has this token: the share link is wrong, or its session is over"
+                raise Refused(Refusal("token_wrong", why))
+        return self.check(shown, share="share" in credentials)
 
     def check(self, shown: str | None, *, share: bool = False) -> Grant:
         """Return what a client with this token may do; share tokens count if `share`. Raises Refused."""
@@ -110,9 +102,9 @@ class Access:
             return Grant()
         if shown is None:
             why = "this server wants a token: Authorization: Bearer TOKEN, or token=TOKEN in the query"
-            raise Refused("token_missing", why)
+            raise Refused(Refusal("token_missing", why))
         if self._tickets is None:
-            raise Refused("token_wrong", "this token is not one that this server knows")
+            raise Refused(Refusal("token_wrong", "this token is not one that this server knows"))
         ticket = self._tickets.read(shown)
         return Grant("ticket", ticket.claims, ticket)
 
@@ -128,7 +120,7 @@ class Access:
         jti = grant.ticket.jti
         if jti in self._held:
             why = "another request with this ticket asks for a place now; each is good for one connection"
-            raise Refused("token_used", why)
+            raise Refused(Refusal("token_used", why))
         self._held.add(jti)
         try:
             yield

@@ -29,7 +29,7 @@ import trio
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.edge.allowances import Allowances
 from reactor_trio.edge.request_metrics import LimitKind
-from reactor_trio.transport import Refused, Request
+from reactor_trio.transport import Refusal, Refused, Request
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -37,8 +37,8 @@ log = logging.getLogger("reactor_trio.server")
 FAILURES_PER_MINUTE = 60
 #: errors that say that the system has nothing left, and nothing about an address
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
-#: Seconds between two lines in the log about one kind of refusal.
-QUIET = 60.0
+#: Seconds in which the log has one line for a limit.
+LINE_PAUSE = 60.0
 
 
 class Addresses:
@@ -96,23 +96,23 @@ class Addresses:
         if kind is None or address is None:
             return
         if wait := self._allowances[kind].take(address, trio.current_time()):
-            raise self.refused(kind, address, math.ceil(wait))
+            raise Refused(self.refusal(kind, address, math.ceil(wait)))
 
-    def refused(self, kind: LimitKind, address: str, after: int | None = None) -> Refused:
-        """Return the refusal by a limit; count it, and log it at most once in `QUIET` seconds."""
+    def refusal(self, kind: LimitKind, address: str, after: int | None = None) -> Refusal:
+        """Return the refusal by a limit; count it, and log it at most once in `LINE_PAUSE` seconds."""
         self._limited(kind)
-        refused = Refused(kind, after=after)
-        most, setting = self._bounds[kind], refused.kind.setting
+        refusal = Refusal(kind, after=after)
+        most, setting = self._bounds[kind], refusal.kind.setting
         bound = f"{setting}: {most}" if setting else f"at most {most} a minute"
         now = trio.current_time()
-        if now - self._logged_at.get(kind, -QUIET) >= QUIET:
+        if now - self._logged_at.get(kind, -LINE_PAUSE) >= LINE_PAUSE:
             self._logged_at[kind] = now
             hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
             log.warning(
                 "%s was refused: %s (%s)%s; more of this kind is not logged for %g s",
-                address, refused.message, bound, hint, QUIET,
+                address, refusal.message, bound, hint, LINE_PAUSE,
             )  # fmt: skip
-        return refused
+        return refusal
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Addresses:
             yield
             return
         if counter[address] >= most:
-            raise self.refused("address_connections", address)
+            raise Refused(self.refusal("address_connections", address))
         counter[address] += 1
         try:
             yield

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.configuration.introduction import PICTURES, Picture
-from reactor_trio.transport import Refused, Request, Response
+from reactor_trio.transport import Refusal, Refused, Request, Response
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -67,7 +67,7 @@ def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Resp
 
 def _page_file(request: Request, name: str, policy: str, caching: str = _ASK_AGAIN) -> Response:
     if name not in _page_names():
-        raise Refused("not_found", "no such file")
+        raise Refused(Refusal("not_found", "no such file"))
     kind = _CONTENT_TYPES[_ending(name)]
     packed = _takes_gzip(request)
     data, tag = _page_data(name, packed=packed)
@@ -85,7 +85,7 @@ def picture_response(request: Request, pictures: Mapping[str, Picture]) -> Respo
     A name from a client is only looked up in `pictures`; it never becomes a path.
     """
     if (picture := pictures.get(request.path.removeprefix(f"/{PICTURES}/"))) is None:
-        raise Refused("not_found", "no such picture")
+        raise Refused(Refusal("not_found", "no such picture"))
     headers = {"content-security-policy": "default-src 'none'", "cache-control": _ASK_AGAIN, "etag": picture.tag}
     return _unless_known(request, picture.kind, picture.data, headers)
 

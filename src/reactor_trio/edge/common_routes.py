@@ -11,11 +11,11 @@ from reactor_trio.configuration.introduction import PICTURES, Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.edge.common_responses import json_response, page_response, picture_response
-from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.grants import SERVER_CREDENTIALS, SHARED_CREDENTIALS, Grant
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.edge.router import Handler, Route, part_of
 from reactor_trio.protocol import asyncapi_document
-from reactor_trio.transport import Exchange, Refused, Request, Response
+from reactor_trio.transport import Exchange, Refusal, Refused, Request, Response
 
 SESSIONS_PATH = "/v1/sessions"
 
@@ -41,8 +41,8 @@ def page_routes(frame_ancestors: Sequence[str], pictures: Mapping[str, Picture] 
 def probe_routes(health: Handler, ready: Handler) -> list[Route]:
     """`/health` and `/ready`: those who watch over the server may ask as often as they want."""
     return [
-        Route("/health", health, needs="status", limit=None, reserved=True),
-        Route("/ready", ready, needs="status", limit=None, reserved=True),
+        Route("/health", health, credentials=SHARED_CREDENTIALS, limit=None, reserved=True),
+        Route("/ready", ready, credentials=SHARED_CREDENTIALS, limit=None, reserved=True),
     ]
 
 
@@ -51,10 +51,10 @@ def metrics_route(metrics: RequestMetrics) -> Route:
 
     async def page(_exchange: Exchange, grant: Grant) -> Response:
         if grant.ticket is not None:
-            raise Refused("not_allowed", "/metrics wants the server's token, or its viewers'")
+            raise Refused(Refusal("not_allowed", "/metrics wants the server's token, or its viewers'"))
         return Response(200, _METRICS_TYPE, metrics.exposition())
 
-    return Route("/metrics", page, needs="server", reserved=True)
+    return Route("/metrics", page, credentials=SERVER_CREDENTIALS, required=True, reserved=True)
 
 
 def end_route(access: Access, find: Callable[[str], Callable[[], Response] | None]) -> Route:
@@ -69,19 +69,20 @@ def end_route(access: Access, find: Callable[[str], Callable[[], Response] | Non
     async def end(exchange: Exchange, grant: Grant) -> Response:
         session_id = part_of(exchange.request.path, SESSIONS_PATH)
         if not access.required:
-            raise Refused("not_allowed", "to end sessions takes the server's token: set runtime.auth.token")
+            raise Refused(Refusal("not_allowed", "to end sessions takes the server's token: set runtime.auth.token"))
         if grant.claims.role == "viewer" or (grant.ticket is not None and grant.claims.session_id != session_id):
-            raise Refused("not_allowed", "to end a session takes the server's token, or the ticket for that session")
+            why = "to end a session takes the server's token, or the ticket for that session"
+            raise Refused(Refusal("not_allowed", why))
         if (end_it := find(session_id)) is None:
-            raise Refused("not_found", f"no session {session_id} is here")
+            raise Refused(Refusal("not_found", f"no session {session_id} is here"))
         access.use(grant)  # last: a request that is refused keeps its ticket
         return end_it()
 
-    return Route(f"{SESSIONS_PATH}/ID", end, method="DELETE", needs="server")
+    return Route(f"{SESSIONS_PATH}/ID", end, method="DELETE", credentials=SERVER_CREDENTIALS, required=True)
 
 
 def described(
-    request: Request, settings: Settings, schema: dict[str, Any] | None, otherwise: Refused,
+    request: Request, settings: Settings, schema: dict[str, Any] | None, otherwise: Refusal,
     introduction: dict[str, Any] | None = None,
 ) -> Response:  # fmt: skip
     """Answer `GET /schema`. Raises Refused; `otherwise` without a schema.
@@ -91,11 +92,11 @@ def described(
     """
     form = request.query.get("format", "json")
     if form not in _SCHEMA_FORMATS:
-        raise Refused("bad_request", f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}")
+        raise Refused(Refusal("bad_request", f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}"))
     if form == "about" and (known := schema or introduction):
         return json_response(200, {key: known.get(key) for key in ("name", "about")})
     if schema is None:
-        raise otherwise
+        raise Refused(otherwise)
     if form in ("typescript", "python"):
         from reactor_trio.typegen import types_of  # few servers are asked for types
 

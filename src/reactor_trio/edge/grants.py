@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from copy import copy
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from reactor_trio.admission import Claims
 from reactor_trio.edge.tickets import Ticket
-from reactor_trio.transport import Refused
+from reactor_trio.transport import Refusal, Refused
 
 #: What gave a client its rights: nothing, as on a server without authentication; a token of the server; a ticket; or a
 #: secret of a session, to watch it, to upload to it, or to resume it.
 GrantKind = Literal["open", "server", "ticket", "share", "upload", "resume"]
+
+#: The kinds of credential that a route reads. Those of the server itself; those, and a share token; those, and a resume
+#: token, to join a session; an upload token.
+Credentials = tuple[GrantKind, ...]
+SERVER_CREDENTIALS: Final[Credentials] = ("server", "ticket")
+SHARED_CREDENTIALS: Final[Credentials] = (*SERVER_CREDENTIALS, "share")
+SESSION_CREDENTIALS: Final[Credentials] = (*SHARED_CREDENTIALS, "resume")
+UPLOAD_CREDENTIALS: Final[Credentials] = ("upload",)
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -28,19 +35,19 @@ class Grant(msgspec.Struct, frozen=True):
     Attributes:
         ticket: its ticket, which is not used up yet.
         owner: whose secret it has shown; None: the server's.
-        refused: why it may do nothing; None if it may.
+        refusal: why it may do nothing; None if it may.
     """
 
     kind: GrantKind = "open"
     claims: Claims = Claims()
     ticket: Ticket | None = None
     owner: Any = None
-    refused: Refused | None = None
+    refusal: Refusal | None = None
 
     def required(self) -> Grant:
-        """Return this grant. Raises `refused` if the client may do nothing."""
-        if self.refused is not None:
-            raise copy(self.refused)  # one that is raised has the frames that it passes, and they have this grant
+        """Return this grant. Raises Refused if the client may do nothing."""
+        if self.refusal is not None:
+            raise Refused(self.refusal)
         return self
 
 

@@ -32,9 +32,7 @@ def management_site(site: Site, settings: Settings, *bound: str) -> Site:
     own = msgspec.structs.replace(settings, host=settings.management.host)
     routes = [replace(route, limit=None) for route in site.router.routes if route.reserved]
     addresses = Addresses(settings.limits, settings.proxies, site.metrics.limited)
-    management = Site(own, routes, site.access, site.metrics, addresses, *bound)
-    management.denials = site.denials
-    return management
+    return Site(own, routes, site.access, site.metrics, addresses, *bound, denials=site.denials)
 
 
 async def serve_management(
@@ -49,4 +47,4 @@ async def serve_management(
     url = page_urls(bound[0], listeners[0].socket.getsockname()[1], secure=False)[0]
     management = management_site(site, settings, *bound)
     log.info("%s are also at %s (runtime.management)", ", ".join(route.path for route in management.router.routes), url)
-    await Acceptor(management, lambda: True, closing, None).run(listeners, connections)
+    await Acceptor(management, closing, None).run(listeners, connections)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from reactor_trio.admission import RefusalReason
 from reactor_trio.edge.address_limits import Addresses
-from reactor_trio.transport import Refused
+from reactor_trio.transport import Refusal
 
 
-def refusal(reason: RefusalReason, addresses: Addresses, address: str | None, *, full: str, closed: Refused) -> Refused:
+def refusal(reason: RefusalReason, addresses: Addresses, address: str | None, *, full: str, closed: Refusal) -> Refusal:
     """Return the refusal for this reason.
 
     Args:
@@ -18,10 +18,10 @@ def refusal(reason: RefusalReason, addresses: Addresses, address: str | None, *,
     """
     match reason:
         case "full":
-            return Refused("full", full)
+            return Refusal("full", full)
         case "address_full":
-            return addresses.refused("address_waiting", address or "")
+            return addresses.refusal("address_waiting", address or "")
         case "unclaimed":
-            return Refused("unclaimed", "this session is not reserved any more; ask the gate for another")
+            return Refusal("unclaimed", "this session is not reserved any more; ask the gate for another")
         case "draining" | "not_ready":
             return closed

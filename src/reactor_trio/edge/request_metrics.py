@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from reactor_trio.edge.metric_families import counter, gauge
-from reactor_trio.protocol.refusals import REFUSALS, DenialReason
+from reactor_trio.protocol.refusals import REFUSALS, DenialReason, RefusalCode
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -20,8 +20,8 @@ LimitKind = Literal[
     "connections", "address_connections", "address_handshakes", "address_requests", "address_failures", "address_waiting"
 ]
 
-#: HTTP statuses of refusals. Any other status counts as "other".
-STATUSES = (*sorted({"415", *(str(kind.status) for kind in REFUSALS.values())}), "other")  # 415: dashboards may have it
+#: HTTP statuses of refusals.
+STATUSES = tuple(sorted({str(kind.status) for kind in REFUSALS.values()}))
 
 
 class RequestMetrics:
@@ -37,10 +37,9 @@ class RequestMetrics:
         self._denials: dict[DenialReason, int] = dict.fromkeys(get_args(DenialReason), 0)
         self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
 
-    def refused(self, status: int) -> None:
-        """Count a refused request or WebSocket handshake."""
-        key = str(status)
-        self._refusals[key if key in self._refusals else "other"] += 1
+    def refused(self, code: RefusalCode) -> None:
+        """Count a refused connection, request or client by its status."""
+        self._refusals[str(REFUSALS[code].status)] += 1
 
     def denied(self, reason: DenialReason) -> None:
         """Count a request that was denied for its token or ticket."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import is_everywhere, is_loopback, is_own_address, own_name
-from reactor_trio.transport import Refused, Request
+from reactor_trio.transport import Refusal, Refused, Request
 
 _MAX_LOGGED = 200  # characters of an Origin header in the log
 
@@ -27,13 +27,16 @@ class RequestPolicy:
             self._hosts.add(own_name())
         self._origins = set(settings.origins)
 
-    def check_host(self, request: Request) -> None:
-        """Raises Refused if this server does not answer for the request's host; HTTP/1.0 need not name one."""
-        if request.authority and not self.hosts_allowed(request.host):
-            raise Refused(
-                "wrong_host", f"this server does not answer for the host {request.host}; if it is this server's own, start "
-                f"it with --allow-host {shlex.quote(request.host)}, or list it in runtime.hosts",
-            )  # fmt: skip
+    def takes_host(self, request: Request) -> bool:
+        """Whether this server answers for the request's host; HTTP/1.0 need not name one."""
+        return not request.authority or self.hosts_allowed(request.host)
+
+    def wrong_host(self, request: Request) -> Refusal:
+        """The refusal of a request for another host."""
+        return Refusal(
+            "wrong_host", f"this server does not answer for the host {request.host}; if it is this server's own, start "
+            f"it with --allow-host {shlex.quote(request.host)}, or list it in runtime.hosts",
+        )  # fmt: skip
 
     def hosts_allowed(self, host: str) -> bool:
         """Accept a loopback name, the bound address, a host of the manifest, and this machine's own if bound to all.
@@ -51,7 +54,7 @@ class RequestPolicy:
             page = f"a page of {', '.join(origins) or 'no origin'}"
             # The client chose these bytes, and a terminal may show the log.
             logged = page.encode("ascii", "backslashreplace").decode()[:_MAX_LOGGED]
-            raise Refused("wrong_origin", f"{page} may not {what}", client=logged)
+            raise Refused(Refusal("wrong_origin", f"{page} may not {what}", client=logged))
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         """Accept no origin, the same origin, and an origin of the manifest.

@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from reactor_trio.edge.access import Need
-from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.grants import Credentials, Grant
 from reactor_trio.edge.request_metrics import LimitKind
-from reactor_trio.transport import Conversation, Exchange, Refused, Request, Response
+from reactor_trio.transport import Conversation, Exchange, Refusal, Refused, Request, Response
 
 READS = ("GET", "HEAD")
 _METHODS = (*READS, "POST", "DELETE")
@@ -29,7 +28,8 @@ class Route:
         path: as in the request.
         handle: answers.
         method: GET also takes HEAD.
-        needs: what credential the request needs (`access`).
+        credentials: the kinds of credential that are read.
+        required: whether a request without one of them is refused. Otherwise `handle` decides what it gets.
         body: "ignored": the site reads it before it calls `handle`; "taken": `handle` reads as much as it wants.
         websocket: whether clients open WebSockets here. `handle` has `limits.handshake` to decide.
         limit: the limit of its address in which a request counts; None: in none.
@@ -41,7 +41,8 @@ class Route:
     path: str
     handle: Handler
     method: Literal["GET", "POST", "DELETE"] = "GET"
-    needs: Need = "nothing"
+    credentials: Credentials = ()
+    required: bool = False
     body: Literal["ignored", "taken"] = "ignored"
     websocket: bool = False
     limit: LimitKind | None = "address_requests"
@@ -83,16 +84,17 @@ class Router:
     def find(self, request: Request) -> Route:
         """The route for a request. Raises Refused: 404, 405."""
         if request.method not in self.methods:
-            raise Refused("method_not_allowed", f"{request.method} is not allowed", {"allow": ", ".join(self.methods)})
+            why, allow = f"{request.method} is not allowed", {"allow": ", ".join(self.methods)}
+            raise Refused(Refusal("method_not_allowed", why, allow))
         here = self.at(request.path)
         for route in here:
             if request.method in route.methods:
                 return route
         if not here and request.method in READS:
-            raise Refused("not_found", f"not found; there are {self._listed()}")
+            raise Refused(Refusal("not_found", f"not found; there are {self._listed()}"))
         allowed = [method for route in here for method in route.methods] or READS
         why = f"{request.path} takes {' and '.join(allowed)}, not {request.method}"
-        raise Refused("method_not_allowed", why, {"allow": ", ".join(allowed)})
+        raise Refused(Refusal("method_not_allowed", why, {"allow": ", ".join(allowed)}))
 
     def _listed(self) -> str:
         paths = ", ".join(dict.fromkeys(route.path for route in self.routes if route.listed and not route.websocket))

@@ -15,20 +15,21 @@ refused at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
+from functools import partial
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
+from reactor_trio.edge.access_denials import AccessDenials
 from reactor_trio.edge.address_limits import Addresses
-from reactor_trio.edge.cors import is_preflight, preflight_answer
-from reactor_trio.edge.denial import Denials
+from reactor_trio.edge.cors import SharedResponses, is_preflight, preflight_answer
 from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.refusal_log import RefusalLog
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.edge.reserved_slots import OWNERS, ReservedSlot
 from reactor_trio.edge.router import READS, Route, Router
-from reactor_trio.transport import Conversation, Exchange, Limits, Refused, Request, Response
+from reactor_trio.transport import Conversation, Exchange, Limits, PortRules, Refusal, Refused, Response
 from reactor_trio.transport.upgrade import UPGRADE_HEADERS, Handshake, check_handshake, wants_websocket
 
 
@@ -42,29 +43,36 @@ class Site:
         metrics: counts connections and refusals.
         addresses: the limits of each client address.
         bound: addresses at which the port listens, if they are known; `settings.host` is always one.
+        denials: those of another port, if a credential that is not good counts there.
 
     Attributes:
         most_connections: at a time.
-        limits: of one connection.
+        rules: what holds for each exchange.
+        refusals: counts and logs refused requests, and connections.
     """
 
     def __init__(
         self, settings: Settings, routes: Sequence[Route], access: Access, metrics: RequestMetrics, addresses: Addresses,
-        *bound: str,
+        *bound: str, denials: AccessDenials | None = None,
     ) -> None:  # fmt: skip
         given = settings.limits
         self.access = access
         self.metrics = metrics
         self.router = Router(*routes)
         self.addresses = addresses
-        self.denials = Denials(metrics, addresses)
+        self.denials = AccessDenials(metrics, addresses) if denials is None else denials
+        self.refusals = RefusalLog(metrics)
         self.most_connections = given.connections
-        self.limits = Limits(
+        self._policy = RequestPolicy(settings, *bound)
+        limits = Limits(
             text_message=given.text_message, binary_message=given.client_binary, text_per_second=given.text_per_second,
             http_head=given.http_head, body_time=settings.uploads.time, handshake=given.handshake,
             ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
         )  # fmt: skip
-        self._policy = RequestPolicy(settings, *bound)
+        self.rules = PortRules(
+            limits, addresses.of_request, SharedResponses(self.router, self._policy).reader,
+            partial(_noted, self.denials, self.refusals),
+        )  # fmt: skip
 
     async def serve(self, exchange: Exchange, slot: ReservedSlot | None = None) -> Response | Conversation:
         """Answer a request. Raises Refused.
@@ -73,38 +81,31 @@ class Site:
             slot: the reserved slot of the connection, if it is one above `most_connections`.
         """
         request = exchange.request
-        self._policy.check_host(request)
-        exchange.address = self.addresses.of_request(request)
-        exchange.denied = self.denials.note
+        if not self._policy.takes_host(request):
+            raise Refused(self._policy.wrong_host(request))
         route, handshake = self._route(exchange)
-        try:
-            grant = self.access.identify(exchange, route.needs, self.denials)
-        except Refused as refused:
-            route, grant = _refusing(route, refused), Grant(refused=refused.with_traceback(None))
+        grant = self.access.identify(exchange, route.credentials, self.denials)
+        if grant.refusal is not None and (route.required or grant.refusal.code == "address_failures"):
+            route = _refusing(route, grant.refusal)
         if handshake is not None:
-            exchange.counted.enter_context(self.addresses.socket(exchange.address, request.peer))
-            exchange.handshake = handshake  # from here on a refusal may go into the WebSocket
-        if grant.refused is None or grant.refused.code == "token_missing":
+            exchange.upgrade(handshake, self.addresses.socket(exchange.address, request.peer))
+        if grant.refusal is None or grant.refusal.code == "token_missing":
             self.addresses.count(exchange.address, route.limit)  # a wrong credential has been counted instead
-        if slot is not None and not slot.take(grant.kind in OWNERS, probe=route.reserved and not _has_body(request)):
-            raise self.addresses.refused("connections", request.peer)
+        if slot is not None and not slot.take(grant.kind in OWNERS, probe=route.reserved and not request.has_body):
+            raise Refused(self.addresses.refusal("connections", request.peer))
         if route.body == "ignored":
             await exchange.read_body()
         if not route.websocket:
             return await route.handle(exchange, grant)
-        late = f"the server did not decide within {self.limits.handshake:g} s whether to take you; try again"
+        late = f"the server did not decide within {self.rules.limits.handshake:g} s whether to take you; try again"
         with exchange.within("not_decided", late):
             return await route.handle(exchange, grant)
 
     def _route(self, exchange: Exchange) -> tuple[Route, Handshake | None]:
         """Find what answers a request, and check the handshake of one that asks for a WebSocket."""
         request = exchange.request
-        preflight = is_preflight(request)
-        method = "POST" if preflight else request.method
-        if any(route.shared and method in route.methods for route in self.router.at(request.path)):
-            exchange.shared_with = self._policy.listed_origin(request)
-            if preflight and exchange.shared_with is not None:
-                return Route(request.path, _allow), None
+        if exchange.shared_with is not None and is_preflight(request):
+            return Route(request.path, _allow), None
         try:
             if request.method in READS and wants_websocket(request) and self.router.websockets:
                 handshake = check_handshake(request, self.router.websockets)
@@ -112,28 +113,29 @@ class Site:
                 return self.router.find(request), handshake
             route = self.router.find(request)
             if route.websocket:
-                raise Refused("upgrade_required", f"{request.path} is a WebSocket", UPGRADE_HEADERS)
+                raise Refused(Refusal("upgrade_required", f"{request.path} is a WebSocket", UPGRADE_HEADERS))
             if route.method != "GET":
                 self._policy.check_origin(request, "send this")
         except Refused as refused:
             # A GET is read to its end before it is refused, so that its connection may go on.
             reads = request.method in READS and not wants_websocket(request)
-            return _refusing(Route(request.path, _allow, body="ignored" if reads else "taken"), refused), None
+            return _refusing(Route(request.path, _allow, body="ignored" if reads else "taken"), refused.refusal), None
         return route, None
 
 
-def _refusing(route: Route, refused: Refused) -> Route:
-    kept = refused.with_traceback(None)  # or it would keep the frames that it has passed, and they the route
+def _noted(denials: AccessDenials, refusals: RefusalLog, exchange: Exchange, refusal: Refusal) -> Refusal:
+    """Count and log a refusal. Return the one that the client gets."""
+    refusal = denials.note(exchange, refusal)
+    refusals.note(exchange.peer, refusal)
+    return refusal
 
+
+def _refusing(route: Route, refusal: Refusal) -> Route:
     async def refuse(_exchange: Exchange, _grant: Grant) -> Response:
-        raise copy(kept)
+        raise Refused(refusal)
 
     return replace(route, handle=refuse)
 
 
 async def _allow(_exchange: Exchange, _grant: Grant) -> Response:
     return preflight_answer()
-
-
-def _has_body(request: Request) -> bool:
-    return bool(request.header("content-length") or request.header("transfer-encoding"))

@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Meta
 
 from reactor_trio.admission import Claims
-from reactor_trio.protocol.refusals import Refused
+from reactor_trio.protocol.refusals import Refusal, Refused
 
 if TYPE_CHECKING:
     from jwt import PyJWS
@@ -134,11 +134,11 @@ class Tickets:
         try:
             ticket = msgspec.json.decode(payload, type=Ticket)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise Refused("token_wrong", f"this ticket is signed, but cannot be used: {_readable(error)}") from None
+            raise Refused(Refusal("token_wrong", f"this ticket is signed, but cannot be used: {_readable(error)}")) from None
         self._check_time(ticket)
         names = [ticket.aud] if isinstance(ticket.aud, str) else ticket.aud
         if names is not None and self._model not in names:
-            raise Refused("token_wrong", "this ticket is for another model")
+            raise Refused(Refusal("token_wrong", "this ticket is for another model"))
         self._spent.forget(self._clock() - LEEWAY)
         self._spent.check(ticket)
         return ticket
@@ -162,16 +162,16 @@ class Tickets:
             if "crit" not in whole["header"]:  # RFC 7515 section 4.1.11: refuse extensions that we do not know
                 payload: bytes = whole["payload"]
                 return payload
-        raise Refused("token_wrong", "this token or ticket is not one that this server knows")
+        raise Refused(Refusal("token_wrong", "this token or ticket is not one that this server knows"))
 
     def _check_time(self, ticket: Ticket) -> None:
         now = self._clock()
         if ticket.exp + LEEWAY <= now:
-            raise Refused("token_expired", "this ticket has expired; ask for a new one")
+            raise Refused(Refusal("token_expired", "this ticket has expired; ask for a new one"))
         if ticket.exp - LEEWAY > now + LONGEST:
-            raise Refused("token_wrong", f"this ticket is good for more than {LONGEST / 86_400:.0f} days")
+            raise Refused(Refusal("token_wrong", f"this ticket is good for more than {LONGEST / 86_400:.0f} days"))
         if ticket.nbf is not None and ticket.nbf - LEEWAY > now:
-            raise Refused("token_early", "this ticket is not valid yet")
+            raise Refused(Refusal("token_early", "this ticket is not valid yet"))
 
 
 class Spent:
@@ -200,13 +200,14 @@ class Spent:
     def check(self, ticket: Ticket) -> None:
         """Raises Refused if `ticket` has been used."""
         if ticket.jti in self._ids or ticket.exp <= self._forgotten:
-            raise Refused("token_used", "this ticket has been used; each is good for one connection, ask for a new one")
+            why = "this ticket has been used; each is good for one connection, ask for a new one"
+            raise Refused(Refusal("token_used", why))
 
     def add(self, ticket: Ticket) -> None:
         """Remember that `ticket` is used. Raises Refused if it was used before, or if there is no room."""
         self.check(ticket)
         if len(self._ids) >= self._room:
-            raise Refused("tickets_full", "too many tickets are in use; try again later")
+            raise Refused(Refusal("tickets_full", "too many tickets are in use; try again later"))
         self._ids.add(ticket.jti)
         heapq.heappush(self._by_end, (ticket.exp, ticket.jti))
 

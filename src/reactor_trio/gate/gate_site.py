@@ -23,7 +23,7 @@ from reactor_trio.edge.common_routes import (
     page_routes,
     probe_routes,
 )
-from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.grants import SERVER_CREDENTIALS, SHARED_CREDENTIALS, Grant
 from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
@@ -32,7 +32,7 @@ from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted
-from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, MessageChannel, Refused, Response
+from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, MessageChannel, Refusal, Refused, Response
 
 QUEUE_PATH = "/v1/queue"
 #: Seconds within which a place must come for a client that does not wait in the queue.
@@ -80,9 +80,10 @@ class GateRoutes:
 
     def routes(self, metrics: GateMetrics) -> list[Route]:
         """All of them. A request for a place counts as a handshake, by which it could be asked for as well."""
-        asks = partial(Route, needs="place", limit="address_handshakes")
+        asks = partial(Route, credentials=SERVER_CREDENTIALS, limit="address_handshakes")
         return [
-            *probe_routes(self._health, self._ready), Route("/schema", self._schema_of_model, needs="grant"),
+            *probe_routes(self._health, self._ready),
+            Route("/schema", self._schema_of_model, credentials=SHARED_CREDENTIALS, required=True),
             metrics_route(metrics), asks(SESSIONS_PATH, self._allocate, method="POST", body="ignored"),
             asks(WEBSOCKET_PATH, self._follow, websocket=True), asks(QUEUE_PATH, self._queue, websocket=True),
             end_route(self._access, self._end),
@@ -91,13 +92,13 @@ class GateRoutes:
     # ---- plain requests -----------------------------------------------------------------------------------------------
 
     async def _schema_of_model(self, exchange: Exchange, _grant: Grant) -> Response:
-        return described(exchange.request, self._settings, self._schema, Refused("draining", _GOING_DOWN))
+        return described(exchange.request, self._settings, self._schema, Refusal("draining", _GOING_DOWN))
 
     async def _health(self, _exchange: Exchange, grant: Grant) -> Response:
         """Answer 200 or 503. Only authenticated requests see the model and the counts."""
         going = self._draining.is_set()
         body: dict[str, Any] = {"status": "draining" if going else "ok", "phase": "draining" if going else "ready"}
-        if grant.refused is None:
+        if grant.refusal is None:
             places, waiting = self._allocation.places, self._allocation.waiting
             body |= {"model": self._name, "sessions": places, "waiting": waiting, "gate": True}
         return json_response(503, body, {"retry-after": "1"}) if going else json_response(200, body)
@@ -140,19 +141,19 @@ class GateRoutes:
         """Raises Refused for a client that cannot get a place. This does not use up its ticket."""
         query = exchange.request.query
         if self._draining.is_set():
-            raise Refused("draining", _GOING_DOWN)
+            raise Refused(Refusal("draining", _GOING_DOWN))
         if grant.required().claims.role == "viewer":
-            raise Refused("not_allowed", "this token can only watch; a link for viewers leads to its replica")
+            raise Refused(Refusal("not_allowed", "this token can only watch; a link for viewers leads to its replica"))
         if query.get("model", self._name) != self._name:
-            raise Refused("wrong_model", f"this gate serves {self._name}, not {query['model']}")
+            raise Refused(Refusal("wrong_model", f"this gate serves {self._name}, not {query['model']}"))
         if (role := query.get("role", "control")) != "control":
             why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
-            raise Refused("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}")
+            raise Refused(Refusal("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}"))
         if self._allocation.address_full(exchange.address):
-            raise self._not_admitted("address_full", exchange)
+            raise Refused(self._not_admitted("address_full", exchange))
 
-    def _not_admitted(self, reason: RefusalReason, exchange: Exchange) -> Refused:
-        closed = Refused("draining", _GOING_DOWN)
+    def _not_admitted(self, reason: RefusalReason, exchange: Exchange) -> Refusal:
+        closed = Refusal("draining", _GOING_DOWN)
         return refusal(reason, self._addresses, exchange.address, full=_FULL, closed=closed)
 
     async def _wait(self, exchange: Exchange, grant: Grant, messages: MessageChannel) -> None:
@@ -164,7 +165,7 @@ class GateRoutes:
                 beats = exchange.request.query.get("beat") == "1"
                 await WaitingClient(place_request, messages, self._settings.limits.ping_interval, beats=beats).run()
         except NotAdmitted as refused:
-            raise self._not_admitted(refused.reason, exchange) from None
+            raise Refused(self._not_admitted(refused.reason, exchange)) from None
 
     async def _place_at_once(self, exchange: Exchange, grant: Grant) -> Admitted:
         """Return a place for a client that does not wait. Raises Refused."""
@@ -173,19 +174,19 @@ class GateRoutes:
             with self._access.holding(grant):  # a ticket is good for one place in the queue
                 if self._allocation.waiting:
                     why = f"other clients are waiting for a place; to wait with them, use the WebSocket {QUEUE_PATH}"
-                    raise Refused("full", why)
+                    raise Refused(Refusal("full", why))
                 with self._allocation.asking(grant.claims, exchange.address) as place_request:
                     with trio.move_on_after(PATIENCE):
                         await place_request.decided.wait()
                     if place_request.refused is not None:  # the gate began to drain
-                        raise self._not_admitted("draining", exchange)
+                        raise Refused(self._not_admitted("draining", exchange))
                     if place_request.place is None:
-                        raise Refused("full", f"no place is free; to wait for one, use the WebSocket {QUEUE_PATH}")
+                        raise Refused(Refusal("full", f"no place is free; to wait for one, use the WebSocket {QUEUE_PATH}"))
                     self._access.use(grant)  # last, so that a client that is refused keeps its ticket
                     place_request.kept = True
                     return place_request.place
         except NotAdmitted as refused:
-            raise self._not_admitted(refused.reason, exchange) from None
+            raise Refused(self._not_admitted(refused.reason, exchange)) from None
 
 
 def _redirect(address: str) -> Response:

@@ -65,7 +65,7 @@ async def serve_gate(
                 nursery.start_soon(lag.tick)
                 warn_if_open(ports.clients, settings)
                 await nursery.start(allocation.run)
-                acceptor = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
+                acceptor = Acceptor(site, drain, certificates)
                 nursery.start_soon(acceptor.run, ports.clients, nursery)
                 if ports.management:
                     nursery.start_soon(serve_management, site, settings, ports.management, nursery, drain)

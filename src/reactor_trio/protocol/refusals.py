@@ -11,6 +11,8 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, get_args
 
+import msgspec
+
 from reactor_trio.protocol.reasons import EndReason
 
 RefusalCode = Literal[
@@ -41,6 +43,8 @@ class RefusalKind(NamedTuple):
         denied: the reason that is counted, if the credential of the request is at fault, or is missing; else None.
         guess: whether the client has shown a credential that is not good. An address has a limit of these.
         end: the reason in the close frame of a client that has its WebSocket already; None: the text.
+        ends_connection: whether the HTTP connection ends with it, also if the request was read whole: the client must ask
+            in another way, has asked too often, or has met a bug.
     """
 
     status: int
@@ -51,6 +55,7 @@ class RefusalKind(NamedTuple):
     denied: DenialReason | None = None
     guess: bool = False
     end: EndReason | None = None
+    ends_connection: bool = False
 
 
 REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
@@ -76,30 +81,34 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     "wrong_host": RefusalKind(
         421, "it called the server by a name that is not the server's, nor listed", "runtime.hosts (--allow-host)"
     ),
-    "upgrade_required": RefusalKind(426, "it asked for the WebSocket without being one"),
-    "too_many_files": RefusalKind(429, "its session has as many files, or uploads, as it may have", "runtime.uploads"),
+    "upgrade_required": RefusalKind(426, "it asked for the WebSocket without being one", ends_connection=True),
+    "too_many_files": RefusalKind(
+        429, "its session has as many files, or uploads, as it may have", "runtime.uploads", ends_connection=True
+    ),
     "address_connections": RefusalKind(
         429, "its address has all the connections that it may have", "runtime.limits.connections_per_address",
-        "this address has all the connections that it may have", 1,
+        "this address has all the connections that it may have", 1, ends_connection=True,
     ),
     "address_handshakes": RefusalKind(
         429, "its address asks too often", "runtime.limits.handshakes_per_minute",
-        "this address asks too often; wait a little",
+        "this address asks too often; wait a little", ends_connection=True,
     ),
     "address_requests": RefusalKind(
         429, "its address sends too many requests", "runtime.limits.http_per_minute",
-        "this address sends too many requests; wait a little",
+        "this address sends too many requests; wait a little", ends_connection=True,
     ),
     "address_failures": RefusalKind(
         429, "its address has shown too many wrong credentials",
-        text="this address has shown too many wrong credentials; wait a little",
+        text="this address has shown too many wrong credentials; wait a little", ends_connection=True,
     ),
     "address_waiting": RefusalKind(
         429, "its address has as many clients in the queue as it may have", "runtime.limits.waiting_per_address",
-        "this address has as many clients in the queue as it may have", 1,
+        "this address has as many clients in the queue as it may have", 1, ends_connection=True,
     ),
     "head_too_large": RefusalKind(431, "its head is too large", "runtime.limits.http_head"),
-    "internal": RefusalKind(500, "please report this; the traceback stands above", text="internal error"),
+    "internal": RefusalKind(
+        500, "please report this; the traceback stands above", text="internal error", ends_connection=True
+    ),
     "connections": RefusalKind(
         503, "the server has all the connections that it may have", "runtime.limits.connections",
         "the server has all the connections that it may have", 1,
@@ -119,32 +128,51 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
 REFUSAL_CODES: Final[tuple[RefusalCode, ...]] = get_args(RefusalCode)
 
 
-class Refused(Exception):
-    """Raised for a request that is not served.
-
-    Args:
-        code: the status, the headers and the default text come from its row in `REFUSALS`.
-        message: one line for the client.
-        headers: more headers of the response.
-        after: seconds after which the client may try again.
-        client: what the log says of the client besides its address, in printable ASCII.
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request is not served, and what its client gets.
 
     Attributes:
-        kind: its row in `REFUSALS`.
-        noted: whether it has been counted as a denial already.
+        code: the code, whose row in `REFUSALS` has the rest.
+        text: one line for the client; empty: that of the row.
+        extra_headers: headers of the response besides those of every refusal of this kind.
+        after: seconds after which the client may try again; None: those of the row.
+        client: what the log says of the client besides its address, in printable ASCII.
+        denial_counted: whether it has been counted as a denial already.
     """
 
-    def __init__(
-        self, code: RefusalCode, message: str = "", headers: Mapping[str, str] | None = None, *, after: int | None = None,
-        client: str = "",
-    ) -> None:  # fmt: skip
-        super().__init__(code)
-        self.code: RefusalCode = code
-        self.kind = REFUSALS[code]
-        self.message = message or self.kind.text
-        self.after = self.kind.after if after is None else after
-        self.client = client
-        self.noted = False
-        retry = {} if self.after is None else {"retry-after": str(self.after)}
+    code: RefusalCode
+    text: str = ""
+    extra_headers: Mapping[str, str] = {}
+    after: int | None = None
+    client: str = ""
+    denial_counted: bool = False
+
+    @property
+    def kind(self) -> RefusalKind:
+        """Its row in `REFUSALS`."""
+        return REFUSALS[self.code]
+
+    @property
+    def message(self) -> str:
+        """The line for the client."""
+        return self.text or self.kind.text
+
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds after which the client may try again; None: it need not."""
+        return self.kind.after if self.after is None else self.after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that make an HTTP response this refusal."""
+        retry = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
         asks = {"www-authenticate": "Bearer"} if self.kind.status == HTTPStatus.UNAUTHORIZED else {}
-        self.headers = {**retry, **asks, **(headers or {})}
+        return {**retry, **asks, **self.extra_headers, REFUSAL_HEADER: self.code}
+
+
+class Refused(Exception):
+    """Raised for a request that is not served, with its `refusal`."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal

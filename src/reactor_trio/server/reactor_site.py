@@ -14,14 +14,14 @@ from reactor_trio.connection import ConnectRequest, parse_connect_request, serve
 from reactor_trio.edge.address_limits import Addresses
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.common_routes import described, end_route, metrics_route, page_routes, probe_routes
-from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.grants import SESSION_CREDENTIALS, SHARED_CREDENTIALS, Grant
 from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.upload_route import upload_route
-from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, Refused, Response
+from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, Refusal, Refused, Response
 
 
 def reactor_site(runtime: Runtime, *bound: str) -> Site:
@@ -46,14 +46,17 @@ class ReactorRoutes:
         facts, runtime = self._facts, self._runtime
         return [
             *page_routes(facts.settings.frame_ancestors, facts.introduction.pictures),
-            *probe_routes(self._health, self._ready), Route("/schema", self._schema, needs="grant"),
+            *probe_routes(self._health, self._ready),
+            Route("/schema", self._schema, credentials=SHARED_CREDENTIALS, required=True),
             metrics_route(runtime.metrics), upload_route(self._sessions, runtime.metrics),
-            Route(WEBSOCKET_PATH, self._session, needs="session", websocket=True, limit="address_handshakes"),
+            Route(
+                WEBSOCKET_PATH, self._session, credentials=SESSION_CREDENTIALS, websocket=True, limit="address_handshakes"
+            ),
             end_route(runtime.access, self._end),
         ]  # fmt: skip
 
     async def _ready(self, _exchange: Exchange, grant: Grant) -> Response:
-        return readiness(self._facts, known=grant.refused is None)
+        return readiness(self._facts, known=grant.refusal is None)
 
     async def _schema(self, exchange: Exchange, _grant: Grant) -> Response:
         introduction = {"name": self._facts.name, "about": self._facts.introduction.about()}
@@ -73,18 +76,18 @@ class ReactorRoutes:
     async def _session(self, exchange: Exchange, grant: Grant) -> Conversation:
         """Let a client in that gets a session or a position in the queue now."""
         if self._facts.phase in ("loading", "failed"):
-            raise self._takes_none(known=grant.refused is None)
+            raise Refused(self._takes_none(known=grant.refusal is None))
         await self._runtime.prepared.wait()
         if self._runtime.access.required:
             grant.required()
         request = self._wishes(exchange, grant)
         if request.role == "control" and grant.claims.role == "viewer":
-            raise Refused("not_allowed", "this token can only watch, with role=viewer")
+            raise Refused(Refusal("not_allowed", "this token can only watch, with role=viewer"))
         self._check_room(request, grant)
         self._runtime.access.use(grant)  # last, with no await after it: a refused client keeps its ticket
         return partial(serve_client, self._sessions, request, partial(self._refuse_late, request, grant))
 
-    def _refuse_late(self, request: ConnectRequest, grant: Grant, reason: RefusalReason) -> Refused:
+    def _refuse_late(self, request: ConnectRequest, grant: Grant, reason: RefusalReason) -> Refusal:
         """Give the client's ticket back: one that came at the same time has taken its place."""
         self._runtime.access.give_back(grant)
         return self._not_admitted(reason, request)
@@ -102,35 +105,35 @@ class ReactorRoutes:
     def _check_room(self, request: ConnectRequest, grant: Grant) -> None:
         """Raises Refused if this client can get neither a session nor a position in the queue now."""
         if self._runtime.draining.is_set():
-            raise Refused("draining", "the server is going down")
+            raise Refused(Refusal("draining", "the server is going down"))
         if request.role == "viewer":
             self._check_view(grant)
             return
         if request.resume is not None:
             return  # its session has a slot
         if (reason := self._runtime.room.refusal(request)) is not None:
-            raise self._not_admitted(reason, request)
+            raise Refused(self._not_admitted(reason, request))
 
-    def _not_admitted(self, reason: RefusalReason, request: ConnectRequest) -> Refused:
+    def _not_admitted(self, reason: RefusalReason, request: ConnectRequest) -> Refusal:
         return refusal(reason, self._addresses, request.address, full="the server is full", closed=self._takes_none())
 
     def _check_view(self, grant: Grant) -> None:
         viewers = self._facts.settings.viewers
         if viewers == "none":
-            raise Refused("not_allowed", "this server takes no viewers (runtime.viewers: none)")
+            raise Refused(Refusal("not_allowed", "this server takes no viewers (runtime.viewers: none)"))
         grant.required()
         if viewers == "token" and grant.kind != "share":
             why = "a viewer needs the token of a share link, which the controlling client has"
-            raise Refused("not_allowed" if self._runtime.access.required else "token_missing", why)
+            raise Refused(Refusal("not_allowed" if self._runtime.access.required else "token_missing", why))
         if grant.kind != "share" and not self._sessions.sessions:
-            raise Refused("no_session", "no session runs that a viewer could watch")
+            raise Refused(Refusal("no_session", "no session runs that a viewer could watch"))
 
     async def _health(self, _exchange: Exchange, grant: Grant) -> Response:
         """200 or 503 for everyone. Only authenticated requests get details."""
         facts = self._facts
         status = "stuck" if facts.health.hangs else "ok" if facts.phase == "ready" else facts.phase
         code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
-        if grant.refused is not None:
+        if grant.refusal is not None:
             return json_response(code, {"status": status, "phase": facts.phase}, headers)
         body: dict[str, Any] = {
             "status": status,
@@ -154,8 +157,8 @@ class ReactorRoutes:
         left = self._runtime.drains_at - trio.current_time()
         return f"sessions may go on for {left:.0f} s" if left > 0 and self._facts.phase == "draining" else None
 
-    def _takes_none(self, *, known: bool = True) -> Refused:
+    def _takes_none(self, *, known: bool = True) -> Refusal:
         """Return the refusal while the server takes no client. Only a `known` client learns how far a load is."""
         phase, loading = self._facts.phase, self._facts.loading
         why = f"the server is {phase}" if loading is None else loading if known else "the model is still loading"
-        return Refused(phase if phase in ("loading", "failed") else "draining", why)
+        return Refusal(phase if phase in ("loading", "failed") else "draining", why)

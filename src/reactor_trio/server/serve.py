@@ -141,7 +141,7 @@ async def _listen(
     runtime = serving.runtime
     warn_if_open(ports.clients, runtime.settings)
     site = reactor_site(runtime, *bound_addresses(ports.clients))
-    acceptor = Acceptor(site, lambda: runtime.facts.phase == "ready", runtime.draining, serving.certificates)
+    acceptor = Acceptor(site, runtime.draining, serving.certificates)
     async with trio.open_nursery() as nursery:
         if ports.management:
             nursery.start_soon(

@@ -23,7 +23,7 @@ from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import WEBSOCKET_PATH, Exchange, Refused, Response
+from reactor_trio.transport import WEBSOCKET_PATH, Exchange, Refusal, Refused, Response
 
 
 def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Site:
@@ -40,7 +40,7 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
         return not_ready("failed", shown)
 
     async def failed(_exchange: Exchange, _grant: Grant) -> Response:
-        raise Refused("failed", f"no model is served: {shown}")
+        raise Refused(Refusal("failed", f"no model is served: {shown}"))
 
     routes = [
         *page_routes(settings.frame_ancestors), *probe_routes(health, ready),
@@ -58,7 +58,7 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
     except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
     site = standby_site(settings, name, reason, *bound_addresses(listeners))
-    acceptor = Acceptor(site, lambda: False, trio.Event(), certificates)
+    acceptor = Acceptor(site, trio.Event(), certificates)
     async with trio.open_nursery() as connections:
         # An acceptor closes what it serves.
         await acceptor.run([trio.SocketListener(listener.socket.dup()) for listener in listeners], connections)

@@ -18,14 +18,14 @@ from contextlib import aclosing
 import trio
 
 from reactor_trio.edge.common_responses import json_response
-from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.grants import UPLOAD_CREDENTIALS, Grant
 from reactor_trio.edge.router import Route
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol.refusals import REFUSAL_CODES, RefusalCode
 from reactor_trio.server.server_metrics import Metrics, UploadOutcome
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.session import Session
-from reactor_trio.transport import Exchange, Refused, Request, Response
+from reactor_trio.transport import Exchange, Refusal, Refused, Request, Response
 
 UPLOAD_PATH = "/uploads"
 
@@ -47,23 +47,23 @@ def upload_route(sessions: SessionManager, metrics: Metrics) -> Route:
             raise
         return await _take(metrics, session, name, mime_type, size, exchange)
 
-    return Route(UPLOAD_PATH, take, method="POST", needs="upload", body="taken", shared=True)
+    return Route(UPLOAD_PATH, take, method="POST", credentials=UPLOAD_CREDENTIALS, body="taken", shared=True)
 
 
 def _check_head(sessions: SessionManager, request: Request, grant: Grant) -> tuple[Session, str, str, int]:
     if sessions.model is None:
-        raise Refused("loading", "the model is not loaded")
+        raise Refused(Refusal("loading", "the model is not loaded"))
     if not sessions.model.services.placement.declaration.takes_files:
-        raise Refused("not_found", "this model takes no files")  # not its name, to a client without a credential
+        raise Refused(Refusal("not_found", "this model takes no files"))  # not its name, to a client without a credential
     session: Session = grant.required().owner
     length = request.header("content-length")
     if length is None or request.header("transfer-encoding") is not None:
-        raise Refused("length_required", "say the size of the file in Content-Length; a chunked body is not taken")
+        raise Refused(Refusal("length_required", "say the size of the file in Content-Length; a chunked body is not taken"))
     if int(length) == 0:
-        raise Refused("bad_request", "the file is empty")
+        raise Refused(Refusal("bad_request", "the file is empty"))
     given_type = request.query.get("mime_type") or request.header("content-type") or "application/octet-stream"
     if not _MIME_TYPE.fullmatch(given_type):
-        raise Refused("bad_request", "mime_type: expected something like image/png")
+        raise Refused(Refusal("bad_request", "mime_type: expected something like image/png"))
     return session, _plain_name(request.query.get("name", "")), given_type, int(length)
 
 
@@ -79,7 +79,7 @@ async def _take(
         except UploadRefused as refused:
             code = next(known for known in REFUSAL_CODES if known == refused.code)
             outcome = _OUTCOMES.get(code, "refused")
-            raise Refused(code, refused.message) from None
+            raise Refused(Refusal(code, refused.message)) from None
         except trio.Cancelled:
             outcome = "session_over"
             raise

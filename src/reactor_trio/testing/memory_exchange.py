@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from reactor_trio.edge.site import Site
-from reactor_trio.transport import Conversation, Exchange, MessageChannel, PeerGone, Refused, Request, Response
+from reactor_trio.transport import Conversation, Exchange, MessageChannel, PeerGone, Refusal, Refused, Request, Response
 from reactor_trio.transport.refusal_bye import refuse_inside, wants_bye
 
 HOST = "127.0.0.1"
@@ -25,15 +26,22 @@ class MemoryExchange(Exchange):
     """A request whose head is known, and whose body is `body`."""
 
     def __init__(self, site: Site, request: Request, body: AsyncIterator[bytes] | None = None) -> None:
-        nowhere = cast("Any", None)  # a site reads the head and the body of an exchange, and sends nothing itself
-        super().__init__(nowhere, nowhere, site.limits, ExitStack(), bool, lambda _who, _response: None)
-        self.request = request
+        nowhere = cast("Any", SimpleNamespace(peer=request.peer))  # a site sends nothing itself
+        self.counted = ExitStack()
+        super().__init__(nowhere, nowhere, site.rules, self.counted, bool)
+        self.request, self.address = request, site.addresses.of_request(request)
+        self.shared_with = site.rules.shared_with(request)
+        self._site = site
         self._body = body
 
-    def refusal(self, refused: Refused) -> Response:
-        """What the client gets."""
+    def refusing(self, refusal: Refusal) -> Response:
+        """What a refused client gets."""
         self.counted.close()
-        return Response.refusing(self.denied(self, refused))
+        return Response.refusing(self.noted(refusal))
+
+    def noted(self, refusal: Refusal) -> Refusal:
+        """Have the site count a refusal. Return the one that the client gets."""
+        return self._site.rules.refused(self, refusal)
 
     async def read_body(self) -> bytes:
         """Read nothing: only uploads have a body here."""
@@ -55,7 +63,7 @@ def answer_to(site: Site, request: Request) -> Response:
         response: Response = done.value
         return response
     except Refused as refused:
-        return exchange.refusal(refused)
+        return exchange.refusing(refused.refusal)
     raise RuntimeError(f"{request} waits")
 
 
@@ -66,7 +74,7 @@ async def admit(site: Site, request: Request) -> Response | Conversation:
     try:
         opened = await site.serve(exchange)
     except Refused as refused:
-        return exchange.refusal(refused)
+        return exchange.refusing(refused.refusal)
     if isinstance(opened, Response):
         exchange.counted.close()
         return opened
@@ -78,7 +86,7 @@ async def admit(site: Site, request: Request) -> Response | Conversation:
                 await conversation(messages)
             except Refused as refused:
                 bye = wants_bye(exchange.request)
-                await refuse_inside(messages, exchange.denied(exchange, refused), bye=bye)
+                await refuse_inside(messages, exchange.noted(refused.refusal), bye=bye)
 
     return converse
 
@@ -89,7 +97,7 @@ async def upload(site: Site, request: Request, body: AsyncIterator[bytes]) -> Re
     try:
         response = await site.serve(exchange)
     except Refused as refused:
-        return exchange.refusal(refused)
+        return exchange.refusing(refused.refusal)
     assert isinstance(response, Response)
     return response
 

@@ -22,7 +22,6 @@ from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
@@ -38,7 +37,7 @@ from reactor_trio.testing.memory_exchange import HOST, admit, request_to, upload
 from reactor_trio.testing.session_client import SessionClient
 from reactor_trio.testing.simulated_link import Link
 from reactor_trio.testing.virtual_time import HeldTime, InlineTime, StepCost, virtual_sleep
-from reactor_trio.transport import Response, serve_http
+from reactor_trio.transport import REFUSAL_HEADER, Response, serve_http
 
 
 class TestServer(InspectedServer):
@@ -52,7 +51,6 @@ class TestServer(InspectedServer):
         super().__init__(runtime, sessions, host)
         self._nursery = nursery
         self._websocket = websocket
-        self._refusals = Refusals(runtime.metrics, lambda: runtime.journal.phase == "ready")
         self._peers = 0
 
     @asynccontextmanager
@@ -123,8 +121,9 @@ class TestServer(InspectedServer):
         """Connect without a socket, over `link` if one is given. Raises ConnectionRefused."""
         admitted = await admit(self._site, msgspec.structs.replace(request_to(url), peer=address or "memory"))
         if isinstance(admitted, Response):
-            after, text = admitted.headers.get("retry-after"), admitted.body.decode().strip()
-            raise ConnectionRefused(admitted.status, text, float(after) if after else None, admitted.refusal)
+            headers, text = admitted.headers, admitted.body.decode().strip()
+            after, code = headers.get("retry-after"), headers.get(REFUSAL_HEADER)
+            raise ConnectionRefused(admitted.status, text, float(after) if after else None, code)
         self._peers += 1
         patience, peer = self.runtime.settings.limits.stall, f"memory:{self._peers}"
         here, there = open_ends(stall, patience, peer) if link is None else link._open(patience, peer)
@@ -140,7 +139,7 @@ class TestServer(InspectedServer):
 
         async def serve() -> None:
             site, closing = self._site, self.runtime.draining
-            await serve_http(theirs, site.serve, site.limits, closing=closing, refused=self._refusals.note)
+            await serve_http(theirs, site.serve, site.rules, closing=closing)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, stall or Stall())

@@ -4,8 +4,11 @@
 opens a `Conversation`, the connection becomes a WebSocket, and the conversation gets its `MessageChannel`.
 """
 
+from reactor_trio.protocol.refusals import REFUSAL_HEADER as REFUSAL_HEADER
+from reactor_trio.protocol.refusals import Refusal as Refusal
 from reactor_trio.protocol.refusals import Refused as Refused
 from reactor_trio.transport.exchange import Exchange as Exchange
+from reactor_trio.transport.exchange import PortRules as PortRules
 from reactor_trio.transport.http import Serve as Serve
 from reactor_trio.transport.http import serve_http as serve_http
 from reactor_trio.transport.http import turn_away as turn_away

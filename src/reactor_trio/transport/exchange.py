@@ -22,32 +22,44 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 
 import h11
 import trio
 
 from reactor_trio.concurrency.lost_time import patient, patient_until, run_time
-from reactor_trio.protocol.refusals import REFUSAL_HEADER, REFUSALS, RefusalCode, Refused
+from reactor_trio.protocol.refusals import REFUSALS, Refusal, RefusalCode, Refused
 from reactor_trio.transport.message_channel import MessageChannel
 from reactor_trio.transport.refusal_bye import accepted_and_refused, refuse_inside, wants_bye
 from reactor_trio.transport.request import Conversation, Limits, Request, Response
 from reactor_trio.transport.request_head import parse_head
-from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
+from reactor_trio.transport.response_head import response_headers
+from reactor_trio.transport.upgrade import Handshake
 from reactor_trio.transport.wire_stream import WireStream
 
 logger = logging.getLogger(__name__)
 
 _PIECE = 64 * 1024
 _NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
-#: Statuses of refusals after which the connection ends, also if the request was read whole: the client must ask in another
-#: way, has asked too often, or has met a bug.
-_FINAL = (HTTPStatus.UPGRADE_REQUIRED, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR)
 
-#: Called for each refused request: who, with the client's address; and the response.
-Note = Callable[[str, Response], object]
 
+@dataclass(frozen=True)
+class PortRules:
+    """What holds for each exchange of a port.
+
+    Attributes:
+        limits: of its connection.
+        address_of: returns the address of the client that made a request, for its limits; None if it has none.
+        shared_with: returns the origin of a foreign page that may read the answer to its request, or None.
+        refused: called with each refusal before it is said; returns the one that the client gets.
+    """
+
+    limits: Limits
+    address_of: Callable[[Request], str | None] = lambda _request: None
+    shared_with: Callable[[Request], str | None] = lambda _request: None
+    refused: Callable[[Exchange, Refusal], Refusal] = lambda _exchange, refusal: refusal
 
 class Exchange:
     """One HTTP request and its answer.
@@ -55,33 +67,31 @@ class Exchange:
     Args:
         wire: the connection.
         http: h11's state of the connection.
-        counted: counts the WebSocket that the request asks for; closed when that is, or when it becomes none.
+        rules: those of its port.
+        counted: left when the WebSocket that the request asks for is closed, or when the request becomes none.
         last: returns whether the connection ends with this answer in any case.
-        note: called if the request is refused.
 
     Attributes:
-        request: its head; known once `read_head` has returned.
-        address: that of the client, for its limits; None if it has none. The site sets it.
+        peer: the address of the connection's other end.
+        request: its head; known once `read_head` has returned, as the next two are.
+        address: that of the client, for its limits; None if it has none.
         shared_with: the origin of a foreign page that may read the answer, or None.
-        handshake: set by the site, if this may become a WebSocket. Then a refusal may go into it.
-        denied: set by the site: called with each refusal before it is said; returns the one that the client gets.
+        handshake: that of the WebSocket that the request asks for, once `upgrade` was called.
         conversation: what the request has opened, or None.
     """
 
     request: Request
 
     def __init__(
-        self, wire: WireStream, http: h11.Connection, limits: Limits, counted: ExitStack, last: Callable[[], bool],
-        note: Note,
-    ) -> None:  # fmt: skip
-        self.limits = limits
+        self, wire: WireStream, http: h11.Connection, rules: PortRules, counted: ExitStack, last: Callable[[], bool]
+    ) -> None:
+        self.peer = wire.peer
         self.address: str | None = None
         self.shared_with: str | None = None
         self.handshake: Handshake | None = None
-        self.denied: Callable[[Exchange, Refused], Refused] = lambda _exchange, refused: refused
-        self.counted = counted
         self.conversation: Conversation | None = None
-        self._wire, self._http, self._last, self._note = wire, http, last, note
+        self._limits = rules.limits
+        self._wire, self._http, self._rules, self._counted, self._last = wire, http, rules, counted, last
         self._method = b""
         self._half_end = b""  # the CR of a line's end, if h11 has parsed it without the LF
         self._whole = False  # whether the request was read to its end
@@ -95,22 +105,25 @@ class Exchange:
         with patient_until(until) as phase:
             head = await self._event()
         if phase.cancelled_caught:
-            raise Refused("request_timeout", f"the request was not complete after {seconds:g} s")
+            raise Refused(Refusal("request_timeout", f"the request was not complete after {seconds:g} s"))
         assert isinstance(head, h11.Request)
         if head.http_version not in (b"1.0", b"1.1"):
-            raise Refused("bad_request", "only HTTP/1.1 is spoken here")
-        self.request = parse_head(head, self._wire.peer)
+            raise Refused(Refusal("bad_request", "only HTTP/1.1 is spoken here"))
+        self.request = request = parse_head(head, self.peer)
+        self.address = self._rules.address_of(request)
+        if request.header("origin") is not None:
+            self.shared_with = self._rules.shared_with(request)
 
     async def read_body(self) -> bytes:
         """Read the whole body. Raises Refused (400, 408, 413)."""
-        limit, body = self.limits.http_body, bytearray()
+        limit, body = self._limits.http_body, bytearray()
         too_long = int(self.request.header("content-length") or 0) > limit  # h11 has checked that it is a number
-        with self.within("request_timeout", f"the request was not complete after {self.limits.handshake:g} s"):
+        with self.within("request_timeout", f"the request was not complete after {self._limits.handshake:g} s"):
             while not too_long and isinstance(event := await self._event(), h11.Data):
                 body += event.data
                 too_long = len(body) > limit
         if too_long:
-            raise Refused("too_large", f"a body may have {limit} bytes")
+            raise Refused(Refusal("too_large", f"a body may have {limit} bytes"))
         return bytes(body)
 
     async def pieces(self) -> AsyncGenerator[bytes]:
@@ -118,16 +131,16 @@ class Exchange:
 
         Raises Refused: 408 if the client takes too long, 400 if it ends the connection in the middle of the body.
         """
-        deadline = run_time() + self.limits.body_time
+        deadline = run_time() + self._limits.body_time
         left = int(self.request.header("content-length") or 0)  # 0 for a chunked body, which is read in small pieces
         while True:
-            stalled_at = run_time() + self.limits.stall
+            stalled_at = run_time() + self._limits.stall
             with patient_until(min(deadline, stalled_at)) as patience:
                 event = await self._event(min(left, _PIECE) or None)
             if patience.cancelled_caught and stalled_at < deadline:
-                raise Refused("request_timeout", f"no byte of the body came for {self.limits.stall:g} s")
+                raise Refused(Refusal("request_timeout", f"no byte of the body came for {self._limits.stall:g} s"))
             if patience.cancelled_caught:
-                raise Refused("request_timeout", f"the body was not complete after {self.limits.body_time:g} s")
+                raise Refused(Refusal("request_timeout", f"the body was not complete after {self._limits.body_time:g} s"))
             if not isinstance(event, h11.Data):
                 return
             left = max(0, left - len(event.data))
@@ -136,10 +149,10 @@ class Exchange:
     @contextmanager
     def within(self, code: RefusalCode, late: str) -> Iterator[None]:
         """Give a phase its `handshake` seconds. Raises Refused beyond them."""
-        with patient(trio.move_on_after(self.limits.handshake)) as phase:
+        with patient(trio.move_on_after(self._limits.handshake)) as phase:
             yield
         if phase.cancelled_caught:
-            raise Refused(code, late)
+            raise Refused(Refusal(code, late))
 
     async def _event(self, piece: int | None = None) -> h11.Event:
         """Return h11's next event. Raises Refused for bytes that are not HTTP.
@@ -154,13 +167,13 @@ class Exchange:
             except h11.RemoteProtocolError as error:
                 too_large = error.error_status_hint == REFUSALS["head_too_large"].status
                 why = f"not a request of HTTP/1.1: {error}"
-                raise Refused("head_too_large" if too_large else "bad_request", why) from None
+                raise Refused(Refusal("head_too_large" if too_large else "bad_request", why)) from None
             if isinstance(event, h11.Request):
                 self._method = event.method
             parsed = before[: len(before) - len(self._http.trailing_data[0])]
             of_head = isinstance(event, h11.Request | h11.EndOfMessage)  # or of a trailer
             if of_head and _NOT_STRICT.search(self._half_end + parsed):
-                raise Refused("bad_request", "each line of a head must end with CR and LF, and none may be folded")
+                raise Refused(Refusal("bad_request", "each line of a head must end with CR and LF, and none may be folded"))
             if parsed:
                 self._half_end = b"\r" if parsed.endswith(b"\r") else b""
             if isinstance(event, h11.Event):
@@ -170,7 +183,7 @@ class Exchange:
             if self._http.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
                 await self._wire.send_all(self._http.send(go_on))
-            room = piece or self.limits.http_head - len(self._http.trailing_data[0])
+            room = piece or self._limits.http_head - len(self._http.trailing_data[0])
             self._http.receive_data(await self._wire.receive_some(room))
 
     # ---- the answer ---------------------------------------------------------------------------------------------------
@@ -179,21 +192,28 @@ class Exchange:
         """Send the response. The connection may go on if the request was read to its end, and was not for a WebSocket."""
         await self._send(response, keep_alive=self.handshake is None)
 
-    async def refuse(self, refused: Refused) -> None:
+    async def refuse(self, refusal: Refusal) -> None:
         """Say to the client that it is refused: by HTTP, or in its WebSocket by `reactor.bye` or a close frame alone.
 
         It gets `reactor.bye` if it asks for that. Raises PeerGone if the client has its WebSocket already and has left.
         """
-        refused = self.denied(self, refused)
-        response = Response.refusing(refused)
-        self._note(f"{self._wire.peer}, {refused.client}," if refused.client else self._wire.peer, response)
+        refusal = self._rules.refused(self, refusal)
         if self._messages is not None:
-            await refuse_inside(self._messages, refused, bye=wants_bye(self.request))
+            await refuse_inside(self._messages, refusal, bye=wants_bye(self.request))
         elif self.handshake is not None and wants_bye(self.request):
             self._refused_inside = True
-            await self._wire.send_all(accepted_and_refused(self.handshake, refused))
+            await self._wire.send_all(accepted_and_refused(self.handshake, refusal))
         else:
-            await self._send(response, keep_alive=self.handshake is None and response.status not in _FINAL)
+            goes_on = self.handshake is None and not refusal.kind.ends_connection
+            await self._send(Response.refusing(refusal), keep_alive=goes_on)
+
+    def upgrade(self, handshake: Handshake, counted: AbstractContextManager[None]) -> None:
+        """Take the request for one of a WebSocket. From here on a refusal may go into that.
+
+        `counted` is entered now, and left when the WebSocket is closed or the request becomes none.
+        """
+        self._counted.enter_context(counted)
+        self.handshake = handshake
 
     def open(self, conversation: Conversation) -> None:
         """Make this a WebSocket: the connection runs `converse` once the handshake is answered."""
@@ -206,19 +226,12 @@ class Exchange:
         try:
             await self.conversation(messages)
         except Refused as refused:
-            await self.refuse(refused)
+            await self.refuse(refused.refusal)
 
     async def _send(self, response: Response, *, keep_alive: bool) -> None:
-        self.counted.close()  # it becomes no WebSocket
-        headers = {
-            "content-type": response.content_type,
-            "content-length": str(len(response.body)),
-            **STANDARD_HEADERS,
-            **({} if self.shared_with is None else {"access-control-allow-origin": self.shared_with, "vary": "Origin"}),
-            **response.headers,
-        }
-        if response.refusal is not None:
-            headers[REFUSAL_HEADER] = response.refusal
+        self._counted.close()  # it becomes no WebSocket
+        shared = {} if self.shared_with is None else {"access-control-allow-origin": self.shared_with, "vary": "Origin"}
+        headers = shared | response_headers(response)
         if not (keep_alive and self._whole) or self._last():
             headers["connection"] = ", ".join(filter(None, (headers.get("connection"), "close")))
         reason = HTTPStatus(response.status).phrase
@@ -226,7 +239,7 @@ class Exchange:
         body = b"" if self._method == b"HEAD" else response.body
         self._http.send(h11.Data(data=body))
         self._http.send(h11.EndOfMessage())
-        logger.debug("%s: answered %d", self._wire.peer, response.status)
+        logger.debug("%s: answered %d", self.peer, response.status)
         await self._wire.send_parts(head, body)
 
     # ---- its connection -----------------------------------------------------------------------------------------------

@@ -19,16 +19,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from http import HTTPStatus
 
 import h11
 import trio
 
 from reactor_trio.concurrency.lost_time import patient_until, run_time
-from reactor_trio.protocol.refusals import REFUSAL_HEADER, RefusalCode, Refused
-from reactor_trio.transport.exchange import Exchange, Note
+from reactor_trio.protocol.refusals import Refusal, RefusalCode, Refused
+from reactor_trio.transport.exchange import Exchange, PortRules
 from reactor_trio.transport.request import Conversation, Limits, Response
-from reactor_trio.transport.upgrade import STANDARD_HEADERS
+from reactor_trio.transport.response_head import head_bytes, response_headers
 from reactor_trio.transport.wire_stream import WireStream
 
 logger = logging.getLogger(__name__)
@@ -44,32 +43,31 @@ _CORK = getattr(socket, "TCP_CORK", None)  # of Linux; elsewhere they are two pa
 async def serve_http(
     stream: trio.abc.Stream,
     serve: Serve,
-    limits: Limits,
+    rules: PortRules,
     *,
     closing: trio.Event,
     first_head: float | None = None,
     single: bool = False,
-    refused: Note = lambda _who, _response: None,
 ) -> None:
     """Serve one connection until it ends. This function owns `stream` and closes it, also when cancelled.
 
     Args:
         stream: a connected byte stream, TCP or any other.
         serve: answers each request.
-        limits: of the connection.
+        rules: those of the port.
         closing: set when the server stops. Idle connections are then closed at once, others after their response. A
             WebSocket goes on until its conversation ends.
         first_head: seconds for the head of the first request, from now on; None: those of `limits.handshake`.
         single: whether the connection ends with its first response.
-        refused: called for each refused request with the client's address, for a refused Origin also that, and the response.
 
     Client errors are never raised. An exception of a conversation closes the WebSocket with 1011 and is raised in a group.
     """
+    limits = rules.limits
     wire = WireStream(stream, stall=limits.stall)
-    connection = _Connection(wire, serve, limits, closing, limits.handshake if first_head is None else first_head, single)
+    connection = _Connection(wire, serve, rules, closing, limits.handshake if first_head is None else first_head, single)
     try:
         with ExitStack() as counted:
-            exchange = await connection.run(counted, refused)
+            exchange = await connection.run(counted)
             if exchange is not None:
                 from reactor_trio.transport.websocket import serve_websocket  # late, so that the server listens sooner
 
@@ -79,9 +77,9 @@ async def serve_http(
         await wire.abandon()
 
 
-async def turn_away(stream: trio.abc.Stream, refused: Refused) -> None:
+async def turn_away(stream: trio.abc.Stream, refusal: Refusal) -> None:
     """Refuse a connection without reading its request, and close it. Takes at most 1 s."""
-    answer = _whole_answer(refused.code, refused.message, refused.after)
+    answer = _whole_answer(refusal.code, refusal.message, refusal.retry_after)
     with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
         if isinstance(stream, trio.SocketStream):
             with stream.socket as plain:  # without a `WireStream`, because a flood may come this way
@@ -100,14 +98,8 @@ async def turn_away(stream: trio.abc.Stream, refused: Refused) -> None:
 
 @lru_cache(16)
 def _whole_answer(code: RefusalCode, message: str, after: int | None) -> bytes:
-    response = Response.refusing(Refused(code, message, after=after))
-    status = HTTPStatus(response.status)
-    lines = {
-        "content-type": response.content_type, "content-length": str(len(response.body)), **response.headers,
-        "connection": "close", REFUSAL_HEADER: code, **STANDARD_HEADERS,
-    }  # fmt: skip
-    head = f"HTTP/1.1 {status} {status.phrase}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return f"{head}\r\n".encode() + response.body
+    response = Response.refusing(Refusal(code, message, after=after))
+    return head_bytes(response.status, response_headers(response) | {"connection": "close"}) + response.body
 
 
 @dataclass(eq=False)
@@ -116,24 +108,25 @@ class _Connection:
 
     wire: WireStream
     serve: Serve
-    limits: Limits
+    rules: PortRules
     closing: trio.Event
     first_head: float
     single: bool
 
     def __post_init__(self) -> None:
+        self._limits: Limits = self.rules.limits
         # h11 raises if its buffer is longer than this and holds no whole head, and `Exchange` never reads beyond it. So a
         # head of exactly the limit passes and a longer one does not, however it was cut into segments.
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self.limits.http_head - 1)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.http_head - 1)
         self._kept_alive = False  # the first request of a connection is answered even while the server stops
 
-    async def run(self, counted: ExitStack, refused: Note) -> Exchange | None:
+    async def run(self, counted: ExitStack) -> Exchange | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
         idle_until = complete_by = run_time() + self.first_head
         head_time = self.first_head
         try:
             while await self._wait_for_bytes(idle_until):
-                exchange = Exchange(self.wire, self._http, self.limits, counted, self._is_last, refused)
+                exchange = Exchange(self.wire, self._http, self.rules, counted, self._is_last)
                 await self._answer(exchange, min(complete_by, run_time() + head_time), head_time)
                 if exchange.conversation is not None:
                     self.wire.push_back(self._http.trailing_data[0])
@@ -142,8 +135,8 @@ class _Connection:
                     await exchange.linger()
                     break
                 self._http.start_next_cycle()
-                self._kept_alive, head_time = True, self.limits.handshake
-                idle_until, complete_by = run_time() + self.limits.idle, math.inf
+                self._kept_alive, head_time = True, self._limits.handshake
+                idle_until, complete_by = run_time() + self._limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
             error = group.exceptions[0]
             logger.debug("%s: %s", self.wire.peer, str(error) or error.__cause__ or "the connection broke")
@@ -162,7 +155,7 @@ class _Connection:
             async with trio.open_nursery() as nursery:
                 if self._kept_alive:
                     nursery.start_soon(self._stop_idling, nursery.cancel_scope)
-                data = await self.wire.receive_some(self.limits.http_head)
+                data = await self.wire.receive_some(self._limits.http_head)
                 nursery.cancel_scope.cancel()
         self._http.receive_data(data)
         return bool(data)
@@ -185,7 +178,7 @@ class _Connection:
             else:
                 exchange.open(result)
         except Refused as refused:
-            await exchange.refuse(refused)
+            await exchange.refuse(refused.refusal)
 
     async def _result(self, exchange: Exchange) -> Response | Conversation:
         try:
@@ -194,4 +187,4 @@ class _Connection:
             raise
         except Exception:
             logger.exception("%s: %s %s failed", self.wire.peer, exchange.request.method, exchange.request.path)
-            raise Refused("internal") from None
+            raise Refused(Refusal("internal")) from None

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from reactor_trio.protocol import ServerText, close_code, encode_server_text, presentable
 from reactor_trio.protocol.reasons import REFUSED, refusal_close_code
-from reactor_trio.protocol.refusals import Refused
+from reactor_trio.protocol.refusals import Refusal
 from reactor_trio.transport.message_channel import MessageChannel
 from reactor_trio.transport.request import Request
-from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
+from reactor_trio.transport.response_head import STANDARD_HEADERS, head_bytes
+from reactor_trio.transport.upgrade import Handshake
 from reactor_trio.transport.websocket_frames import TEXT, close_frame, frame_header
 
 
@@ -22,48 +23,47 @@ def wants_bye(request: Request) -> bool:
     return request.query.get("refusals") == "bye"
 
 
-def accepted_and_refused(handshake: Handshake, refused: Refused) -> bytes:
+def accepted_and_refused(handshake: Handshake, refusal: Refusal) -> bytes:
     """Return all that the server sends to a client that it refuses: the handshake's answer, `reactor.bye`, a close frame."""
     from wsproto.utilities import generate_accept_token  # late, so that the server listens sooner
 
-    lines = {
+    headers = {
         "upgrade": "websocket", "connection": "upgrade",
         "sec-websocket-accept": generate_accept_token(handshake.key.encode()).decode(), **STANDARD_HEADERS,
     }  # fmt: skip
     if handshake.subprotocol is not None:
-        lines["sec-websocket-protocol"] = handshake.subprotocol
-    head = "HTTP/1.1 101 Switching Protocols\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    bye = _bye(refused).encode()
-    close = close_frame(refusal_close_code(refused.kind.status), REFUSED)
-    return f"{head}\r\n".encode() + frame_header(TEXT, len(bye)) + bye + close
+        headers["sec-websocket-protocol"] = handshake.subprotocol
+    bye = _bye(refusal).encode()
+    close = close_frame(refusal_close_code(refusal.kind.status), REFUSED)
+    return head_bytes(101, headers) + frame_header(TEXT, len(bye)) + bye + close
 
 
-async def refuse_inside(messages: MessageChannel, refused: Refused, *, bye: bool) -> None:
+async def refuse_inside(messages: MessageChannel, refusal: Refusal, *, bye: bool) -> None:
     """Refuse a client that has its WebSocket already. Raises PeerGone.
 
     Without `bye` the client gets the `reactor.bye` of a session that ends for this reason. If no session ends for it, the
     client gets a close frame alone.
     """
     if bye:
-        await messages.send_text(_bye(refused))
-        await messages.aclose(refusal_close_code(refused.kind.status), REFUSED)
-    elif (end := refused.kind.end) is not None:
-        await messages.send_text(encode_server_text(ServerText("reactor.bye", {"reason": end, "message": refused.message})))
+        await messages.send_text(_bye(refusal))
+        await messages.aclose(refusal_close_code(refusal.kind.status), REFUSED)
+    elif (end := refusal.kind.end) is not None:
+        await messages.send_text(encode_server_text(ServerText("reactor.bye", {"reason": end, "message": refusal.message})))
         await messages.aclose(close_code(end), end)
     else:
-        await messages.aclose(refusal_close_code(refused.kind.status), refused.message)
+        await messages.aclose(refusal_close_code(refusal.kind.status), refusal.message)
 
 
-def _bye(refused: Refused) -> str:
+def _bye(refusal: Refusal) -> str:
     return encode_server_text(
         ServerText(
             "reactor.bye",
             {
                 "reason": REFUSED,
-                "status": refused.kind.status,
-                "message": presentable(refused.message.strip()),
-                "retry_after": refused.after,
-                "code": refused.code,
+                "status": refusal.kind.status,
+                "message": presentable(refusal.message.strip()),
+                "retry_after": refusal.retry_after,
+                "code": refusal.code,
             },
         )
     )

@@ -1,4 +1,4 @@
-"""What goes through an `Exchange`: `Request`, then `Response`, `Refused` or `Conversation`; and its `Limits`."""
+"""What goes through an `Exchange`: `Request`, then `Response`, `Refusal` or `Conversation`; and its `Limits`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from reactor_trio.protocol.refusals import RefusalCode, Refused
+from reactor_trio.protocol.refusals import Refusal
 from reactor_trio.transport.message_channel import MessageChannel
 
 
@@ -41,6 +41,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Return the first value of the header `name` (lower-case), or None."""
         return next((value for key, value in self.headers if key == name), None)
 
+    @property
+    def has_body(self) -> bool:
+        """Whether a body follows that is not empty. The length of a chunked body is not known before."""
+        return int(self.header("content-length") or 0) > 0 or self.header("transfer-encoding") is not None
+
     def header_values(self, name: str) -> list[str]:
         """Return every value of the header `name` (lower-case)."""
         return [value for key, value in self.headers if key == name]
@@ -51,27 +56,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """One HTTP response. `headers` replace the transport's standard headers of the same (lower-case) name.
-
-    `refusal` is the code of a refusal, for the header `reactor-refusal`.
-    """
+    """One HTTP response. `headers` replace the transport's standard headers of the same (lower-case) name."""
 
     status: int
     content_type: str
     body: bytes
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    refusal: RefusalCode | None = None
 
     @classmethod
-    def refusing(cls, refused: Refused) -> Response:
+    def refusing(cls, refusal: Refusal) -> Response:
         """Make the response of a refusal: one line of plain text, with its code and its headers."""
-        body = f"{refused.message}\n".encode()
-        return cls(refused.kind.status, "text/plain; charset=utf-8", body, refused.headers, refused.code)
-
-    @classmethod
-    def plain(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-        """Make a response of one line of plain text."""
-        return cls(status, "text/plain; charset=utf-8", f"{message}\n".encode(), headers or {})
+        body = f"{refusal.message}\n".encode()
+        return cls(refusal.kind.status, "text/plain; charset=utf-8", body, refusal.headers)
 
 
 #: Talks to one admitted client over its WebSocket. When it returns or raises PeerGone, the transport closes the connection.

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import h11
 
-from reactor_trio.protocol.refusals import Refused
+from reactor_trio.protocol.refusals import Refusal, Refused
 from reactor_trio.transport.request import Request
 
 _MAX_FIELDS = 64
@@ -19,7 +19,7 @@ def parse_head(head: h11.Request, peer: str) -> Request:
     """Make a `Request`. Raises Refused if target, query, Host or Expect is invalid, or the length has two readings."""
     names = {name for name, _ in head.headers}
     if b"transfer-encoding" in names and (b"content-length" in names or head.http_version != b"1.1"):
-        raise Refused("bad_request", "a body has a Content-Length or, in HTTP/1.1, chunks; never both")
+        raise Refused(Refusal("bad_request", "a body has a Content-Length or, in HTTP/1.1, chunks; never both"))
     headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
     target = head.target.decode("ascii")
     authority = next((value for name, value in headers if name == "host"), "")
@@ -30,15 +30,15 @@ def parse_head(head: h11.Request, peer: str) -> Request:
     authority = authority.lower()
     host = _AUTHORITY.fullmatch(authority)
     if host is None and (authority or absolute is not None or head.http_version == b"1.1"):
-        raise Refused("bad_request", "the request names no valid host")
+        raise Refused(Refusal("bad_request", "the request names no valid host"))
     path, _, query = target.partition("?")
     if not path.startswith("/"):
-        raise Refused("bad_request", f"not a path: {path}")
+        raise Refused(Refusal("bad_request", f"not a path: {path}"))
     try:
         strict = bool(query)  # strict parsing refuses an empty query
         fields = parse_qsl(query, keep_blank_values=True, strict_parsing=strict, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError as error:
-        raise Refused("bad_request", f"the query cannot be read: {error}") from None
+        raise Refused(Refusal("bad_request", f"the query cannot be read: {error}")) from None
     request = Request(
         method=head.method.decode("ascii"),
         path=path,
@@ -50,5 +50,5 @@ def parse_head(head: h11.Request, peer: str) -> Request:
         version=head.http_version.decode("ascii"),
     )
     if any(what.lower() != "100-continue" for what in request.tokens("expect")):
-        raise Refused("expectation_failed", "nothing but Expect: 100-continue is understood")
+        raise Refused(Refusal("expectation_failed", "nothing but Expect: 100-continue is understood"))
     return request

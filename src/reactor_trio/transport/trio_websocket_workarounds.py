@@ -60,7 +60,8 @@ from wsproto.utilities import LocalProtocolError
 
 from reactor_trio.admission import TokenBucket
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NO_STATUS, TOO_BIG
-from reactor_trio.transport.upgrade import STANDARD_HEADERS, WEBSOCKET_VERSION, Handshake
+from reactor_trio.transport.response_head import STANDARD_HEADERS
+from reactor_trio.transport.upgrade import WEBSOCKET_VERSION, Handshake
 from reactor_trio.transport.websocket_frames import CLOSE, LEAST_FRAME, TEXT, close_frame
 from reactor_trio.transport.wire_stream import Data, WireStream
 

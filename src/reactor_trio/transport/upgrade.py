@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from reactor_trio.protocol import SUBPROTOCOL
-from reactor_trio.protocol.refusals import Refused
+from reactor_trio.protocol.refusals import Refusal, Refused
 from reactor_trio.transport.request import Request
 
 #: The path of a server's WebSocket.
@@ -19,10 +19,6 @@ _KEY = re.compile(r"[A-Za-z0-9+/]{22}==")  # 16 bytes in base64
 
 #: Headers of a response 426: the protocol and version that the client should use.
 UPGRADE_HEADERS = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-version": WEBSOCKET_VERSION}
-
-#: Headers of every response, also of the 101 that accepts a handshake. Because of them browsers name no URL of ours to other
-#: sites: a URL may contain a token.
-STANDARD_HEADERS = {"cache-control": "no-cache", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 
 
 class Handshake(msgspec.Struct, frozen=True):
@@ -45,17 +41,17 @@ def wants_websocket(request: Request) -> bool:
 def check_handshake(request: Request, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
     """Return the handshake in `request`, which must be for one of `paths`. Raises Refused with the fitting status."""
     if request.path not in paths:
-        raise Refused("not_found", f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
+        raise Refused(Refusal("not_found", f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}"))
     if request.method != "GET" or request.version != "1.1":
-        raise Refused("bad_request", "a WebSocket is opened with GET and HTTP/1.1")
+        raise Refused(Refusal("bad_request", "a WebSocket is opened with GET and HTTP/1.1"))
     if "upgrade" not in map(str.lower, request.tokens("connection")):
-        raise Refused("bad_request", "a WebSocket request needs the header Connection: Upgrade")
+        raise Refused(Refusal("bad_request", "a WebSocket request needs the header Connection: Upgrade"))
     if request.header_values("sec-websocket-version") != [WEBSOCKET_VERSION]:
-        raise Refused("upgrade_required", f"only WebSocket version {WEBSOCKET_VERSION} is spoken", UPGRADE_HEADERS)
+        raise Refused(Refusal("upgrade_required", f"only WebSocket version {WEBSOCKET_VERSION} is spoken", UPGRADE_HEADERS))
     keys = request.header_values("sec-websocket-key")
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
-        raise Refused("bad_request", "Sec-WebSocket-Key must be 16 bytes in base64")
+        raise Refused(Refusal("bad_request", "Sec-WebSocket-Key must be 16 bytes in base64"))
     offered = request.tokens("sec-websocket-protocol")
     if offered and SUBPROTOCOL not in offered:
-        raise Refused("bad_request", f"unknown subprotocol; offer {SUBPROTOCOL}, or none")
+        raise Refused(Refusal("bad_request", f"unknown subprotocol; offer {SUBPROTOCOL}, or none"))
     return Handshake(keys[0], SUBPROTOCOL if offered else None)

@@ -1,14 +1,15 @@
-"""`Denials`: what a credential that does not allow a request costs: a count, a line in the log, a try of its address."""
+"""`AccessDenials`: what a credential that is not enough costs: a count, a line in the log, a try of its address."""
 
 from __future__ import annotations
 
 import logging
 
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.edge.address_limits import Addresses, network_of
 from reactor_trio.edge.request_metrics import RequestMetrics
-from reactor_trio.transport import Exchange, Refused
+from reactor_trio.transport import Exchange, Refusal, Refused
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -16,7 +17,7 @@ log = logging.getLogger("reactor_trio.server")
 LOG_WINDOW, LOG_ADDRESSES = 60.0, 64
 
 
-class Denials:
+class AccessDenials:
     """The denied requests of one port."""
 
     def __init__(self, metrics: RequestMetrics, addresses: Addresses) -> None:
@@ -24,24 +25,23 @@ class Denials:
         self._addresses = addresses
         self._log = DenialLog()
 
-    def note(self, exchange: Exchange, refused: Refused) -> Refused:
+    def note(self, exchange: Exchange, refusal: Refusal) -> Refusal:
         """Count and log a refusal that is because of a credential, once.
 
         Returns the refusal that the client gets: 429 if its address has shown too many credentials that are not good. The
         credential was checked before, so a good one never gets that.
         """
-        reason = refused.kind.denied
-        if reason is None or refused.noted:
-            return refused
-        refused.noted = True
+        reason = refusal.kind.denied
+        if reason is None or refusal.denial_counted:
+            return refusal
         self._metrics.denied(reason)
-        self._log.note(exchange.address or network_of(exchange.request.peer), reason, trio.current_time())
-        if refused.kind.guess:
+        self._log.note(exchange.address or network_of(exchange.peer), reason, trio.current_time())
+        if refusal.kind.guess:
             try:
                 self._addresses.count(exchange.address, "address_failures")
             except Refused as too_many:
-                return too_many
-        return refused
+                return too_many.refusal
+        return replace(refusal, denial_counted=True)
 
 
 class DenialLog:
