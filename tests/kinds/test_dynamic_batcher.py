@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.session_binding import SEEN_SESSION
-from reactor_trio.execution.turns import SharedTurn, Turns, TurnState
+from reactor_trio.execution.turns import SharedTurn, TurnState
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
 
@@ -86,8 +86,7 @@ class Member:
 class Server:
     def __init__(self, nursery: trio.Nursery) -> None:
         self.time, self.model = Costs(), Together()
-        self.turns = Turns(self.time)
-        self.batcher = DynamicBatcher(self.turns, cast(Model, self.model))
+        self.turns = self.batcher = DynamicBatcher(self.time, cast(Model, self.model))
         self._nursery = nursery
 
     def session(self, name: str, turn: SharedTurn | None = None, handles: float = 0.0) -> Member:
@@ -265,7 +264,7 @@ async def test_nothing_of_a_batch_is_left_while_no_session_steps(autojump_clock,
             return made
 
     async with server() as it:
-        it.batcher = DynamicBatcher(it.turns, cast(Model, Makes()))
+        it.turns = it.batcher = DynamicBatcher(it.time, cast(Model, Makes()))
         model = Made()
         left.append(weakref.ref(model))
         sessions = [it.session(cast(str, model)), it.session("other")]

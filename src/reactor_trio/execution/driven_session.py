@@ -60,9 +60,6 @@ class ServedBinding(ModelBinding, LifeBinding, Protocol):
     def begin(self, session: DrivenSession) -> None:
         """Serve this session from now on."""
 
-    def stepped(self) -> None:
-        """Report that a session has made its first frame."""
-
     def retire(self) -> None:
         """Let go of the input: the binding is a session's own, and that is over."""
 
@@ -81,13 +78,11 @@ class DrivenSession:
     Attributes:
         author: calls the author's hooks and handlers. The `SessionRunner` brings it.
         restart: carries out a restart, given its event. The `SessionRunner` brings it.
-        end: ends the session as if the client left, from within the driver. The `SessionRunner` brings it.
         input_ended: called when a reader of an input track gets BufferClosed. The driver may bring it.
     """
 
     author: AuthorCalls
     restart: Callable[[Event], Awaitable[None]]
-    end: Callable[[], object]
 
     input_ended: Callable[[], object] = staticmethod(lambda: None)
 
@@ -118,6 +113,8 @@ class DrivenSession:
         self.state: Any = None
         self.life = SessionLife()
         self.scopes = DriverScopes()
+        #: the client is served in it
+        self.serving = trio.CancelScope()
         #: set when the session is over, before anything of its end is done
         self.left = trio.Event()
         #: set when the driver is to end
@@ -153,6 +150,10 @@ class DrivenSession:
     def over(self) -> bool:
         """Whether the session is over. True as soon as the client has left; any thread may read it."""
         return self.life.state >= State.LEAVING or self.call.cancel_requested
+
+    def end(self) -> None:
+        """End the session as if the client left, from within the driver."""
+        self.serving.cancel()
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 
@@ -276,7 +277,7 @@ class DrivenSession:
         """Let go of what refers back to this object: the session is over, or has never begun."""
         self._messages.close()
         self._channel.close()
-        del self.author, self.restart, self.end
+        del self.author, self.restart
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class OutputPacer:
         room: says when the next step, and the next frame, finds room.
         wakeup: wakes whoever waits for room.
         dropped: called with place, reason and number of frames that were dropped, on any thread.
+        first_frame: called once, with the first frame that the model makes.
         waits: called before a pipeline's frame waits for room.
     """
 
@@ -49,7 +50,8 @@ class OutputPacer:
         room: Room,
         wakeup: RepeatedEvent,
         dropped: Callable[[str, str, int], object],
-        waits: Callable[[], object] = lambda: None,
+        first_frame: Callable[[], object],
+        waits: Callable[[], object],
     ) -> None:
         self._channel = channel
         self._declaration = declaration
@@ -60,6 +62,7 @@ class OutputPacer:
         self._interval: float | None = None  # of a pipeline's newest frames
         self._wakeup = wakeup
         self.dropped = dropped
+        self._first_frame: Callable[[], object] | None = first_frame
         self._waits = waits
         self._epoch = 0
         self._seqs: defaultdict[str, int] = defaultdict(int)
@@ -70,8 +73,6 @@ class OutputPacer:
         self._lead: tuple[float, float] | None = None
         #: capture time of the input frame that the model read last, in microseconds of the client's clock
         self.input_pts_us: int | None = None
-        #: called once, with the first frame that a step makes
-        self.on_first_frame: Callable[[], object] | None = None
         self.closed = False
         self.permit = StepPermit()  # whether a step may begin
 
@@ -133,9 +134,9 @@ class OutputPacer:
         """Make room for the chunk, and learn from the seconds that it took if they are known."""
         if chunk.length == 0:
             return
-        if of_model and self.on_first_frame is not None:
-            on_first_frame, self.on_first_frame = self.on_first_frame, None
-            on_first_frame()
+        if of_model and self._first_frame is not None:
+            first_frame, self._first_frame = self._first_frame, None
+            first_frame()
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length

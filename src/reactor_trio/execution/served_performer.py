@@ -10,6 +10,7 @@ import trio
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.performer import Performer
+from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import Action, State
@@ -21,7 +22,7 @@ class ServedPerformer(Performer):
 
     Args:
         controller: number and joining time of the controlling client.
-        new_driver: opens the driver of a session.
+        new_driver: opens the driver of a session, given `steps`.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
 
     Attributes:
@@ -30,7 +31,7 @@ class ServedPerformer(Performer):
 
     session: DrivenSession
     controller: InitVar[tuple[int, float]]
-    new_driver: Callable[[DrivenSession], Driver]
+    new_driver: Callable[[DrivenSession, Callable[[StepSource], StepSource]], Driver]
     own_model: Callable[[Model], Model] | None = None
     driver: Driver = field(init=False)
     restarted: trio.Event | None = field(default=None, init=False)
@@ -39,13 +40,16 @@ class ServedPerformer(Performer):
         session = self.session
         client = ClientInfo(*controller, session.send_to)
         super().__init__(session.model, session.declaration, client, session.binding, session)
-        session.output_pacer.on_first_frame = session.binding.stepped
         self._shared_model = session.model
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
-        self.driver = self.new_driver(self.session)
+        self.driver = self.new_driver(self.session, self.steps)
         self.observer = self.driver.observer
+
+    def steps(self, of_author: StepSource) -> StepSource:
+        """The steps that the driver makes, of those of the author's code."""
+        return of_author
 
     async def ready_for(self, action: Action) -> None:
         """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""

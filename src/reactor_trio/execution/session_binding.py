@@ -92,6 +92,7 @@ class SessionBinding:
         self.declared_fps = fps
         self._max_fps = max_fps
         self._telemetry = telemetry
+        self._input_bytes = input_bytes
         self._lasting = lasting
         self.input_queue = InputQueue(
             host, declaration, telemetry, self._input_read, self._input_arrived, self._input_ended, input_bytes,
@@ -115,6 +116,13 @@ class SessionBinding:
         """Replace the state of the current session."""
         assert self.session is not None, "there is no session"
         self.session.state = state
+
+    def like_this(self, turn: Turn) -> SessionBinding:
+        """A binding for a copy of the loaded model, whose sessions get the model thread by `turn`."""
+        return SessionBinding(
+            self._host, self._declaration, self._class_fps, self._max_fps, self._telemetry, turn, self._input_bytes,
+            lasting=self._lasting,
+        )  # fmt: skip
 
     def retire(self) -> None:
         """Let go of the input: this binding is a session's own, and that is over. Author code may keep its model."""
@@ -164,10 +172,6 @@ class SessionBinding:
     def count_drop(self, place: str, reason: str, frames: int) -> None:
         """Count frames that the model's side dropped. Any thread may call it."""
         self._host.post_io(self._telemetry.dropped, place, reason, frames)
-
-    def stepped(self) -> None:
-        """Report that a session has made its first frame."""
-        self._host.post_io(self._telemetry.stepped)
 
     def loaded(self, fps: float | None, max_fps: float) -> None:
         """Note the rates that the model declares after its load. An `fps` that `load` has set holds in each session."""

@@ -43,7 +43,6 @@ class SessionRunner:
         self.performer = performer
         session.author = performer
         session.restart = self._restart
-        session.end = self._leave
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
@@ -105,12 +104,13 @@ class SessionRunner:
 
     async def _serve_client(self) -> None:
         """Serve the client until it leaves or the driver ends the session."""
-        async with trio.open_nursery() as self._nursery:
-            try:
-                if await self._goes_on(Event.STARTED) and await self._goes_on(Event.GREETED):
-                    await trio.sleep_forever()
-            finally:
-                await self._end(Event.LEFT)
+        with self.session.serving:
+            async with trio.open_nursery() as self._nursery:
+                try:
+                    if await self._goes_on(Event.STARTED) and await self._goes_on(Event.GREETED):
+                        await trio.sleep_forever()
+                finally:
+                    await self._end(Event.LEFT)
 
     async def _drive(self) -> None:
         """Task: the driver's, from before the author's generator exists until that is closed."""
@@ -136,11 +136,7 @@ class SessionRunner:
                 )
         if guard.cancel_called:  # not cancelled_caught: what the closing raised was taken above
             failures.took_too_long("closing inference()", CLOSE_TIMEOUT)
-        self._leave()
-
-    def _leave(self) -> None:
-        """Have the session leave its client, while its driver runs or when that has ended."""
-        self._nursery.cancel_scope.cancel()
+        session.end()
 
     async def _restart(self, event: Event) -> None:
         """Restart the session's code, in the driver's task. All hooks run if it is fresh: any may have a part in the state.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 import trio
@@ -60,9 +60,11 @@ class StepSource(ABC):
 
     Attributes:
         whole: whether hooks wait for the end of a step, also where author code awaits something.
+        ready: waited for before the commands of each step are applied; None: nothing.
     """
 
-    whole: ClassVar[bool] = False
+    whole: bool = False
+    ready: Callable[[], Awaitable[None]] | None = None
 
     @abstractmethod
     async def resume(self, model: Any) -> StepMade:
@@ -77,14 +79,7 @@ class StepSource(ABC):
 
 
 class StepLoop(Driver):
-    """Makes the steps of a session.
-
-    Attributes:
-        make_step: `StepSource.resume`; on ranks, what has every rank call it.
-        ready: waited for before the commands of each step are applied; None: nothing.
-    """
-
-    ready: Callable[[], Awaitable[None]] | None = None
+    """Makes the steps of a session."""
 
     #: since when the model is busy without a step: handlers, this runtime; None while it is not, or the step made no frame
     _between_since: float | None = None
@@ -102,7 +97,6 @@ class StepLoop(Driver):
     def __init__(self, session: DrivenSession, source: StepSource) -> None:
         super().__init__(session)
         self.source = source
-        self.make_step: Callable[[Any], Awaitable[StepMade]] = source.resume
         self.observer = session.turn.observer
         session.input_ended = session.scopes.step_was_cancelled
 
@@ -166,8 +160,8 @@ class StepLoop(Driver):
         """
         session, rested, planned = self._session, False, math.inf
         now = self._between_since
-        if self.ready is not None:
-            await self.ready()
+        if self.source.ready is not None:
+            await self.source.ready()
             now = None
         if now is None:
             now = trio.current_time()
@@ -207,7 +201,7 @@ class StepLoop(Driver):
         Returns what it made, None without a frame; its compute time in seconds; when it ended; see `StepMade.no_frame`.
         """
         session = self._session
-        made = await self.make_step(session.model)
+        made = await self.source.resume(session.model)
         output, no_frame, began_itself = made.output, made.no_frame, made.began
         del made  # `chunk_from_output` counts who else has the output
         if output is None or output is Idle:

@@ -13,7 +13,7 @@ Only the code of `run()` itself is observed, so the turn of another task lasts u
     SharedTurn   the state of one session's turn, the tasks that wait for it, and the task that has it
 
 One task grants turns, after everything that is due at the instant has asked: one at a time (`Turns.run`), or one to each
-session that asks (`DynamicBatcher`). The only session of a model has the plain `Turn`, which nothing else wants.
+session that asks (`DynamicBatcher.run`). The only session of a model has the plain `Turn`, which nothing else wants.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class SharedTurn(Turn):
         super().__init__(turns.time)
         self.number = number
         self.state = TurnState.IDLE
-        self._turns = turns
+        self.turns = turns
         self._waiting: deque[trio.lowlevel.Task] = deque()
         self._holder: trio.lowlevel.Task | None = None  # while it is HELD or KEPT
         self._owner: trio.lowlevel.Task | None = None  # runs a `run()`
@@ -212,16 +212,16 @@ class SharedTurn(Turn):
         for action in actions:
             match action:
                 case "ask":
-                    self._turns.ask(self)
+                    self.turns.ask(self)
                 case "withdraw":
-                    self._turns.withdraw(self)
+                    self.turns.withdraw(self)
                 case "begin":
                     self._begin()
                 case "end":
                     self._holder = None
-                    self._turns.returned(self, trio.current_time() - self._since)
+                    self.turns.returned(self, trio.current_time() - self._since)
                 case "forget":
-                    self._turns.robin.leave(self.number)
+                    self.turns.robin.leave(self.number)
         if self.state is _IDLE and self._waiting:  # they waited for a turn of their own while another task had this one
             self.enter("wanted")
 
@@ -300,7 +300,7 @@ class SharedTurn(Turn):
     def ends(self) -> None:
         """See `Observer`."""
         if self._resumed is not None:
-            self._turns.robin.used(self.number, trio.current_time() - self._resumed)
+            self.turns.robin.used(self.number, trio.current_time() - self._resumed)
             self._resumed = None
 
     # ---- inside -------------------------------------------------------------------------------------------------------

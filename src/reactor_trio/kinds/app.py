@@ -18,7 +18,7 @@ from typing import Any
 import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.step_loop import StepLoop, StepMade, StepSource
+from reactor_trio.execution.step_loop import StepMade, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import defining_line, plain_step
@@ -105,13 +105,15 @@ class AppSource(StepSource):
         return await TracedAwaitable(code, self._cancelled, self._observer)
 
 
-def open_driver(session: DrivenSession, _batcher: object) -> StepLoop:
+def open_source(session: DrivenSession | None) -> AppSource:
     """See `Kind`."""
+    if session is None:
+        return AppSource()
 
     async def spend() -> float | None:
         return await session.turn.compute(session.host.time.spend, session.step)
 
-    return StepLoop(session, AppSource(session.scopes.step_was_cancelled, session.turn.observer, spend))
+    return AppSource(session.scopes.step_was_cancelled, session.turn.observer, spend)
 
 
-APP = Kind(method="generate()", driver=open_driver, source=AppSource, endless=True)
+APP = Kind(method="generate()", source=open_source, endless=True)

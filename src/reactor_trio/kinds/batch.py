@@ -9,7 +9,8 @@ from typing import Any
 import trio
 
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.step_loop import StepLoop, StepMade, StepSource
+from reactor_trio.execution.step_loop import StepMade, StepSource
+from reactor_trio.execution.turns import SharedTurn
 from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
@@ -44,12 +45,14 @@ class BatchSource(StepSource):
         return defining_line(model.batch_inference)
 
 
-def open_driver(session: DrivenSession, batcher: DynamicBatcher | None) -> StepLoop:
+def open_source(session: DrivenSession | None) -> BatchSource:
     """See `Kind`."""
-    assert batcher is not None
-    return StepLoop(session, BatchSource(partial(batcher.join, session.turn, over=lambda: session.over)))
+    if session is None:
+        return BatchSource()
+    turn = session.turn
+    assert isinstance(turn, SharedTurn)
+    assert isinstance(turn.turns, DynamicBatcher)
+    return BatchSource(partial(turn.turns.join, turn, over=lambda: session.over))
 
 
-BATCH = Kind(
-    method="batch_inference()", driver=open_driver, source=BatchSource, batcher=DynamicBatcher, endless=True
-)
+BATCH = Kind(method="batch_inference()", source=open_source, turns=DynamicBatcher, endless=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
-from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.video_model import VideoModel, instantiate
@@ -14,11 +13,6 @@ from reactor_trio.kinds.block_pacer import BlockPacer
 from reactor_trio.kinds.blocking_driver import STEPS_AHEAD, BlockingDriver
 from reactor_trio.kinds.kind import Kind
 from reactor_trio.pacing import BlockCadence, Cadence
-
-
-def open_driver(session: DrivenSession, _batcher: object) -> BlockingDriver:
-    """See `Kind`."""
-    return BlockingDriver(session)
 
 
 def check(name: str, model: Any) -> None:
@@ -43,7 +37,7 @@ def cadence(model: Model, declared_fps: float | None, max_fps: float) -> Cadence
 
 
 BLOCKING = Kind(
-    method="start_session()", driver=open_driver, check=check, make=make, load=load, threads=True,
+    method="start_session()", driver=BlockingDriver, check=check, make=make, load=load, threads=True,
     one_session="a VideoModel serves one session at a time, since start_session() keeps its thread for as long as the "
     "session lasts",
     steps_ahead=STEPS_AHEAD, cadence=cadence, pacer=BlockPacer,

@@ -22,7 +22,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import SessionOver
+from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import each_its_own
 from reactor_trio.execution.session_binding import SEEN_SESSION
@@ -59,15 +59,11 @@ class _Member:
     began: float = 0.0
 
 
-class DynamicBatcher:
-    """Forms the batches of one model, and calls its `batch_inference`.
+class DynamicBatcher(Turns):
+    """Grants the turns of one model's sessions, forms their batches, and calls `batch_inference`."""
 
-    Args:
-        turns: those of the model's sessions. The batcher alone grants them.
-    """
-
-    def __init__(self, turns: Turns, model: Model) -> None:
-        self._turns = turns
+    def __init__(self, time: ClockHooks, model: Model) -> None:
+        super().__init__(time)
         self._model = model
         self._joined: dict[Turn, _Member] = {}
         self._count = 0
@@ -75,7 +71,7 @@ class DynamicBatcher:
     async def run(self) -> None:
         """Task: step batches until cancelled."""
         while True:  # no variable here: it would keep the last batch until a session steps again
-            await self._step(await self._turns.grant_all())
+            await self._step(await self.grant_all())
 
     async def join(self, turn: Turn, model: Model, over: Callable[[], bool]) -> StepMade:
         """Be stepped in the next batch as `model`, by the task that has the turn, which is given back.
@@ -117,7 +113,7 @@ class DynamicBatcher:
         try:
             with batch.scope:
                 results = await call_batch(self._model, [member.model for member in members])
-                await self._turns.time.spend(self._count)
+                await self.time.spend(self._count)
         except trio.Cancelled:
             raise
         except (SessionOver, BufferClosed) as error:

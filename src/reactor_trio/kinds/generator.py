@@ -8,7 +8,7 @@ from typing import Any
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.step_loop import DONE, StepLoop, StepMade, StepSource
+from reactor_trio.execution.step_loop import DONE, StepMade, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.author_code import calls_plain_methods, plain_step, this_thread, yielding_line
 from reactor_trio.interface.declaration import is_generator_function
@@ -74,9 +74,11 @@ def open_generator(model: Any) -> AuthorGenerator:
     raise TypeError(f"inference() must be a generator or an async generator, it returned {type(steps).__name__}")
 
 
-def open_driver(session: DrivenSession, _batcher: object = None) -> StepLoop:
+def open_source(session: DrivenSession | None) -> GeneratorSource:
     """See `Kind`."""
-    return StepLoop(session, GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer))
+    if session is None:
+        return GeneratorSource()
+    return GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer)
 
 
 def check(name: str, model: Any) -> None:
@@ -85,4 +87,4 @@ def check(name: str, model: Any) -> None:
         raise DeclarationError(f"{name}.inference must be a generator or an async generator")
 
 
-GENERATOR = Kind(method="inference()", driver=open_driver, source=GeneratorSource, check=check)
+GENERATOR = Kind(method="inference()", source=open_source, check=check)

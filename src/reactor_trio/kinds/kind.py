@@ -8,17 +8,16 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.session_binding import SessionBinding
-from reactor_trio.execution.step_loop import StepSource
+from reactor_trio.execution.step_loop import StepLoop, StepSource
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.turns import Turns
 from reactor_trio.interface.model import Model, ReactorModel
-from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
 from reactor_trio.pacing import Cadence
 
 
@@ -48,10 +47,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         method: the method of the author that makes the frames, for messages.
-        driver: opens the driver of a session. The batcher is None for a kind without one.
-        source: the steps of a session, for a program that makes them by hand; None: the model makes its steps itself.
+        source: opens the steps of a session; None (the argument): of a program that makes them by hand.
+        driver: opens the driver of a session of a kind without `source`, which makes its steps itself.
         run: author code that goes on for the model's life, also between its sessions. None: the kind has no such code.
-        batcher: makes what steps the sessions of the model together; None: each is stepped alone.
+        turns: makes what grants the turns of the model's sessions and steps these together; None: each is stepped alone.
         endless: whether `method` has no end of its own, so a rendering must know when to end.
         check: raises DeclarationError if `method` cannot be called, given the name of the class, and the class or the model.
         make: makes the model from its class, before its binding.
@@ -64,10 +63,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     method: str
-    driver: Callable[[DrivenSession, DynamicBatcher | None], Driver]
-    source: Callable[[], StepSource] | None = None
+    source: Callable[[DrivenSession | None], StepSource] | None = None
+    driver: Callable[[DrivenSession], Driver] | None = None
     run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
-    batcher: Callable[[Turns, Model], DynamicBatcher] | None = None
+    turns: Callable[[ClockHooks, Model], Turns] | None = None
     endless: bool = False
     check: Callable[[str, Any], None] = nothing_wrong
     make: Callable[[type[Model], dict[str, Any], ModelHost], Awaitable[Model]] = make_model
@@ -77,3 +76,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     steps_ahead: int = 0
     cadence: Callable[[Model, float | None, float], Cadence] = cadence_of
     pacer: type[OutputPacer] = OutputPacer
+
+    def open_driver(self, session: DrivenSession, steps: Callable[[StepSource], StepSource]) -> Driver:
+        """Open the driver of a session. `steps` makes of its author code's steps those that the driver makes."""
+        if self.source is not None:
+            return StepLoop(session, steps(self.source(session)))
+        assert self.driver is not None
+        return self.driver(session)

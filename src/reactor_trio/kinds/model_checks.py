@@ -92,7 +92,7 @@ def _ranks_of(declaration: Declaration, settings: Settings) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MOST_RANKS:
         raise DeclarationError(f"{name}.ranks must be a whole number from 1 to {MOST_RANKS}, not {number!r}")
     if number > 1:
-        if kind_of(declaration).batcher is not None:
+        if kind_of(declaration).turns is not None:
             raise DeclarationError(f"{name}: ranks step one session at a time; leave batch_inference() out, or ranks at 1")
         refuse_several_sessions(name, settings.max_sessions or model_class.max_sessions)
         if find_spec("torch") is None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.call_watch import WatchesPieces
-from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
@@ -25,11 +24,6 @@ class RunLoopDriver(Driver):
     async def drive(self) -> None:
         """Apply commands as they come."""
         await self.apply_commands(self._session.host.time.settle)
-
-
-def open_driver(session: DrivenSession, _batcher: object) -> RunLoopDriver:
-    """See `Kind`."""
-    return RunLoopDriver(session)
 
 
 async def run(model: Model, binding: SessionBinding) -> None:
@@ -49,4 +43,4 @@ def check(name: str, model: Any) -> None:
         raise DeclarationError(f"{name}.run must not yield: it emits frames, `await self.emit(output)`")
 
 
-RUN_LOOP = Kind(method="run()", driver=open_driver, run=run, endless=True, check=check)
+RUN_LOOP = Kind(method="run()", driver=RunLoopDriver, run=run, endless=True, check=check)

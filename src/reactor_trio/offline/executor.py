@@ -219,7 +219,7 @@ class PipelineExecutor:
         self._clients += 1
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
         self._performer = Performer(self.model, self._declaration, self._client, self._binding, self._binding)
-        self._performer.driver = self._source = self._open_source()
+        self._performer.driver = self._source = self._open_source(None)
         self._life = SessionLife()
         for event in (Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED):
             for action in self._life.event(event):
@@ -243,7 +243,7 @@ class PipelineExecutor:
         try:
             made = await self._source.resume(self.model)
         except BaseException:
-            self._performer.driver = self._source = self._open_source()
+            self._performer.driver = self._source = self._open_source(None)
             raise
         seconds = trio.current_time() - began
         value = made.output

@@ -17,7 +17,6 @@ from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_runner import SessionRunner
-from reactor_trio.execution.turns import Turn
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
@@ -44,6 +43,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     max_sessions: int
     max_fps: float
     buffer_size: int
+    #: called when a session has made its first frame
+    first_frame: Callable[[], object]
     #: makes what performs the actions of a session's life
     performer_type: Callable[..., ServedPerformer] = ServedPerformer
 
@@ -82,14 +83,14 @@ class LoadedModel(msgspec.Struct, frozen=True):
             commands, cadence, room, dropped: see `DrivenSession` and `OutputPacer`.
         """
         pacer = self.kind.pacer(
-            channel, self.declaration, cadence, room, commands.wakeup, dropped, copy.binding.turn.give_back
+            channel, self.declaration, cadence, room, commands.wakeup, dropped, self.first_frame, copy.binding.turn.give_back
         )
         driven = DrivenSession(
             session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
         performer = self.performer_type(
-            session=driven, controller=client, new_driver=self.session_copies.open_driver, own_model=copy.own
+            session=driven, controller=client, new_driver=self.kind.open_driver, own_model=copy.own
         )
         return SessionRunner(driven, performer)
 
@@ -118,22 +119,19 @@ async def load_model(
         model = await kind.make(model_class, config, host)
     declared, max_fps = _rates(model, settings, loaded=False)
 
-    def open_binding(turn: Turn | None = None) -> SessionBinding:
-        return SessionBinding(
-            host, declaration, declared, max_fps, telemetry, turn, settings.limits.input_bytes, lasting=kind.run is not None
-        )
-
-    model._reactor_binding = binding = open_binding()
+    model._reactor_binding = binding = SessionBinding(
+        host, declaration, declared, max_fps, telemetry, None, settings.limits.input_bytes, lasting=kind.run is not None
+    )
     prepare(model)
     with reported_load(host.post_io, telemetry.loading):
         await kind.load(model, config)
     declared, max_fps = _rates(model, settings, loaded=True)
     binding.loaded(declared, max_fps)
-    declared = binding.declared_fps
     kind.check(model_class.__qualname__, model)  # again: `load` may have assigned another method
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
-    session_copies = SessionCopies(model, kind, binding, max_sessions, host, open_binding)
-    return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, max_fps, buffer_size)
+    session_copies = SessionCopies(model, kind, binding, max_sessions, host)
+    first_frame = partial(host.post_io, telemetry.stepped)
+    return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, max_fps, buffer_size, first_frame)
 
 
 def _rates(model: Model, settings: Settings, *, loaded: bool) -> tuple[float | None, float]:

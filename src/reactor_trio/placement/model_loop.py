@@ -70,9 +70,9 @@ class ModelLoop:
 
     async def _grant(self, scope: trio.CancelScope) -> None:
         """Grant turns until the last `run()` has ended: its cleanup may emit, which takes a turn."""
-        if self._session_copies.scheduler is not None:
+        if self._session_copies.turns is not None:
             with scope:
-                await self._go_on(self._session_copies.scheduler.run)
+                await self._go_on(self._session_copies.turns.run)
 
     async def _run_loops(self) -> None:
         with self._life:

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
-from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.session_binding import SessionBinding, SharedBinding
-from reactor_trio.execution.turns import Turn, Turns
+from reactor_trio.execution.turns import Turns
 from reactor_trio.interface.model import Model
-from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
 from reactor_trio.kinds.kind import Kind
 
 
@@ -36,11 +33,9 @@ class SessionCopies:
 
     Args:
         number: sessions at the same time.
-        open_binding: makes a binding, given the turn by which its sessions get the model thread.
 
     Attributes:
-        turns: of several sessions; None for one session.
-        scheduler: grants the turns, as a task that runs for the model's life; None without turns.
+        turns: grants the turns, as a task that runs for the model's life; None for one session that is stepped alone.
         run_loops: the instances whose `run()` goes on for the server's life.
     """
 
@@ -51,21 +46,15 @@ class SessionCopies:
         binding: SessionBinding,
         number: int,
         host: ModelHost,
-        open_binding: Callable[[Turn], SessionBinding],
     ) -> None:
-        self._kind = kind
         self.turns: Turns | None = None
-        self._batcher: DynamicBatcher | None = None
         self._first = SessionCopy(model, binding)
-        self._open_binding = open_binding
         self._shared = number > 1
-        if kind.batcher is not None:
-            self.turns = Turns(host.time)
-            self._batcher = kind.batcher(self.turns, model)
+        if kind.turns is not None:
+            self.turns = kind.turns(host.time, model)
             binding.turn = self.turns.open()
-        elif number > 1:
+        elif self._shared:
             self.turns = Turns(host.time)
-        self.scheduler: Turns | DynamicBatcher | None = self._batcher or self.turns
         self.run_loops: list[SessionCopy] = []
         if kind.run is not None:
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
@@ -79,12 +68,8 @@ class SessionCopies:
             return self._free.pop(0)
         if self.turns is None or not self._shared:
             return self._first
-        binding = self._open_binding(self.turns.open())
+        binding = self._first.binding.like_this(self.turns.open())
         return SessionCopy(self._first.model, binding, lambda model: own_copy(model, binding))
-
-    def open_driver(self, session: DrivenSession) -> Driver:
-        """The driver of a session, on the model loop."""
-        return self._kind.driver(session, self._batcher)
 
     def give_back(self, session_copy: SessionCopy) -> None:
         """Take back the instance of a session that is over."""
@@ -93,7 +78,7 @@ class SessionCopies:
 
     def _run_loop(self) -> SessionCopy:
         assert self.turns is not None
-        binding = self._open_binding(self.turns.open())
+        binding = self._first.binding.like_this(self.turns.open())
         return SessionCopy(own_copy(self._first.model, binding), binding)
 
 

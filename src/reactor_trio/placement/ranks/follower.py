@@ -77,7 +77,7 @@ class Follower:
         self._model, self._declaration, self._binding = model, declaration, binding
         open_source = kind_of(declaration).source
         assert open_source is not None, "ranks make their steps when rank 0 says so"
-        self._source = open_source()
+        self._source = open_source(None)
         while True:
             with trio.CancelScope() as self._scope:
                 over = False

@@ -16,7 +16,7 @@ import trio
 
 from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.served_performer import ServedPerformer
-from reactor_trio.execution.step_loop import StepLoop, StepMade
+from reactor_trio.execution.step_loop import StepMade, StepSource
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
@@ -33,14 +33,9 @@ class LeadingPerformer(ServedPerformer):
 
     leader: Leader
 
-    def open_driver(self) -> None:
+    def steps(self, of_author: StepSource) -> StepSource:
         """See `ServedPerformer`. Each step is a call of every rank."""
-        super().open_driver()
-        driver = self.driver
-        assert isinstance(driver, StepLoop)
-        driver.make_step = partial(self._lead_step, driver.make_step)
-        driver.ready = self._level
-        self.session.output_pacer.on_first_frame = self.leader.made_frame
+        return LedSteps(self, of_author)
 
     async def ready_for(self, action: Action) -> None:
         """See `ServedPerformer`: return when no rank is in a call. `Leader.level` has limits of its own."""
@@ -80,11 +75,8 @@ class LeadingPerformer(ServedPerformer):
         """Have every rank make a call, this one by `make`."""
         return await self.leader.call(RankCall(0, kind, self.session.step, **about), make)
 
-    async def _lead_step(self, make_step: Callable[[Any], Awaitable[StepMade]], model: Any) -> StepMade:
-        return await self.lead("step", partial(make_step, model))
-
-    async def _level(self) -> None:
-        """Return when no rank is in a call. Not in `_lead_step`: the step must see commands that arrive meanwhile."""
+    async def level(self) -> None:
+        """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""
         with self.session.calls.running("a call of another rank has run"):
             await self.leader.level()
 
@@ -103,3 +95,23 @@ class LeadingPerformer(ServedPerformer):
         """Whether the action is a hook that the model does not have."""
         return action in HOOKS and getattr(self._declaration, action.value) is None
 
+
+class LedSteps(StepSource):
+    """See `StepSource`: the steps of a session, each made by every rank."""
+
+    def __init__(self, performer: LeadingPerformer, steps: StepSource) -> None:
+        self._performer = performer
+        self._steps = steps
+        self.whole, self.ready = steps.whole, performer.level
+
+    async def resume(self, model: Any) -> StepMade:
+        """See `StepSource`."""
+        return await self._performer.lead("step", partial(self._steps.resume, model))
+
+    def location(self, model: Any) -> str:
+        """See `StepSource`."""
+        return self._steps.location(model)
+
+    async def close(self) -> None:
+        """See `StepSource`. The closing is a call of its own (`LED`)."""
+        await self._steps.close()

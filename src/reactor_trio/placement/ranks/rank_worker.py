@@ -69,7 +69,8 @@ async def lead(
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
         loaded = await load_model(cls, config, host, settings, telemetry, bind)
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
-        return msgspec.structs.replace(loaded, performer_type=partial(LeadingPerformer, leader=leader))
+        performer_type = partial(LeadingPerformer, leader=leader)
+        return msgspec.structs.replace(loaded, performer_type=performer_type, first_frame=leader.made_frame)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.run, leader.run)
