@@ -31,6 +31,7 @@ from reactor_trio.connection.sound_queue import SoundQueue, SoundTrack
 from reactor_trio.connection.text_queue import TextQueue
 from reactor_trio.errors import ProtocolError
 from reactor_trio.media import Bundle, choose_codecs
+from reactor_trio.pacing import EncoderPace
 from reactor_trio.protocol import BEAT, EndReason, TrackInfo, Welcome, close_code
 from reactor_trio.transport import MessageChannel
 
@@ -74,8 +75,7 @@ class ClientSender:
         self._down_tracks: dict[str, DownTrack] = {}
         #: the same down tracks; the one that was served last comes last
         self._turns: deque[DownTrack] = deque()
-        #: the newest frame of each video track
-        self._shown: dict[str, DueFrame] = {}
+        self._shown: dict[str, DueFrame] = {}  # the newest frame of each video track
         self._sound = SoundQueue(context)
         self._inputs: list[TrackInfo] = []
         for index, spec in enumerate(context.tracks):
@@ -108,10 +108,10 @@ class ClientSender:
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
 
-    def offer(self, bundle: Bundle, pts: float) -> bool | None:
+    def offer(self, bundle: Bundle, pts: float) -> EncoderPace:
         """See `Attachment.offer`."""
         now, origin = trio.current_time(), bundle.origin
-        outpaced: set[bool | None] = set()
+        paces: set[EncoderPace] = set()
         for name, frame in bundle.tracks.items():
             due = DueFrame(frame, bundle.seqs[name], pts, now, bundle.duration, origin, bundle.made)
             if (down_track := self._down_tracks.get(name)) is None:
@@ -121,8 +121,8 @@ class ClientSender:
             self._shown[name] = due
             assert self._renditions is not None
             rendition = self._renditions.review(down_track, due)
-            outpaced.add(None if rendition is None else rendition.offer(down_track, due, now))
-        return True if True in outpaced else False if False in outpaced else None
+            paces.add("unknown" if rendition is None else rendition.offer(down_track, due, now))
+        return "outpaced" if "outpaced" in paces else "kept_up" if "kept_up" in paces else "unknown"
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Queue a text message, numbered from the welcome on; after this connection's end keep it for the next, if any."""

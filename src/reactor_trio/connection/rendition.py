@@ -28,7 +28,7 @@ from reactor_trio.connection.outgoing_frames import CodedFrame, DueFrame
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Encoded, Encoder, full_bitrate
-from reactor_trio.pacing import Quality
+from reactor_trio.pacing import EncoderPace, Quality
 from reactor_trio.protocol import KEYFRAME, TrackInfo, packet_head
 
 #: seconds between two keyframes that members ask for, and between a keyframe and a newcomer's first one
@@ -148,11 +148,10 @@ class Rendition:
 
     # ---- what members ask -----------------------------------------------------------------------------------------------
 
-    def offer(self, down_track: DownTrack, frame: DueFrame, now: float) -> bool | None:
+    def offer(self, down_track: DownTrack, frame: DueFrame, now: float) -> EncoderPace:
         """Take a frame that is shown now: each member offers it, the first one counts. A newcomer offers the standing one.
 
-        Returns whether the frame replaced one that the link of `down_track` would have taken, because the encoder is still
-        at work. None: it replaced one for another reason.
+        Returns the pace of the encoder: it is unknown if the link of `down_track` holds frames up.
         """
         newcomer = down_track.enter("offered")
         if frame.seq > self._newest_seq:
@@ -166,8 +165,8 @@ class Rendition:
         if self._called is None and not self._busy and self.waits and down_track.idle(now):
             self._call(down_track)
         if not self._replaced:
-            return False
-        return True if self._outpaced and down_track.ready(now) else None
+            return "kept_up"
+        return "outpaced" if self._outpaced and down_track.ready(now) else "unknown"
 
     def _pass_over(self, now: float) -> None:
         assert self._frame is not None

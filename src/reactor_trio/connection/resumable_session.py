@@ -22,6 +22,7 @@ import trio
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.media import Bundle
+from reactor_trio.pacing import EncoderPace
 from reactor_trio.protocol import EndReason
 from reactor_trio.session import Session
 
@@ -152,8 +153,9 @@ class DetachedClient:
         self.number, self.joined_at = sender.number, sender.joined_at
         self.message_log = sender.message_log
 
-    def offer(self, bundle: Bundle, pts: float) -> None:
+    def offer(self, bundle: Bundle, pts: float) -> EncoderPace:
         """Drop a bundle."""
+        return "unknown"
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Keep a message until the client is back."""

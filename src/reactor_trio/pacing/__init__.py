@@ -12,6 +12,7 @@ from reactor_trio.pacing.bitrate_ladder import Quality as Quality
 from reactor_trio.pacing.block_cadence import BlockCadence as BlockCadence
 from reactor_trio.pacing.cadence import Cadence as Cadence
 from reactor_trio.pacing.congestion_window import CongestionWindow as CongestionWindow
+from reactor_trio.pacing.frame_rate_cap import EncoderPace as EncoderPace
 from reactor_trio.pacing.frame_rate_cap import FrameRateCap as FrameRateCap
 from reactor_trio.pacing.playout_forecast import PlayoutForecast as PlayoutForecast
 from reactor_trio.pacing.playout_smoother import PlayoutSmoother as PlayoutSmoother

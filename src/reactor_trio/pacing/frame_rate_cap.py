@@ -16,6 +16,11 @@ rate is never capped, since it may be the speed of a simulated world.
 from __future__ import annotations
 
 import math
+from typing import Literal, TypeAlias
+
+#: What a frame that a viewer is offered says of its encoder: it replaced no other frame; it replaced one that the link would
+#: have taken, since the encoder is still at work; or nothing, since it replaced one that the link held up, or there is none.
+EncoderPace: TypeAlias = Literal["kept_up", "outpaced", "unknown"]
 
 #: The shortest measurement window: frames, and seconds. A new encoder needs that long to get up to speed.
 FRAMES, SECONDS = 30, 0.25

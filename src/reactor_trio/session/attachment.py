@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from reactor_trio.media import Bundle
+from reactor_trio.pacing import EncoderPace
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.upload_store import StoredUpload
 
@@ -44,12 +45,8 @@ class Attachment(Protocol):
     joined_at: float
     watches: bool
 
-    def offer(self, bundle: Bundle, pts: float) -> bool | None:
-        """Show a bundle now; `pts` in seconds since the session began. Never raises.
-
-        Returns whether it replaced a frame that waited only for its encoder. None: it replaced a frame that this client's
-        link held up, or the client takes no pictures.
-        """
+    def offer(self, bundle: Bundle, pts: float) -> EncoderPace:
+        """Show a bundle now; `pts` in seconds since the session began. Returns the pace of its encoders. Never raises."""
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Queue a text message. Never raises."""

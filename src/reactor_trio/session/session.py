@@ -29,7 +29,7 @@ from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.json_values import argument
 from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
-from reactor_trio.pacing import FrameRateCap
+from reactor_trio.pacing import EncoderPace, FrameRateCap
 from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import TRANSPORT, EndReason, transport_arguments
 from reactor_trio.session.attachment import Attachment, Journal
@@ -330,11 +330,11 @@ class Session:
         self.services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
         if self.journal is None and not self._watched:
             self.services.telemetry.dropped("session", "no_viewer", len(bundle.tracks))
-        offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
-        if self._frame_rate_cap.handed(due, outpaced=True in offered and False not in offered):
+        paces = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
+        if self._frame_rate_cap.handed(due, outpaced="outpaced" in paces and "kept_up" not in paces):
             self._channel.send(messages.SetFpsLimit(self._frame_rate_cap.fps))
 
-    def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> bool | None:
+    def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> EncoderPace:
         try:
             return attachment.offer(bundle, pts)
         except Exception as error:  # a fault of the runtime at one client must not end the session of the others
@@ -342,7 +342,7 @@ class Session:
             log.error(why, self.id, attachment.number, exc_info=error)
             self.detach(attachment)
             attachment.end("replica_failed", "the server failed to prepare pictures for this client; its log says why")
-            return None
+            return "unknown"
 
     @property
     def _watched(self) -> bool:
