@@ -223,7 +223,7 @@ class _Session:
         self.ended = trio.Event()
 
     def submit(self, name: str, data: bytes, id: int | None, trace: object = None) -> None:  # noqa: A002
-        self._session_manager.declaration.decode(name, data, _no_file)
+        self._session_manager.declaration.command(name).arguments.decode(data, _no_file)
         if id is not None:
             self._sender.say("reactor.ack", {"step": 0}, id)
 

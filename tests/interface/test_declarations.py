@@ -73,7 +73,7 @@ class Model(ReactorPipeline):
 
 
 def set_(name: str, json: str) -> Any:
-    return declaration_of(Model).decode(f"set_{name}", f'{{"{name}": {json}}}'.encode())[1][name]
+    return declaration_of(Model).command(f"set_{name}").arguments.decode(f'{{"{name}": {json}}}'.encode())[name]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_invalid_values_are_refused_with_their_path(name: str, json: str, messag
 )
 def test_missing_extra_and_unknown_arguments_are_named(command: str, data: bytes, message: str) -> None:
     with pytest.raises(CommandError) as refused:
-        declaration_of(Model).decode(command, data)
+        declaration_of(Model).command(command).arguments.decode(data)
     assert str(refused.value).startswith(message)
 
 
 def test_a_long_unknown_argument_that_looks_like_an_error_text_costs_no_more_than_another() -> None:
     """A search that began again at each of these took a minute."""
     with pytest.raises(CommandError) as refused:
-        declaration_of(Model).decode("set_f", b'{"f": 1, "' + b"` - at `" * 30_000 + b'\\n": 2}')
+        declaration_of(Model).command("set_f").arguments.decode(b'{"f": 1, "' + b"` - at `" * 30_000 + b'\\n": 2}')
     assert str(refused.value).endswith(" - at \n")
 
 
@@ -148,8 +148,8 @@ def test_events_with_and_without_options_and_in_place_of_a_generated_command() -
     assert commands["set_b"].handler is not None
     assert commands["jump"].handler is not None
     assert commands["jump"].handler.client_parameter == "client"
-    assert declaration_of(Model).decode("jump", b"{}")[1] == {"height": 1.0}
-    assert declaration_of(Model).decode("place", b'{"x": 1}')[1] == {"x": 1, "y": 2}
+    assert declaration_of(Model).command("jump").arguments.decode(b"{}") == {"height": 1.0}
+    assert declaration_of(Model).command("place").arguments.decode(b'{"x": 1}') == {"x": 1, "y": 2}
 
 
 def test_the_schema_has_defaults_and_bounds_but_no_private_fields() -> None:

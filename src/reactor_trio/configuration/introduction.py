@@ -97,7 +97,7 @@ class Introduction(msgspec.Struct, frozen=True):
                     known = ", ".join(declaration.setting_parameters) or "none"
                     raise ManifestError(f"{at}the model has no setting of this name; its settings: {known}")
                 try:
-                    declaration.decode(f"set_{field}", _as_json({parameter.name: value}, at))
+                    declaration.command(f"set_{field}").arguments.decode(_as_json({parameter.name: value}, at))
                 except CommandError as error:
                     raise ManifestError(f"{at}{str(error).removesuffix(f' - at $.{parameter.name}')}") from None
         size = len(_as_json(self.about(declaration), f"{self.where}: "))

@@ -21,7 +21,6 @@ from reactor_trio.interface.blocking_tracks import declared_input, declared_outp
 from reactor_trio.interface.command_arguments import MISSING, Arguments, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import EventMark, Handler, arguments_of, check_app, hook_of, marked_methods, yields
-from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.input_buffer import InputBuffer
 from reactor_trio.interface.json_values import json_of
 from reactor_trio.interface.kinds import authors_classes, is_subclass, refuse_members_of_other_kinds
@@ -152,13 +151,13 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
             b'"x-reactor":"upload"' in msgspec.json.encode(command.arguments.schema()) for command in self.commands.values()
         )
 
-    def decode(self, name: str, data: bytes, resolve: Resolve | None = None) -> tuple[CommandSpec, dict[str, Any]]:
-        """Return the command `name` and its validated arguments; `resolve` finds uploaded files. Raises CommandError."""
+    def command(self, name: str) -> CommandSpec:
+        """The command `name`. Raises CommandError if the model has none."""
         command = self.commands.get(name)
         if command is None:
             known = ", ".join(sorted(self.commands)) or "none"
             raise CommandError("invalid_command", f"unknown command {name!r}; this model takes: {known}")
-        return command, command.arguments.decode(data, resolve)
+        return command
 
     def schema(self) -> dict[str, Any]:
         """Return tracks, commands, messages and their hash in the form of `GET /schema`, with JSON Schema 2020-12 inside."""

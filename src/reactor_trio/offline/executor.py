@@ -188,9 +188,9 @@ class PipelineExecutor:
 
     def _checked(self, name: str, arguments: dict[str, Any]) -> tuple[CommandSpec, dict[str, Any]]:
         commands = self._declaration.commands
-        if name not in commands:
+        if (spec := commands.get(name)) is None:
             raise ValueError(f"unknown event {name!r}; this model takes: {', '.join(sorted(commands)) or 'none'}")
-        parameters = commands[name].arguments.parameters
+        parameters = spec.arguments.parameters
         known = [parameter.name for parameter in parameters]
         for argument in arguments:
             if argument not in known:
@@ -200,7 +200,7 @@ class PipelineExecutor:
             raise TypeError(f"{name}: missing argument {missing[0]!r}; there is no reset by leaving it out")
         try:
             text = json.dumps({"type": name, "data": msgspec.to_builtins(arguments, str_keys=True)})
-            return self._declaration.decode(name, bytes(decode_client_text(text).data))
+            return spec, spec.arguments.decode(bytes(decode_client_text(text).data))
         except (CommandError, ProtocolError) as error:
             raise ValueError(f"{name}: {error}") from None
 

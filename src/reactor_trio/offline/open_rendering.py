@@ -154,7 +154,7 @@ def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uplo
                     raise ScriptError("this model cannot be restarted")
                 arguments = transport_arguments(entry.name, data)
             else:
-                _, arguments = declaration.decode(entry.name, data, files.find)
+                arguments = declaration.command(entry.name).arguments.decode(data, files.find)
         except (CommandError, ScriptError) as error:
             raise ScriptError(f"{entry.where}: {entry.name}: {error}") from None
         decoded.append(msgspec.structs.replace(entry, arguments=arguments))

@@ -170,10 +170,7 @@ class Session:
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     def submit(self, name: str, data: bytes, id: int | None, traceparent: str | None = None) -> None:  # noqa: A002
-        """Take a command of the controlling client. Raises CommandError to refuse it, Flood to close the client.
-
-        `traceparent`: the trace that the client says the command is part of.
-        """
+        """Take a command of the controlling client. Raises CommandError to refuse it, Flood to close the client."""
         self.lifetime.acted()
         files: dict[str, UploadedFile] = {}
         try:
@@ -183,7 +180,8 @@ class Session:
             if name in TRANSPORT:
                 arguments = self._transport_arguments(name, data)
             else:
-                spec, arguments = self.services.placement.declaration.decode(name, data, partial(self._find_file, files))
+                spec = self.services.placement.declaration.command(name)
+                arguments = spec.arguments.decode(data, partial(self._find_file, files))
                 preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
             command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing)
         except CommandError as error:

@@ -111,5 +111,5 @@ class SessionRelay:
         elif command.name in TRANSPORT:
             arguments = transport_arguments(command.name, command.data)
         else:
-            arguments = self._declaration.decode(command.name, command.data, command.files.__getitem__)[1]
+            arguments = self._declaration.command(command.name).arguments.decode(command.data, command.files.__getitem__)
         return msgspec.structs.replace(command, arguments=arguments)

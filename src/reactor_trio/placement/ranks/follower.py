@@ -130,7 +130,7 @@ class Follower:
                 if action is Action.LET_GO:
                     self._performer = None
             case "command":
-                arguments = self._declaration.decode(call.name, call.data, call.files.__getitem__)[1]
+                arguments = self._declaration.command(call.name).arguments.decode(call.data, call.files.__getitem__)
                 command = Command(call.number, call.client, call.name, arguments, None, call.at)
                 await self._performer.carry_out(command)
             case "file":
