@@ -1,16 +1,14 @@
-"""The model's side of one session as its driver and its model see it: state, commands, output and counts.
+"""The model's side of one session as its driver and its model see it: state, input, output and counts.
 
-A `DrivenSession` lives on the model loop. A `SessionRunner` runs it, from its first hook to its last. This module knows
-neither drivers nor bindings, so both may import it.
+A `DrivenSession` lives on the model loop. A `SessionRunner` runs it, from its first hook to its last, and its
+`ServedPerformer` calls author code. This module knows none of them, nor drivers or bindings, so all may import it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Protocol
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost
@@ -18,7 +16,6 @@ from reactor_trio.concurrency.model_host import Call
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.crossing.message_flow import MessageFlow
 from reactor_trio.crossing.messages import (
-    Answer,
     BundleShown,
     Command,
     MessagesTaken,
@@ -26,11 +23,7 @@ from reactor_trio.crossing.messages import (
     SetFpsLimit,
     SetWatched,
     ShownUntil,
-    StateValuesChanged,
 )
-from reactor_trio.errors import CommandError
-from reactor_trio.execution.author_calls import AuthorCalls
-from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.call_watch import CallWatch
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driver_scopes import DriverScopes
@@ -39,16 +32,12 @@ from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.performer import LifeBinding
 from reactor_trio.execution.session_failures import SessionFailures
-from reactor_trio.execution.session_run import FILE_UPLOADED
-from reactor_trio.execution.state_watch import StateWatch
 from reactor_trio.execution.turns import Turn
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding
-from reactor_trio.lifecycle import Event, SessionLife, State
+from reactor_trio.lifecycle import SessionLife, State
 from reactor_trio.media import Chunk, Origin
-from reactor_trio.plain_text import sendable
-from reactor_trio.protocol import TRANSPORT
 
 
 class ServedBinding(ModelBinding, LifeBinding, Protocol):
@@ -76,13 +65,8 @@ class DrivenSession:
         output_pacer: paces the frames.
 
     Attributes:
-        author: calls the author's hooks and handlers. The `SessionRunner` brings it.
-        restart: carries out a restart, given its event. The `SessionRunner` brings it.
         input_ended: called when a reader of an input track gets BufferClosed. The driver may bring it.
     """
-
-    author: AuthorCalls
-    restart: Callable[[Event], Awaitable[None]]
 
     input_ended: Callable[[], object] = staticmethod(lambda: None)
 
@@ -134,16 +118,17 @@ class DrivenSession:
         self.newest_command: int | None = None
         #: in which the session runs on the model loop
         self.call = Call()
-        self._channel = channel
+        self.channel = channel
         self._messages = MessageFlow(channel)
         channel.connect({
             Command: commands.add, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watch,
             BundleShown: output_pacer.handed, ShownUntil: output_pacer.shown, MessagesTaken: self._messages.taken,
             PauseSteps: lambda _message: output_pacer.pause(),
         })  # fmt: skip
-        self._watch = StateWatch(declaration.settings)
         self._waited: float | None = None
-        self._newest_at = self._turn_waited = 0.0  # waited: by a run loop, before the step that runs now
+        #: when the newest command arrived, also one of the transport
+        self.newest_at = 0.0
+        self._turn_waited = 0.0  # by a run loop, before the step that runs now
         self._idle = False  # the generator waits for a command or an input frame
 
     @property
@@ -155,39 +140,7 @@ class DrivenSession:
         """End the session as if the client left, from within the driver."""
         self.serving.cancel()
 
-    # ---- commands -----------------------------------------------------------------------------------------------------
-
-    async def apply_next(self) -> bool:
-        """Apply the oldest pending command and answer its group; False if none is pending."""
-        commands = self.commands.take(self.step)
-        if not commands:
-            return False
-        command, numbers = commands[-1], tuple(command.number for command in commands)
-        if command.name == FILE_UPLOADED:
-            await self.call_hook(FILE_UPLOADED, partial(self.author.file_uploaded, command.arguments))
-            self.tell_values()
-            return True
-        if command.name in TRANSPORT:
-            await self._steer(command)
-            self._newest_at = command.at  # what an earlier command waited for in a pause is no latency
-            self._answer(self._applied(command, numbers, None))
-            return True
-        try:
-            with self.calls.running(f"the handler of {command.name} has run", self.author.thread):
-                reply = await self.author.carry_out(command)
-        except CommandError as error:
-            answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
-        except BaseException as raised:
-            if not is_failure(raised):
-                raise
-            text = self.failures.of_handler(command.name, raised, self.over)
-            if text is None:
-                return True  # the client has left and expects no answer
-            answer = Answer(numbers, self.step, code="internal_error", message=text)
-        else:
-            answer = self._applied(command, numbers, reply)
-        self._answer(answer)
-        return True
+    # ---- commands and input -------------------------------------------------------------------------------------------
 
     async def wait_for_command(self, deadline: float) -> None:
         """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
@@ -204,10 +157,15 @@ class DrivenSession:
             self._idle = False
             self.wakeup.set()
 
+    def command_applied(self, command: Command) -> None:
+        """Note that a command is applied: the next step sees it."""
+        if command.id is not None:
+            self.newest_command, self.newest_at, self._waited = command.id, command.at, None
+
     def command_waited(self) -> float | None:
         """Seconds from the arrival of the newest command to the first call of this method, which is when a step sees it."""
         if self.newest_command is not None and self._waited is None:
-            self._waited = trio.current_time() - self._newest_at
+            self._waited = trio.current_time() - self.newest_at
         return self._waited
 
     # ---- output -------------------------------------------------------------------------------------------------------
@@ -250,68 +208,13 @@ class DrivenSession:
         if self.life.state is not State.OVER:
             await self._messages.put(type, data, client)
 
-    def tell_values(self) -> None:
-        """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
-        if self.declaration.settings and (changed := self._changed_values()):
-            self._channel.send(StateValuesChanged(changed))
-
-    # ---- hooks --------------------------------------------------------------------------------------------------------
-
-    async def call_hook(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
-        """Call a hook of this kind, by `call`.
-
-        An exception of `@session_started` or `@connected` ends the session, as an exception of a step does: without that
-        hook the session has half a state. An exception of another hook is logged and goes no further, unless it ends the
-        model. An exception that only says that the session is over is no error.
-        """
-        try:
-            with self.calls.running(f"@{kind} has run", self.author.thread):
-                await call()
-        except trio.Cancelled:
-            raise
-        except BaseException as raised:
-            if not self.failures.of_hook(kind, raised, self.over):
-                raise
-
-    def let_go(self) -> None:
-        """Let go of what refers back to this object: the session is over, or has never begun."""
-        self._messages.close()
-        self._channel.close()
-        del self.author, self.restart
-
-    # ---- inside -------------------------------------------------------------------------------------------------------
-
-    async def _steer(self, command: Command) -> None:
-        """Carry out a command of the transport: pause, step or restart. Raises what ends the session.
-
-        What came on the input tracks while the model stood still is too old for it.
-        """
-        self.binding.input_queue.keep_newest()
-        match command.name:
-            case "reactor.pause" if command.arguments["paused"]:
-                self.output_pacer.pause()
-            case "reactor.pause":
-                self.output_pacer.go_on(command.at)
-            case "reactor.step":
-                self.output_pacer.go_on(command.at, command.arguments["steps"])
-            case "reactor.restart":
-                fresh = command.arguments["state"] == "fresh"
-                await self.restart(Event.RESTART_FRESH if fresh else Event.RESTART)
-
-    def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
-        """Note that a command is applied; the answer to its group."""
-        if command.id is not None:
-            self.newest_command, self._newest_at, self._waited = command.id, command.at, None
-        return Answer(numbers, self.step if self.next_block is None else self.next_block, msgspec.json.encode(reply))
-
-    def _answer(self, answer: Answer) -> None:
-        self._channel.send(msgspec.structs.replace(answer, values=self._changed_values()))
-
-    def _changed_values(self) -> dict[str, bytes]:
-        return self._watch.changes(self.author.keeper.state, trio.current_time()) if self.declaration.settings else {}
-
     async def send_to(self, client: int, message: ModelMessage) -> None:
         """See `ClientInfo.send`."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
         await self.tell(type(message).__reactor_type__, data, client)
+
+    def let_go(self) -> None:
+        """Let go of what refers back to this object: the session is over, or has never begun."""
+        self._messages.close()
+        self.channel.close()

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import trio
 
+from reactor_trio.execution.author_calls import CallHandler
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.traced_awaitable import Observer
+
+
+class AppliesCommands(Protocol):
+    """Applies the commands of a session, in the task of its driver."""
+
+    async def apply_next(self) -> bool:
+        """Apply the oldest pending command and answer its group; False if none is pending."""
+
+    def tell_values(self) -> None:
+        """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
 
 
 class Driver(ABC):
@@ -16,12 +29,16 @@ class Driver(ABC):
 
     Attributes:
         observer: sees where handlers and hooks wait, if they run in the turns that the driver takes; None: they do not.
+        call_handler, thread: calls handlers and hooks on this thread; None: the calling task calls them.
     """
 
     observer: Observer | None = None
+    call_handler: CallHandler | None = None
+    thread: threading.Thread | None = None
 
-    def __init__(self, session: DrivenSession) -> None:
+    def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
         self._session = session
+        self._commands = commands
 
     @abstractmethod
     async def drive(self) -> None:
@@ -37,7 +54,7 @@ class Driver(ABC):
             await settle(rested)
             if session.over:
                 await trio.sleep_forever()  # pending commands are discarded
-            rested = not await session.apply_next()
+            rested = not await self._commands.apply_next()
             if rested:
                 await session.wakeup.wait()
             else:

@@ -1,55 +1,125 @@
-"""`ServedPerformer`: a `Performer` for a session under a server or a rendering, which has output, clients and a turn."""
+"""`ServedPerformer`: a `Performer` for a session under a server or a rendering: with commands, output, clients, a turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
+from functools import partial
+from typing import Any
 
+import msgspec
 import trio
 
+from reactor_trio.crossing.messages import Answer, Command, StateValuesChanged
+from reactor_trio.errors import CommandError
+from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.performer import Performer
+from reactor_trio.execution.session_run import FILE_UPLOADED
+from reactor_trio.execution.state_watch import StateWatch
 from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
-from reactor_trio.lifecycle import Action, State
+from reactor_trio.lifecycle import Action, Event, State
+from reactor_trio.plain_text import sendable
+from reactor_trio.protocol import TRANSPORT
 
 
 @dataclass(eq=False, kw_only=True)
 class ServedPerformer(Performer):
-    """See `Performer`.
+    """See `Performer`. It also applies the commands of the session, on the model loop.
 
     Args:
         controller: number and joining time of the controlling client.
-        new_driver: opens the driver of a session, given `steps`.
+        new_driver: opens the driver of the session.
+        restart: carries out a restart, given its event.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
-
-    Attributes:
-        restarted: set when the newest restart is over; None before the first.
     """
 
     session: DrivenSession
     controller: InitVar[tuple[int, float]]
-    new_driver: Callable[[DrivenSession, Callable[[StepSource], StepSource]], Driver]
+    new_driver: Callable[[ServedPerformer], Driver]
+    restart: Callable[[Event], Awaitable[None]]
     own_model: Callable[[Model], Model] | None = None
     driver: Driver = field(init=False)
-    restarted: trio.Event | None = field(default=None, init=False)
+    #: set when the newest restart is over; None before the first
+    _restarted: trio.Event | None = field(default=None, init=False)
 
     def __post_init__(self, controller: tuple[int, float]) -> None:
         session = self.session
         client = ClientInfo(*controller, session.send_to)
         super().__init__(session.model, session.declaration, client, session.binding, session)
         self._shared_model = session.model
+        self._watch = StateWatch(session.declaration.settings)
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
-        self.driver = self.new_driver(self.session, self.steps)
-        self.observer = self.driver.observer
+        self.driver = driver = self.new_driver(self)
+        self.observer, self.call_handler, self.thread = driver.observer, driver.call_handler, driver.thread
 
     def steps(self, of_author: StepSource) -> StepSource:
         """The steps that the driver makes, of those of the author's code."""
         return of_author
+
+    # ---- commands -----------------------------------------------------------------------------------------------------
+
+    async def apply_next(self) -> bool:
+        """See `AppliesCommands`."""
+        session = self.session
+        commands = session.commands.take(session.step)
+        if not commands:
+            return False
+        command, numbers = commands[-1], tuple(command.number for command in commands)
+        if command.name == FILE_UPLOADED:
+            await self.call_hook(FILE_UPLOADED, partial(self.file_uploaded, command.arguments))
+            self.tell_values()
+            return True
+        if command.name in TRANSPORT:
+            await self._steer(command)
+            session.newest_at = command.at  # what an earlier command waited for in a pause is no latency
+            self._answer(self._applied(command, numbers, None))
+            return True
+        try:
+            with session.calls.running(f"the handler of {command.name} has run", self.thread):
+                reply = await self.carry_out(command)
+        except CommandError as error:
+            answer = Answer(numbers, session.step, code=sendable(error.code), message=sendable(error.message))
+        except BaseException as raised:
+            if not is_failure(raised):
+                raise
+            text = session.failures.of_handler(command.name, raised, session.over)
+            if text is None:
+                return True  # the client has left and expects no answer
+            answer = Answer(numbers, session.step, code="internal_error", message=text)
+        else:
+            answer = self._applied(command, numbers, reply)
+        self._answer(answer)
+        return True
+
+    def tell_values(self) -> None:
+        """See `AppliesCommands`."""
+        if changed := self._changed_values():
+            self.session.channel.send(StateValuesChanged(changed))
+
+    # ---- the life of the session --------------------------------------------------------------------------------------
+
+    async def call_hook(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
+        """Call a hook of this kind, by `call`.
+
+        An exception of `@session_started` or `@connected` ends the session, as an exception of a step does: without that
+        hook the session has half a state. An exception of another hook is logged and goes no further, unless it ends the
+        model. An exception that only says that the session is over is no error.
+        """
+        session = self.session
+        try:
+            with session.calls.running(f"@{kind} has run", self.thread):
+                await call()
+        except trio.Cancelled:
+            raise
+        except BaseException as raised:
+            if not session.failures.of_hook(kind, raised, session.over):
+                raise
 
     async def ready_for(self, action: Action) -> None:
         """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""
@@ -62,15 +132,15 @@ class ServedPerformer(Performer):
                 if self.own_model is not None:
                     session.model = self.model = self.own_model(self._shared_model)
             case Action.TELL_VALUES:
-                session.tell_values()
+                self.tell_values()
             case Action.FLUSH:
                 session.output_pacer.flush(session.step, black=False)
             case Action.CLOSE_OUTPUT:
                 session.output_pacer.close()
             case Action.END_STEP:
                 await self.driver.at_boundary()
-                if self.restarted is not None:  # its hook runs to its end
-                    await self.restarted.wait()
+                if self._restarted is not None:  # its hook runs to its end
+                    await self._restarted.wait()
             case Action.LET_GO:
                 await super().perform(action)
                 session.model = self.model = self._shared_model
@@ -83,3 +153,40 @@ class ServedPerformer(Performer):
             self.session.binding.retire()
         if self.session.life.state is not State.NEW:  # else there is no driver
             del self.driver
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _steer(self, command: Command) -> None:
+        """Carry out a command of the transport: pause, step or restart. Raises what ends the session.
+
+        What came on the input tracks while the model stood still is too old for it.
+        """
+        session = self.session
+        session.binding.input_queue.keep_newest()
+        match command.name:
+            case "reactor.pause" if command.arguments["paused"]:
+                session.output_pacer.pause()
+            case "reactor.pause":
+                session.output_pacer.go_on(command.at)
+            case "reactor.step":
+                session.output_pacer.go_on(command.at, command.arguments["steps"])
+            case "reactor.restart":
+                self._restarted = restarted = trio.Event()
+                try:
+                    fresh = command.arguments["state"] == "fresh"
+                    await self.restart(Event.RESTART_FRESH if fresh else Event.RESTART)
+                finally:
+                    restarted.set()
+
+    def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
+        """Note that a command is applied; the answer to its group."""
+        session = self.session
+        session.command_applied(command)
+        step = session.step if session.next_block is None else session.next_block
+        return Answer(numbers, step, msgspec.json.encode(reply))
+
+    def _answer(self, answer: Answer) -> None:
+        self.session.channel.send(msgspec.structs.replace(answer, values=self._changed_values()))
+
+    def _changed_values(self) -> dict[str, bytes]:
+        return self._watch.changes(self.keeper.state, trio.current_time()) if self._declaration.settings else {}

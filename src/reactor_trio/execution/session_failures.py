@@ -55,7 +55,7 @@ class SessionFailures:
         self.error = with_twin(raised)
 
     def of_hook(self, kind: str, raised: BaseException, over: bool) -> bool:
-        """Note an exception of a hook; see `DrivenSession.call_hook`. False if it is to be raised on."""
+        """Note an exception of a hook; see `ServedPerformer.call_hook`. False if it is to be raised on."""
         error = strip(raised, SessionOver, *_endings(over))
         if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
             return False

@@ -12,6 +12,7 @@ An exception of author code is caught in the task that ran it, before a nursery 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -35,14 +36,12 @@ class SessionRunner:
     """Runs one session on the model loop.
 
     Args:
-        performer: performs the actions of the session's life.
+        make_performer: makes what performs the actions of the session's life, given what carries out a `restart`.
     """
 
-    def __init__(self, session: DrivenSession, performer: ServedPerformer) -> None:
+    def __init__(self, session: DrivenSession, make_performer: Callable[..., ServedPerformer]) -> None:
         self.session = session
-        self.performer = performer
-        session.author = performer
-        session.restart = self._restart
+        self.performer = make_performer(restart=self._restart)
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
@@ -143,13 +142,9 @@ class SessionRunner:
 
         Raises what the closing and the making of the state raise; SessionOver if a hook or the client has ended the session.
         """
-        self.performer.restarted = restarted = trio.Event()
-        try:
-            for each in (event, *FRESH_RESTART) if event is Event.RESTART_FRESH else (event,):
-                if not await self._goes_on(each) or self.session.over:
-                    raise SessionOver
-        finally:
-            restarted.set()
+        for each in (event, *FRESH_RESTART) if event is Event.RESTART_FRESH else (event,):
+            if not await self._goes_on(each) or self.session.over:
+                raise SessionOver
 
     # ---- the life of the session --------------------------------------------------------------------------------------
 
@@ -186,7 +181,7 @@ class SessionRunner:
             case Action.CLOSE_DRIVER:
                 await self._close_for_restart()
             case _ if action in HOOKS:
-                await self.session.call_hook(action.value, partial(self.performer.perform, action))
+                await self.performer.call_hook(action.value, partial(self.performer.perform, action))
             case _:
                 await self.performer.perform(action)
 

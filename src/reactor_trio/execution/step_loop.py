@@ -15,7 +15,7 @@ import trio
 
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.driver import AppliesCommands, Driver
 from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.interface.model import Idle
 from reactor_trio.interface.steps import StepOutcome
@@ -94,8 +94,8 @@ class StepLoop(Driver):
     _inside = False
     _boundary: trio.Event | None = None
 
-    def __init__(self, session: DrivenSession, source: StepSource) -> None:
-        super().__init__(session)
+    def __init__(self, session: DrivenSession, commands: AppliesCommands, source: StepSource) -> None:
+        super().__init__(session, commands)
         self.source = source
         self.observer = session.turn.observer
         session.input_ended = session.scopes.step_was_cancelled
@@ -118,7 +118,7 @@ class StepLoop(Driver):
                 if self._boundary is not None:
                     self._boundary.set()
                 session.calls.ends(call)
-            session.tell_values()
+            self._commands.tell_values()
             if chunk is not None:
                 session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between, ended)
                 origin = Origin(session.step - 1, command, waited, seconds)
@@ -180,7 +180,7 @@ class StepLoop(Driver):
             rested = applied = False
             self._inside = True
             try:
-                while not session.over and await session.apply_next():
+                while not session.over and await self._commands.apply_next():
                     applied = True
             finally:
                 self._inside = False

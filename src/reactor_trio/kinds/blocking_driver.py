@@ -22,11 +22,12 @@ from typing import Any, cast
 import outcome
 import trio
 
+from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.call_watch import RunningCall
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.driver import AppliesCommands, Driver
 from reactor_trio.interface.context import running
 from reactor_trio.interface.declaration import BLOCKING_INPUT
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
@@ -40,13 +41,32 @@ from reactor_trio.media import Chunk, Origin
 STEPS_AHEAD = 1
 
 
+class HandlerCalls:
+    """Calls handlers and hooks on their thread.
+
+    Attributes:
+        variables: gives the context variables of a call.
+    """
+
+    variables: Callable[[], Context] = staticmethod(copy_context)
+
+    def __init__(self, thread: AuthorThread) -> None:
+        self._thread = thread
+
+    async def __call__(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """See `CallHandler`. (A closure would be kept by the exception that it lets through.)"""
+        return await self._thread.run(partial(function, **arguments), context=self.variables())
+
+
 class BlockingDriver(Driver):
     """Runs `start_session()` of a `VideoModel`; its end is the session's."""
 
-    def __init__(self, session: DrivenSession) -> None:
-        super().__init__(session)
+    call_handler: HandlerCalls
+
+    def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
+        super().__init__(session, commands)
         self.session_thread, self.handler_thread = session.host.author_threads
-        session.author.call_handler, session.author.thread = partial(self._handle, copy_context), self.handler_thread.thread
+        self.call_handler, self.thread = HandlerCalls(self.handler_thread), self.handler_thread.thread
         self._model = cast(VideoModel, session.model)
         self._pacer = cast(BlockPacer, session.output_pacer)
         # of the block that the session's thread computes now
@@ -60,7 +80,7 @@ class BlockingDriver(Driver):
         context = SessionContext(self._session, self)
         result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:
-            self._session.author.call_handler = partial(self._handle, variables.copy)
+            self.call_handler.variables = variables.copy
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._beside, self._apply_commands)
@@ -141,12 +161,6 @@ class BlockingDriver(Driver):
         except BaseException as error:
             session.failures.of_driving(error, session.over)
             session.end()
-
-    async def _handle(
-        self, variables: Callable[[], Context], function: Callable[..., Any], arguments: dict[str, Any]
-    ) -> Any:
-        """Call a handler or a hook on their thread. (A closure would be kept by the exception that it lets through.)"""
-        return await self.handler_thread.run(partial(function, **arguments), context=variables())
 
     async def _apply_commands(self) -> None:
         await self.apply_commands(lambda _rested: trio.lowlevel.checkpoint())  # noqa: ASYNC105 - it is awaited there

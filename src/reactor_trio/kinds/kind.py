@@ -11,8 +11,9 @@ import msgspec
 from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.driver import AppliesCommands, Driver
 from reactor_trio.execution.output_pacer import OutputPacer
+from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.step_loop import StepLoop, StepSource
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
@@ -48,7 +49,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         method: the method of the author that makes the frames, for messages.
         source: opens the steps of a session; None (the argument): of a program that makes them by hand.
-        driver: opens the driver of a session of a kind without `source`, which makes its steps itself.
+        driver: the class of drivers of a kind without `source`, which makes its steps itself.
         run: author code that goes on for the model's life, also between its sessions. None: the kind has no such code.
         turns: makes what grants the turns of the model's sessions and steps these together; None: each is stepped alone.
         endless: whether `method` has no end of its own, so a rendering must know when to end.
@@ -64,7 +65,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     source: Callable[[DrivenSession | None], StepSource] | None = None
-    driver: Callable[[DrivenSession], Driver] | None = None
+    driver: Callable[[DrivenSession, AppliesCommands], Driver] | None = None
     run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
     turns: Callable[[ClockHooks, Model], Turns] | None = None
     endless: bool = False
@@ -77,9 +78,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     cadence: Callable[[Model, float | None, float], Cadence] = cadence_of
     pacer: type[OutputPacer] = OutputPacer
 
-    def open_driver(self, session: DrivenSession, steps: Callable[[StepSource], StepSource]) -> Driver:
-        """Open the driver of a session. `steps` makes of its author code's steps those that the driver makes."""
+    def open_driver(self, performer: ServedPerformer) -> Driver:
+        """Open the driver of the performer's session."""
+        session = performer.session
         if self.source is not None:
-            return StepLoop(session, steps(self.source(session)))
+            return StepLoop(session, performer, performer.steps(self.source(session)))
         assert self.driver is not None
-        return self.driver(session)
+        return self.driver(session, performer)

@@ -89,10 +89,10 @@ class LoadedModel(msgspec.Struct, frozen=True):
             session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
-        performer = self.performer_type(
-            session=driven, controller=client, new_driver=self.kind.open_driver, own_model=copy.own
+        make_performer = partial(
+            self.performer_type, session=driven, controller=client, new_driver=self.kind.open_driver, own_model=copy.own
         )
-        return SessionRunner(driven, performer)
+        return SessionRunner(driven, make_performer)
 
 
 async def load_model(
