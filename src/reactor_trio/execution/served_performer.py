@@ -99,7 +99,7 @@ class ServedPerformer(Performer):
 
     def tell_values(self) -> None:
         """See `AppliesCommands`."""
-        if changed := self._changed_values():
+        if self._declaration.settings and (changed := self._changed_values()):
             self.session.channel.send(StateValuesChanged(changed))
 
     # ---- the life of the session --------------------------------------------------------------------------------------
