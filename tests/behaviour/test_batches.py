@@ -119,8 +119,8 @@ async def test_sessions_that_are_due_are_stepped_together(autojump_clock, placem
 async def test_a_session_that_is_not_due_is_not_in_the_batch(autojump_clock):
     async with open_server(Together, step_cost=0.1) as server, AsyncExitStack() as stack:
         rests, _ = await leveled(server, stack, 1, 2)
-        runner = next(s for s in server.sessions if s.id == rests.session_id)._run._runner
-        runner.session.binding.set_fps(1)
+        tasks = next(s for s in server.sessions if s.id == rests.session_id)._run._tasks
+        tasks.session.binding.set_fps(1)
         await trio.sleep(30)
         late = batches(server, 10.0)
         assert sum(levels == [1, 2] for _, levels in late) == pytest.approx(20, abs=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.execution.state_changes import StateChanges
 from reactor_trio.interface import json_values as values
 from reactor_trio.interface.json_values import MOST_BYTES, json_of
 
@@ -26,8 +26,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return written
 
 
-def watched(value: Any) -> tuple[StateWatch, SimpleNamespace]:
-    return StateWatch({"points": b"[]"}), SimpleNamespace(points=value)
+def watched(value: Any) -> tuple[StateChanges, SimpleNamespace]:
+    return StateChanges({"points": b"[]"}), SimpleNamespace(points=value)
 
 
 @pytest.mark.parametrize("value", [[0.5] * 300_000, (1,) * 300_000, {str(n): n for n in range(40_000)}, "x" * 70_000])

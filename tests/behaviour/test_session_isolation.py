@@ -238,7 +238,7 @@ async def test_the_copy_is_gone_with_its_session(autojump_clock):
     async with open_server(World, step_cost=0.05) as server:
         async with server.connect() as client:
             await client.take(1)
-            copied = weakref.ref(server.sessions[0]._run._runner.session.model)
+            copied = weakref.ref(server.sessions[0]._run._tasks.session.model)
             assert copied() is not server.model
             assert copied().helper is server.model.helper
         await trio.sleep(1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.execution.state_changes import StateChanges
 from reactor_trio.interface import ReactorApp, ReactorPipeline
 from reactor_trio.media import Chunk
 from reactor_trio.offline.executor import PipelineExecutor
@@ -94,7 +94,7 @@ def test_a_setting_that_may_change_is_not_held_after_a_look():
     class Upload(list[int]):
         pass
 
-    watch, state = StateWatch({"value": b"0"}), SimpleNamespace(value=5)
+    watch, state = StateChanges({"value": b"0"}), SimpleNamespace(value=5)
     assert watch.changes(state, 0.0) == {"value": b"5"}
     state.value = Upload([1])
     left = weakref.ref(state.value)

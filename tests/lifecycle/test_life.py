@@ -51,7 +51,7 @@ EXPECTED = {
     ("LEAVING", "UNWOUND"): ("ENDING", "session_ended"),
     ("ENDING", "DRIVER_ENDED"): ("ENDING", "close_driver"),
     ("ENDING", "UNWOUND"): ("ENDING", ""),
-    ("ENDING", "ENDED"): ("OVER", "let_go"),
+    ("ENDING", "ENDED"): ("CLOSED", "let_go"),
 }  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def test_a_driver_that_ends_by_itself_is_closed_before_any_hook_of_the_end() -> 
 @pytest.mark.parametrize("came", ENDS)
 def test_hooks_come_in_pairs_and_the_state_outlives_them_wherever_a_session_ends(came: int) -> None:
     life, done = after([*WAY[:came], *ENDS[came]])
-    assert life.state is State.OVER
+    assert life.state is State.CLOSED
     assert done.count("session_started") == done.count("session_ended") == (came >= 2)
     assert done.count("connected") == done.count("disconnected") == (came >= 3)
     assert done[-1] == "let_go"
@@ -137,7 +137,7 @@ def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another() -> N
 def test_hooks_come_in_pairs_wherever_a_fresh_restart_ends(came: int, left_first: bool) -> None:
     end = [Event.LEFT, Event.DRIVER_ENDED] if left_first else [Event.DRIVER_ENDED, Event.LEFT]
     life, done = after([*WAY, Event.RESTART_FRESH, *FRESH_RESTART[:came], *end, *ENDS[4][2:]])
-    assert life.state is State.OVER
+    assert life.state is State.CLOSED
     assert done.count("session_started") == done.count("session_ended") == (2 if came >= 3 else 1)
     assert done.count("connected") == done.count("disconnected") == (2 if came >= 4 else 1)
     assert [done.count(action) for action in ("close_output", "close_inputs", "end_driver", "let_go")] == [1, 1, 1, 1]
@@ -152,4 +152,4 @@ def test_a_restart_with_the_state_kept_calls_no_hook() -> None:
 
 
 def test_a_session_is_over_from_leaving_on() -> None:
-    assert [state for state in State if state >= State.LEAVING] == [State.LEAVING, State.ENDING, State.OVER]
+    assert [state for state in State if state >= State.LEAVING] == [State.LEAVING, State.ENDING, State.CLOSED]

@@ -77,7 +77,7 @@ class ExecutionObserver:
     """Receives what the model loop reports to the test kit. In production nothing listens: this base class ignores it."""
 
     def begun(self, session_id: str, model_session: Any) -> None:
-        """Called when a session begins. `model_session` is its `SessionRunner`."""
+        """Called when a session begins. `model_session` is its `SessionTasks`."""
 
     def unheard(self, session_id: str, error: BaseException) -> None:
         """Called when author code raised an exception that is only logged: it reaches no client and ends no session."""

@@ -155,7 +155,7 @@ class Answer(Message, frozen=True, tag=36):
         step: the first step that sees them, if they were applied.
         reply: of the handler, JSON.
         code, message: why they were refused; `code` is None if they were applied.
-        values: the settings that have changed since, as JSON; see `StateWatch`.
+        values: the settings that have changed since, as JSON; see `StateChanges`.
     """
 
     numbers: tuple[int, ...]
@@ -174,14 +174,14 @@ class ModelMessageSent(Message, frozen=True, tag=37):
     client: int | None
 
 
-class SessionUnwound(Message, frozen=True, tag=38):
+class SessionClosed(Message, frozen=True, tag=38):
     """The model has let go of the session. `failure` is what author code has raised."""
 
     failure: Failure | None
 
 
 class StateValuesChanged(Message, frozen=True, tag=44):
-    """Settings that author code has changed, as JSON; see `StateWatch`."""
+    """Settings that author code has changed, as JSON; see `StateChanges`."""
 
     wakes: ClassVar[bool] = False
     values: dict[str, bytes]
@@ -219,7 +219,7 @@ FromModel: TypeAlias = (
 )
 #: further messages between two processes about one session
 SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | FilePiece | LogStack
-ProcessOfSession: TypeAlias = SessionUnwound | InputTaken | PiecesTaken
+ProcessOfSession: TypeAlias = SessionClosed | InputTaken | PiecesTaken
 
 TO_MODEL: tuple[type, ...] = get_args(ToModel)
 FROM_MODEL: tuple[type, ...] = get_args(FromModel)

@@ -1,6 +1,6 @@
 """The model's side of one session as its driver and its model see it: state, input, output and counts.
 
-A `DrivenSession` lives on the model loop. A `SessionRunner` runs it, from its first hook to its last, and its
+A `DrivenSession` lives on the model loop. A `SessionTasks` runs it, from its first hook to its last, and its
 `ServedPerformer` calls author code. This module knows none of them, nor drivers or bindings, so all may import it.
 """
 
@@ -24,7 +24,7 @@ from reactor_trio.crossing.messages import (
     SetWatched,
     ShownUntil,
 )
-from reactor_trio.execution.call_watch import CallWatch
+from reactor_trio.execution.call_monitor import CallMonitor
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driver_scopes import DriverScopes
 from reactor_trio.execution.fences import wait_for_fences
@@ -105,7 +105,7 @@ class DrivenSession:
         self.stopped = trio.Event()
         self.failures = SessionFailures(session_id, host)
         #: the calls of author code that run now
-        self.calls = CallWatch(host)
+        self.calls = CallMonitor(host)
         self.wakeup = commands.wakeup
         self.commands = commands
         self.output_pacer = output_pacer
@@ -121,7 +121,7 @@ class DrivenSession:
         self.channel = channel
         self._messages = MessageFlow(channel)
         channel.connect({
-            Command: commands.add, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watch,
+            Command: commands.add, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watched,
             BundleShown: output_pacer.handed, ShownUntil: output_pacer.shown, MessagesTaken: self._messages.taken,
             PauseSteps: lambda _message: output_pacer.pause(),
         })  # fmt: skip
@@ -205,7 +205,7 @@ class DrivenSession:
 
     async def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Send a message to all clients, or to one. Does nothing when the session is closed."""
-        if self.life.state is not State.OVER:
+        if self.life.state is not State.CLOSED:
             await self._messages.put(type, data, client)
 
     async def send_to(self, client: int, message: ModelMessage) -> None:

@@ -221,7 +221,7 @@ class OutputPacer:
         self._cadence.limit(message.fps)
         self._lead = None
 
-    def watch(self, message: messages.SetWatched) -> None:
+    def watched(self, message: messages.SetWatched) -> None:
         """Take the message."""
         self.permit.change(SteppingEvent.WATCH if message.watched else SteppingEvent.UNWATCH)
         self._wakeup.set()

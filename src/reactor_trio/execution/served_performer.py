@@ -17,7 +17,7 @@ from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_run import FILE_UPLOADED
-from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.execution.state_changes import StateChanges
 from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
@@ -51,7 +51,7 @@ class ServedPerformer(Performer):
         client = ClientInfo(*controller, session.send_to)
         super().__init__(session.model, session.declaration, client, session.binding, session)
         self._shared_model = session.model
-        self._watch = StateWatch(session.declaration.settings)
+        self._watch = StateChanges(session.declaration.settings)
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""

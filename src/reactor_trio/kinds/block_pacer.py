@@ -42,10 +42,10 @@ class BlockPacer(OutputPacer):
         else:
             self._cadence.disable()
 
-    def watch(self, message: Any) -> None:
+    def watched(self, message: Any) -> None:
         """See `OutputPacer`. The model could not push meanwhile."""
         if message.watched:
             self._cadence.stood_still(self._unwatched_since, trio.current_time())
         else:
             self._unwatched_since = trio.current_time()
-        super().watch(message)
+        super().watched(message)

@@ -25,7 +25,7 @@ import trio
 from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.author_failures import is_failure
-from reactor_trio.execution.call_watch import RunningCall
+from reactor_trio.execution.call_monitor import RunningCall
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import AppliesCommands, Driver
 from reactor_trio.interface.context import running

@@ -9,7 +9,7 @@ import inspect
 from typing import Any
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.execution.call_watch import WatchesPieces
+from reactor_trio.execution.call_monitor import MonitorsPieces
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
@@ -32,7 +32,7 @@ async def run(model: Model, binding: SessionBinding) -> None:
     running: object = model.run()
     if not inspect.isawaitable(running):
         raise TypeError(f"run() must be async, it returned {type(running).__name__}")
-    pieces = WatchesPieces(lambda: None if binding.session is None else binding.session.calls)
+    pieces = MonitorsPieces(lambda: None if binding.session is None else binding.session.calls)
     code = TracedAwaitable(running, observer=pieces)
     await binding.turn.run(code)
 

@@ -1,6 +1,6 @@
 """`SessionLife`: which hook of a session is called when, and what else is made, opened, closed and dropped, in order.
 
-    NEW --> MAKING --> STARTING --> GREETING --> LIVE --> LEAVING --> ENDING --> OVER
+    NEW --> MAKING --> STARTING --> GREETING --> LIVE --> LEAVING --> ENDING --> CLOSED
                |           |            '------------------^           ^
                '-----------'-------------------------------------------'    what had not begun need not end
 
@@ -11,7 +11,7 @@ A fresh restart ends all that the session has begun, and begins it again:
                  LEAVING             ENDING             ENDING             LEAVING              LEAVING   if the session ends
 
 The code that runs a session reports what has happened (`Event`), and performs the actions that follow, one after the other:
-`execution.session_runner` for a served session, whose client may leave in any state, and `offline.executor` for a session
+`execution.session_tasks` for a served session, whose client may leave in any state, and `offline.executor` for a session
 that a program steps by plain calls. What each action does is in `execution.performer`. Of a model on several ranks, rank 0
 has the life, and the other ranks perform the actions that rank 0 sends.
 
@@ -57,7 +57,7 @@ class State(enum.IntEnum):
     #: `@session_ended` runs, or has run in a restart
     ENDING = enum.auto()
     #: the model has let go of the session
-    OVER = enum.auto()
+    CLOSED = enum.auto()
 
 
 class Event(enum.Enum):
@@ -183,9 +183,9 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
     State.LEAVING: _with_driver(State.LEAVING, {Event.UNWOUND: (State.ENDING, (Action.SESSION_ENDED,))}),
     State.ENDING: _with_driver(State.ENDING, {
         Event.UNWOUND: (State.ENDING, ()),  # after a restart that had called `@session_ended`
-        Event.ENDED: (State.OVER, (Action.LET_GO,)),
+        Event.ENDED: (State.CLOSED, (Action.LET_GO,)),
     }),
-    State.OVER: {},
+    State.CLOSED: {},
 })  # fmt: skip
 
 #: what follows `Event.RESTART_FRESH`, while the session goes on

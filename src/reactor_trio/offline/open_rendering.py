@@ -26,7 +26,7 @@ from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_time import UnpacedTime
-from reactor_trio.placement.model_side import model_source
+from reactor_trio.placement.model_source import model_source
 from reactor_trio.placement.placement import load_on
 from reactor_trio.protocol import transport_arguments
 from reactor_trio.telemetry import Telemetry

@@ -2,7 +2,7 @@
 
     render -+- model host
             '- nursery -+- Rendering.watch   of a model with a loop of its own
-                        '- Rendering.run -> host.run(SessionRunner.run)
+                        '- Rendering.run -> host.run(SessionTasks.run)
 
 At most `ROOM` bundles, or those of one more step, wait to be taken; then the model waits.
 """
@@ -39,7 +39,7 @@ from reactor_trio.offline.script import ScriptCommand, ScriptError
 from reactor_trio.offline.script_queue import ScriptQueue, StillIdle
 from reactor_trio.offline.unpaced_time import UnpacedTime
 from reactor_trio.placement.loading import LoadedModel
-from reactor_trio.placement.model_loop import ModelLoop
+from reactor_trio.placement.model_run import ModelRun
 
 log = logging.getLogger("reactor_trio.headless")
 
@@ -119,11 +119,11 @@ class Rendering:
             FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
         })  # fmt: skip
         queue = ScriptQueue(commands, room, computed=loaded.kind.steps_ahead)
-        self._runner = loaded.make_runner(
+        self._tasks = loaded.make_tasks(
             "rendering", (1, trio.current_time()), session_copy, channel=model_end, commands=queue,
             cadence=FilmCadence(fixed, loaded.max_fps), room=room, dropped=partial(host.post_io, self._count_drop),
         )  # fmt: skip
-        self._session = self._runner.session
+        self._session = self._tasks.session
         self._session.once = once
         time.begin(self._session, queue, room)
 
@@ -228,7 +228,7 @@ class Rendering:
         error: BaseException | None = None
         try:
             with self._scope:
-                error = await self._host.run(self._runner.run)
+                error = await self._host.run(self._tasks.run)
         finally:
             error = error or self._session.failures.error
             if error is not None:
@@ -253,7 +253,7 @@ class Rendering:
 
     async def watch(self) -> None:
         """Task: run what goes on for the model's life, if it has such code. Its end ends the rendering."""
-        ending = await ModelLoop(self._loaded).until_ended()
+        ending = await ModelRun(self._loaded).until_ended()
         self._error = self._error or self._model_failed(ending.what, ending.cause)
         self._end()
 

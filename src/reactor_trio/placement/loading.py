@@ -16,7 +16,7 @@ from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
-from reactor_trio.execution.session_runner import SessionRunner
+from reactor_trio.execution.session_tasks import SessionTasks
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
@@ -61,19 +61,19 @@ class LoadedModel(msgspec.Struct, frozen=True):
             client: number and joining time of the controlling client.
         """
         copy = self.session_copies.take()
-        make_runner = partial(
-            self.make_runner, session_id, client, copy, commands=CommandQueue(),
+        make_tasks = partial(
+            self.make_tasks, session_id, client, copy, commands=CommandQueue(),
             cadence=self.kind.cadence(self.model, copy.binding.declared_fps, self.max_fps),
             room=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
             dropped=copy.binding.count_drop,
         )  # fmt: skip
         closed = partial(self.session_copies.give_back, copy)
-        return LocalSessionRun(self.host, make_runner, self.settings.stuck_after, closed)
+        return LocalSessionRun(self.host, make_tasks, self.settings.stuck_after, closed)
 
-    def make_runner(
+    def make_tasks(
         self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd, commands: CommandQueue,
         cadence: Cadence, room: Room, dropped: Callable[[str, str, int], object],
-    ) -> SessionRunner:  # fmt: skip
+    ) -> SessionTasks:  # fmt: skip
         """Make the model's side of a session, live or rendered, on the I/O loop.
 
         Args:
@@ -92,7 +92,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
         make_performer = partial(
             self.performer_type, session=driven, controller=client, new_driver=self.kind.open_driver, own_model=copy.own
         )
-        return SessionRunner(driven, make_performer)
+        return SessionTasks(driven, make_performer)
 
 
 async def load_model(

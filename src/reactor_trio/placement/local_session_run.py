@@ -11,8 +11,8 @@ import trio
 from reactor_trio.concurrency import ModelHost, forget_variables
 from reactor_trio.crossing.local_channel import open_local_channel
 from reactor_trio.crossing.messages import LateCall
-from reactor_trio.execution.call_watch import RunningCall
-from reactor_trio.execution.session_runner import SessionRunner
+from reactor_trio.execution.call_monitor import RunningCall
+from reactor_trio.execution.session_tasks import SessionTasks
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.lifecycle import State
 from reactor_trio.protocol import EndReason
@@ -28,22 +28,22 @@ class LocalSessionRun:
     """A `SessionRun` whose model runs on the model loop of this process.
 
     Args:
-        make_runner: makes the model's side, given its end `channel` of the channel.
+        make_tasks: makes the model's side, given its end `channel` of the channel.
         stuck_after: seconds after which a call of author code is reported.
         closed: called when the session is over.
     """
 
     host: ModelHost
-    make_runner: InitVar[Callable[..., SessionRunner]]
+    make_tasks: InitVar[Callable[..., SessionTasks]]
     stuck_after: float
     closed: Callable[[], object]
     reason: EndReason = field(default="done", init=False)
     raised: BaseException | None = field(default=None, init=False)
 
-    def __post_init__(self, make_runner: Callable[..., SessionRunner]) -> None:
+    def __post_init__(self, make_tasks: Callable[..., SessionTasks]) -> None:
         self.channel, model_end = open_local_channel(self.host.post_io, self.host.post)
-        self._runner = make_runner(channel=model_end)
-        self._driven = self._runner.session
+        self._tasks = make_tasks(channel=model_end)
+        self._driven = self._tasks.session
         self._input_queue = self._driven.binding.input_queue
         self._input_queue_number = self._input_queue.begin()
 
@@ -57,8 +57,8 @@ class LocalSessionRun:
         driven = self._driven
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(driven.calls.watch, self.stuck_after, self._report, self._late)
-                await self.host.run(self._runner.run)
+                nursery.start_soon(driven.calls.run, self.stuck_after, self._report, self._late)
+                await self.host.run(self._tasks.run)
                 nursery.cancel_scope.cancel()
         finally:
             if driven.failures.error is not None:
@@ -66,10 +66,10 @@ class LocalSessionRun:
             self.raised = driven.failures.error
 
     def close(self) -> None:
-        """See `SessionRun`. The runner refers to the session, which refers to this object."""
+        """See `SessionRun`. The tasks refer to the session, which refers to this object."""
         if self._driven.life.state is State.NEW:
-            self.host.post(self._runner.let_go)
-        del self._runner, self._driven
+            self.host.post(self._tasks.let_go)
+        del self._tasks, self._driven
         self.channel.close()
         self.closed()
 

@@ -15,7 +15,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.model_checks import check_model
 from reactor_trio.placement.loading import LoadedModel, load_model
-from reactor_trio.placement.model_loop import ModelEnding, ModelLoop
+from reactor_trio.placement.model_run import ModelEnding, ModelRun
 from reactor_trio.plain_text import sendable
 from reactor_trio.telemetry import Telemetry
 
@@ -99,7 +99,7 @@ async def load_on(
         raise not_loaded(name, type(error).__name__, sendable(error)) from error
 
 
-class LocalPlacement(ModelLoop):
+class LocalPlacement(ModelRun):
     """See `Placement`; the model runs on the model loop of this process."""
 
     process = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from reactor_trio.placement.model_loop import ModelEnding
+from reactor_trio.placement.model_run import ModelEnding
 
 #: Seconds before each attempt in a row; after the last attempt the server gives the model up.
 PAUSES = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)

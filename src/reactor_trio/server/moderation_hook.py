@@ -21,7 +21,7 @@ from reactor_trio.concurrency import FailureLog, hide_trio_from_nested_loops, wi
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
-from reactor_trio.placement.model_side import Hook
+from reactor_trio.placement.model_source import Hook
 from reactor_trio.placement.placement import Check
 
 log = logging.getLogger("reactor_trio.moderation")

@@ -29,7 +29,7 @@ from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
-from reactor_trio.placement.model_loop import ModelEnding
+from reactor_trio.placement.model_run import ModelEnding
 from reactor_trio.placement.placement import LoadPlacement, Placement
 from reactor_trio.placement.restarts import Restarts
 from reactor_trio.protocol import EndReason

@@ -24,7 +24,7 @@ from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media.codec_pool import worker_threads
-from reactor_trio.placement.model_side import Hook, ModelSource, model_source, placement_loader
+from reactor_trio.placement.model_source import Hook, ModelSource, model_source, placement_loader
 from reactor_trio.placement.placement import LoadPlacement
 from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import reactor_site

@@ -47,14 +47,14 @@ class LateCode:
         if self._what:
             say("reactor.late", Late(self._what, round(trio.current_time() - self._since, 3)))
 
-    async def see_out(self, unwound: trio.Event, stuck_after: float, stack: Callable[[], str]) -> None:
-        """The session has ended: report a step that goes on, and its end, which is `unwound`. Cannot be cancelled.
+    async def see_out(self, closed: trio.Event, stuck_after: float, stack: Callable[[], str]) -> None:
+        """The session has ended: report a step that goes on, and its end, which is `closed`. Cannot be cancelled.
 
         Args:
             stuck_after: seconds after which it is reported.
             stack: gives the stack of the step as text.
         """
-        if await comes_within(stuck_after, unwound):
+        if await comes_within(stuck_after, closed):
             return
         self._telemetry.step_stuck(self._session_id, True)
         log.error(
@@ -63,7 +63,7 @@ class LateCode:
             self._session_id, self._model, stuck_after, stack(),
         )  # fmt: skip
         with trio.CancelScope(shield=True):
-            await unwound.wait()
+            await closed.wait()
         self._telemetry.step_stuck(self._session_id, False)
 
 

@@ -5,7 +5,7 @@
                  '- command preparation, setting values, limits
 
 Clients attach and detach. The session hands each due bundle and each message to the attached clients and waits for none of
-them. When `run` returns, the model's side has unwound, the queue is empty, and the reason of the end is known.
+them. When `run` returns, the model has let go of the session, the queue is empty, and the reason of the end is known.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Session:
             self._last = None
 
     def end(self, reason: EndReason, failure: str = "") -> None:
-        """End the session from this side; `run` returns when the model has unwound.
+        """End the session from this side; `run` returns when the model has let go of it.
 
         Its clients get the goodbye then, or after `late_code.FAREWELL` seconds if a step still computes.
 
@@ -381,35 +381,35 @@ class Session:
         return sendable(why) if self.reason == "model_error" and self.services.debug else ""
 
     async def _run_model(self, tasks: trio.CancelScope) -> None:
-        unwound = trio.Event()
+        closed = trio.Event()
         with self._scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._see_to_end, unwound)
-                nursery.start_soon(self._bound_farewell, unwound)
+                nursery.start_soon(self._see_to_end, closed)
+                nursery.start_soon(self._bound_farewell, closed)
                 try:
                     await self._run.run()
                     self.reason = self.reason or self._run.reason  # the model ended it
                 finally:
                     self.error = self._run.raised
-                    unwound.set()
+                    closed.set()
                 nursery.cancel_scope.cancel()
         tasks.cancel()
 
-    async def _see_to_end(self, unwound: trio.Event) -> None:
+    async def _see_to_end(self, closed: trio.Event) -> None:
         """Task: wait to be cancelled, which is the session's end; then end its uploads, and report a step that goes on."""
         try:
             await trio.sleep_forever()
         finally:
             if self.uploads is not None:
                 self.uploads.end()
-            await self._late.see_out(unwound, self.services.settings.stuck_after, self._run.stack)
+            await self._late.see_out(closed, self.services.settings.stuck_after, self._run.stack)
 
-    async def _bound_farewell(self, unwound: trio.Event) -> None:
+    async def _bound_farewell(self, closed: trio.Event) -> None:
         """Task: wait to be cancelled, as `_see_to_end`; then say goodbye to the clients if a step goes on."""
         try:
             await trio.sleep_forever()
         finally:
-            if not await comes_within(FAREWELL, unwound):
+            if not await comes_within(FAREWELL, closed):
                 self.reason = self.reason or "client_left"
                 self._goodbye_said = True
                 self._dismiss([each for each in self._attachments.values() if each.watches])  # not a recording

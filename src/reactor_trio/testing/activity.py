@@ -18,7 +18,7 @@ from reactor_trio.lifecycle import State
 from reactor_trio.testing.author_frames import author_frames
 
 if TYPE_CHECKING:
-    from reactor_trio.execution.session_runner import SessionRunner
+    from reactor_trio.execution.session_tasks import SessionTasks
 
 #: in code: file and line
 Location = tuple[str, int]
@@ -36,22 +36,22 @@ class Mark:
     drops: dict[tuple[str, str], int]
 
 
-def mark(runner: SessionRunner | None, drops: dict[tuple[str, str], int]) -> Mark:
+def mark(tasks: SessionTasks | None, drops: dict[tuple[str, str], int]) -> Mark:
     """Return the counters now."""
-    return Mark(0, 0, drops) if runner is None else Mark(runner.session.step, runner.session.empty_steps, drops)
+    return Mark(0, 0, drops) if tasks is None else Mark(tasks.session.step, tasks.session.empty_steps, drops)
 
 
 async def done_since(
     before: Mark,
-    runner: SessionRunner | None,
+    tasks: SessionTasks | None,
     drops: dict[tuple[str, str], int],
     host: ModelHost,
     came: dict[str, int],
 ) -> str:
     """Describe what happened since `before`. `came`: the frames that the client has received, by track."""
-    if runner is None:
+    if tasks is None:
         return "no session of this client runs"
-    now = mark(runner, drops)
+    now = mark(tasks, drops)
     steps, empty = now.steps - before.steps, now.empty - before.empty
     said = [f"the model made frames in {steps} steps" if steps else "the model made no frame"]
     said[0] += f" and gave none {empty} times (Idle, None or a return)" if empty else ""
@@ -59,17 +59,17 @@ async def done_since(
         said.append("frames that came since the session began: " + ", ".join(f"{n} of {name}" for name, n in came.items()))
     lost = {where: frames - before.drops.get(where, 0) for where, frames in drops.items()}
     said += [f"dropped: {frames} ({place}, {reason})" for (place, reason), frames in lost.items() if frames]
-    location = await _author_location(runner, host)
+    location = await _author_location(tasks, host)
     return "; ".join([*said, location] if location else said)
 
 
-async def _author_location(runner: SessionRunner, host: ModelHost) -> str:
+async def _author_location(tasks: SessionTasks, host: ModelHost) -> str:
     """Describe where the author's code is; empty if that is unknown."""
-    session = runner.session
-    if session.life.state is State.OVER:
+    session = tasks.session
+    if session.life.state is State.CLOSED:
         return ""
     kind, begun = kind_of(session.declaration), session.step or session.empty_steps
-    if (frames := await author_frames(runner, host)) is None:
+    if (frames := await author_frames(tasks, host)) is None:
         hook = ": @connected has not returned" if session.declaration.connected is not None else ""
         return "" if begun else f"{kind.method} has not begun{hook}"
     if (place := _innermost(_locations(frames), session.model)) is None:

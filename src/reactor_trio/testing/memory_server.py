@@ -26,7 +26,7 @@ from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.table import kind_of
-from reactor_trio.placement.model_side import Hook, model_source, placement_loader
+from reactor_trio.placement.model_source import Hook, model_source, placement_loader
 from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session

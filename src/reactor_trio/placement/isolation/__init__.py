@@ -2,7 +2,7 @@
 
     the server's process                                 the model's process (`process_main`, `isolated_worker`)
 
-    Session, Playout  <- RemoteSessionRun: SocketEnd ->  `crossing.socket_link`  <- SessionRelay: LocalEnd ->  SessionRunner
+    Session, Playout  <- RemoteSessionRun: SocketEnd ->  `crossing.socket_link`  <- SessionRelay: LocalEnd ->  SessionTasks
     `process_supervision`: start, load, watch                 messages                log records, load, run()
 
 The two sides of a session exchange the same messages in either placement (`crossing`). Here they cross a socket pair;

@@ -33,7 +33,7 @@ from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.session_relay import SessionRelay
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.placement.loading import LoadedModel, load_model
-from reactor_trio.placement.model_loop import ModelLoop
+from reactor_trio.placement.model_run import ModelRun
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
@@ -201,7 +201,7 @@ class _Worker(ProcessWorker):
         return self._loaded.max_sessions
 
     async def serve(self) -> None:
-        ending = await ModelLoop(self._loaded).until_ended()
+        ending = await ModelRun(self._loaded).until_ended()
         failure = None if ending.cause is None else Failure.of(ending.cause)
         self.link.send(ipc_messages.RunLoopEnded(ending.what, failure))
 
@@ -214,4 +214,4 @@ class _Worker(ProcessWorker):
             self.link.send(ipc_messages.ModelBroken(Failure.of(relay.raised)))
             self.nursery.cancel_scope.cancel()  # the end of this process ends all its sessions
             return
-        relay.unwound()
+        relay.closed()

@@ -33,7 +33,7 @@ from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.model_process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.placement.isolation.remote_session_run import RemoteSessionRun
 from reactor_trio.placement.isolation.shared_frames import SERVER, FrameExchange
-from reactor_trio.placement.model_loop import ModelEnding
+from reactor_trio.placement.model_run import ModelEnding
 from reactor_trio.placement.placement import Check, not_loaded
 from reactor_trio.plain_text import sendable
 from reactor_trio.telemetry import Telemetry
@@ -128,7 +128,7 @@ class ProcessPlacement:
         """See `Placement`."""
         await self._until_pong(self._ping())
 
-    async def watch(self, step_timeout: float, first_step_timeout: float) -> None:
+    async def kill_if_hung(self, step_timeout: float, first_step_timeout: float) -> None:
         """Task: kill the process if its model loop answers no ping for so many seconds; 0: however long it takes."""
         while not self._gone:
             stepped = self._stepped
@@ -260,7 +260,7 @@ async def load_in_process(
     given = process.pack((config, bare, files))
     await placement.load(ipc_messages.LoadModel(path, checked.schema["schema_hash"], list(sys.path), given), name)
     if settings.step_timeout or settings.first_step_timeout:
-        nursery.start_soon(placement.watch, settings.step_timeout, settings.first_step_timeout)
+        nursery.start_soon(placement.kill_if_hung, settings.step_timeout, settings.first_step_timeout)
     return placement
 
 

@@ -22,7 +22,7 @@ from reactor_trio.crossing.messages import (
     LateCall,
     LogStack,
     PiecesTaken,
-    SessionUnwound,
+    SessionClosed,
 )
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.protocol import EndReason
@@ -155,7 +155,7 @@ class RemoteSessionRun:
                 self._lanes.taken(track, frames, size)
             case PiecesTaken():
                 self.channel.commands.taken(message)
-            case SessionUnwound(failure):
+            case SessionClosed(failure):
                 self._end(None if failure is None else failure.error())
             case _:
                 self.channel.deliver(message)

@@ -23,7 +23,7 @@ from reactor_trio.crossing.messages import (
     InputTaken,
     LogStack,
     PiecesTaken,
-    SessionUnwound,
+    SessionClosed,
 )
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Declaration
@@ -64,10 +64,10 @@ class SessionRelay:
         """See `SessionRun`."""
         return self._run.raised
 
-    def unwound(self) -> None:
+    def closed(self) -> None:
         """Tell the server that the model has let go of the session."""
         failure = None if self.raised is None else Failure.of(self.raised)
-        self._send(SessionUnwound(failure))
+        self._send(SessionClosed(failure))
 
     def receive(self, message: Any) -> None:
         """Take a message of the server."""

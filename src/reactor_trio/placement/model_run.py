@@ -36,7 +36,7 @@ class ModelEnding(msgspec.Struct, frozen=True):
     in_first_step: bool = False
 
 
-class ModelLoop:
+class ModelRun:
     """Runs the `run()` of one model, and the task that grants turns, for the model's life.
 
     Attributes:

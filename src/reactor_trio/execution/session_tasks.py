@@ -32,7 +32,7 @@ LEFT_OPEN = (
 )
 
 
-class SessionRunner:
+class SessionTasks:
     """Runs one session on the model loop.
 
     Args:

@@ -41,10 +41,10 @@ class RunningCall:
 
 
 def _tell_none(_what: str, _since: float) -> object:
-    """Of a `CallWatch` whose `watch` does not run."""
+    """Of a `CallMonitor` that does not run."""
 
 
-class CallWatch:
+class CallMonitor:
     """The calls of one session."""
 
     def __init__(self, host: ModelHost) -> None:
@@ -54,7 +54,7 @@ class CallWatch:
         self._reading: set[trio.lowlevel.Task] = set()
         self._asleep = False
         # on the I/O loop
-        self._begun = trio.Event()  # by the next call, while `watch` is asleep
+        self._begun = trio.Event()  # by the next call, while `run` is asleep
         self._late: list[RunningCall] = []
         self._tell: Callable[[str, float], object] = _tell_none
 
@@ -98,7 +98,7 @@ class CallWatch:
 
     # ---- on the I/O loop ----------------------------------------------------------------------------------------------
 
-    async def watch(
+    async def run(
         self, after: float, report: Callable[[RunningCall], object], tell: Callable[[str, float], object]
     ) -> None:
         """Task: until cancelled, report each call once that has run for `after` seconds.
@@ -149,16 +149,16 @@ class CallWatch:
             self._tell(oldest.what, oldest.since)
 
 
-class WatchesPieces:
+class MonitorsPieces:
     """An `Observer` of a `run()`: each piece between two of its awaits is a call in the watch of the session.
 
     Args:
         watch: gives the watch of the current session, None without a session.
     """
 
-    def __init__(self, watch: Callable[[], CallWatch | None]) -> None:
+    def __init__(self, watch: Callable[[], CallMonitor | None]) -> None:
         self._watch = watch
-        self._piece: tuple[CallWatch, RunningCall] | None = None
+        self._piece: tuple[CallMonitor, RunningCall] | None = None
 
     def resumes(self) -> None:
         """See `Observer`."""

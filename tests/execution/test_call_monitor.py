@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from reactor_trio.concurrency import open_model_host
-from reactor_trio.execution.call_watch import CallWatch, RunningCall, WatchesPieces
+from reactor_trio.execution.call_monitor import CallMonitor, MonitorsPieces, RunningCall
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.testing.virtual_time import InlineTime
 
@@ -18,7 +18,7 @@ from reactor_trio.testing.virtual_time import InlineTime
 class Watch:
     """A watch whose words are kept: when and what was reported, and what was told."""
 
-    def __init__(self, calls: CallWatch) -> None:
+    def __init__(self, calls: CallMonitor) -> None:
         self.calls = calls
         self.reported: list[tuple[float, str]] = []
         self.told: list[tuple[str, float]] = []
@@ -30,8 +30,8 @@ class Watch:
 @asynccontextmanager
 async def watching() -> AsyncGenerator[Watch, None]:
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
-        watch = Watch(CallWatch(host))
-        nursery.start_soon(watch.calls.watch, 5.0, watch.report, lambda *what: watch.told.append(what))
+        watch = Watch(CallMonitor(host))
+        nursery.start_soon(watch.calls.run, 5.0, watch.report, lambda *what: watch.told.append(what))
         await trio.testing.wait_all_tasks_blocked()
         yield watch
         nursery.cancel_scope.cancel()
@@ -88,7 +88,7 @@ async def test_the_end_of_the_watch_withdraws_its_report(autojump_clock: Any) ->
 
 async def test_a_run_is_watched_between_two_awaits_and_only_in_a_session(autojump_clock: Any) -> None:
     async with watching() as watch:
-        session: list[CallWatch] = []
+        session: list[CallMonitor] = []
         seen: list[list[str]] = []
 
         async def run() -> str:
@@ -98,7 +98,7 @@ async def test_a_run_is_watched_between_two_awaits_and_only_in_a_session(autojum
                 session.append(watch.calls)
             return "over"
 
-        observer = WatchesPieces(lambda: session[-1] if session else None)
+        observer = MonitorsPieces(lambda: session[-1] if session else None)
         assert await TracedAwaitable(run(), observer=observer) == "over"
         assert seen == [[], [], ["run() has awaited nothing"]]  # the piece that found the session had begun before
         assert watch.calls.oldest is None
@@ -116,6 +116,6 @@ async def test_a_reader_that_began_to_wait_before_the_session_hides_nothing(auto
             nursery.cancel_scope.cancel()
 
 
-async def hangs(calls: CallWatch) -> None:
+async def hangs(calls: CallMonitor) -> None:
     with calls.running("it has run"):
         await trio.sleep_forever()

@@ -21,7 +21,7 @@ PATIENCE: Final = 1.0
 _NOTHING: Final = object()
 
 
-class StateWatch:
+class StateChanges:
     """Watches the settings of one session.
 
     Args:
