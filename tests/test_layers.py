@@ -29,6 +29,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "lost_part": ("", ""),
     "interpreter": ("", ""),
     "descriptors": ("", ""),
+    "processors": ("", ""),
     "standard_streams": ("", ""),
     "memory": ("", "numpy"),
     "plain_text": ("", ""),
@@ -48,7 +49,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "configuration": ("errors plain_text interface media", "msgspec yaml"),
     "crossing": ("errors plain_text descriptors interface media", "msgspec numpy trio"),
     "execution": (
-        "errors plain_text lost_part protocol telemetry concurrency interface pacing lifecycle media configuration crossing",
+        "errors plain_text lost_part protocol telemetry concurrency interface pacing lifecycle media crossing",
         "msgspec outcome trio",
     ),
     "kinds": (
@@ -56,8 +57,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec outcome trio",
     ),
     "placement": (
-        "errors plain_text interpreter standard_streams memory protocol telemetry concurrency interface pacing lifecycle "
-        "media configuration crossing execution kinds",
+        "errors plain_text interpreter processors standard_streams memory protocol telemetry concurrency interface pacing "
+        "lifecycle media configuration crossing execution kinds",
         "msgspec numpy outcome torch trio",
     ),
     "session": (
@@ -73,7 +74,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "leases": ("protocol concurrency admission configuration", "msgspec trio"),
     "edge": ("errors descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
-        "errors protocol telemetry concurrency interface admission media recording configuration "
+        "errors processors protocol telemetry concurrency interface admission media recording configuration "
         "execution placement session transport connection leases edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
@@ -83,7 +84,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec prometheus_client trio",
     ),
     "replicas": (
-        "errors interface configuration execution leases edge server gate",
+        "errors processors interface configuration leases edge server gate",
         "msgspec ray trio",
     ),
     "offline": (
@@ -144,7 +145,9 @@ def imports() -> list[Import]:
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    modules = {"errors", "lost_part", "interpreter", "descriptors", "standard_streams", "plain_text", "telemetry"}
+    modules = {
+        "errors", "lost_part", "interpreter", "descriptors", "processors", "standard_streams", "plain_text", "telemetry"
+    }  # fmt: skip
     assert parts | modules == set(LAYERS)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, load_manifest
-from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.protocol import asyncapi_document
+from reactor_trio.server.model_schema import model_schema
 
 
 def schema(options: argparse.Namespace, terminal: Terminal) -> int:

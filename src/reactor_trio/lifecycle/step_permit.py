@@ -30,7 +30,7 @@ class Stepping(enum.Enum):
 
     def after(self, event: SteppingEvent) -> Stepping:
         """The state that follows."""
-        return TRANSITIONS[self, event]
+        return TRANSITIONS[self][event]
 
 
 class SteppingEvent(enum.Enum):
@@ -44,23 +44,24 @@ class SteppingEvent(enum.Enum):
     WATCH = enum.auto()
 
 
-TRANSITIONS: Final[Mapping[tuple[Stepping, SteppingEvent], Stepping]] = MappingProxyType({
-    (Stepping.FREE, SteppingEvent.PAUSE): Stepping.PAUSED,
-    (Stepping.FREE, SteppingEvent.RESUME): Stepping.FREE,
-    (Stepping.FREE, SteppingEvent.UNWATCH): Stepping.UNWATCHED,
-    (Stepping.FREE, SteppingEvent.WATCH): Stepping.FREE,
-    (Stepping.PAUSED, SteppingEvent.PAUSE): Stepping.PAUSED,
-    (Stepping.PAUSED, SteppingEvent.RESUME): Stepping.FREE,
-    (Stepping.PAUSED, SteppingEvent.UNWATCH): Stepping.PAUSED_UNWATCHED,
-    (Stepping.PAUSED, SteppingEvent.WATCH): Stepping.PAUSED,
-    (Stepping.UNWATCHED, SteppingEvent.PAUSE): Stepping.PAUSED_UNWATCHED,
-    (Stepping.UNWATCHED, SteppingEvent.RESUME): Stepping.UNWATCHED,
-    (Stepping.UNWATCHED, SteppingEvent.UNWATCH): Stepping.UNWATCHED,
-    (Stepping.UNWATCHED, SteppingEvent.WATCH): Stepping.FREE,
-    (Stepping.PAUSED_UNWATCHED, SteppingEvent.PAUSE): Stepping.PAUSED_UNWATCHED,
-    (Stepping.PAUSED_UNWATCHED, SteppingEvent.RESUME): Stepping.UNWATCHED,
-    (Stepping.PAUSED_UNWATCHED, SteppingEvent.UNWATCH): Stepping.PAUSED_UNWATCHED,
-    (Stepping.PAUSED_UNWATCHED, SteppingEvent.WATCH): Stepping.PAUSED,
+#: state -> event -> next state
+TRANSITIONS: Final[Mapping[Stepping, Mapping[SteppingEvent, Stepping]]] = MappingProxyType({
+    Stepping.FREE: {
+        SteppingEvent.PAUSE: Stepping.PAUSED, SteppingEvent.RESUME: Stepping.FREE,
+        SteppingEvent.UNWATCH: Stepping.UNWATCHED, SteppingEvent.WATCH: Stepping.FREE,
+    },
+    Stepping.PAUSED: {
+        SteppingEvent.PAUSE: Stepping.PAUSED, SteppingEvent.RESUME: Stepping.FREE,
+        SteppingEvent.UNWATCH: Stepping.PAUSED_UNWATCHED, SteppingEvent.WATCH: Stepping.PAUSED,
+    },
+    Stepping.UNWATCHED: {
+        SteppingEvent.PAUSE: Stepping.PAUSED_UNWATCHED, SteppingEvent.RESUME: Stepping.UNWATCHED,
+        SteppingEvent.UNWATCH: Stepping.UNWATCHED, SteppingEvent.WATCH: Stepping.FREE,
+    },
+    Stepping.PAUSED_UNWATCHED: {
+        SteppingEvent.PAUSE: Stepping.PAUSED_UNWATCHED, SteppingEvent.RESUME: Stepping.UNWATCHED,
+        SteppingEvent.UNWATCH: Stepping.PAUSED_UNWATCHED, SteppingEvent.WATCH: Stepping.PAUSED,
+    },
 })  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import msgspec
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import page_urls
 from reactor_trio.errors import ModelFailed, ReactorError
-from reactor_trio.execution.processors import usable_processors
+from reactor_trio.processors import usable_processors
 from reactor_trio.replicas.options import Options
 
 #: Seconds within which a cluster's head must accept a connection.

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from reactor_trio.errors import ManifestError
-from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
+from reactor_trio.server.model_schema import model_schema
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -25,7 +25,6 @@ from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.model_schema import model_schema
 from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
 from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
@@ -35,6 +34,7 @@ from reactor_trio.placement.restarts import Restarts
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.model_health import ModelHealth
+from reactor_trio.server.model_schema import model_schema
 from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager

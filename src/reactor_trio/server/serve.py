@@ -20,12 +20,12 @@ from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.management import serve_management
 from reactor_trio.edge.ports import Ports, open_ports
-from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media.codec_pool import worker_threads
 from reactor_trio.placement.model_source import Hook, ModelSource, model_source, placement_loader
 from reactor_trio.placement.placement import LoadPlacement
+from reactor_trio.processors import usable_processors
 from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime, one_failure

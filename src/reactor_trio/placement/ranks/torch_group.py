@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from reactor_trio.execution.processors import usable_processors
+from reactor_trio.processors import usable_processors
 
 
 def join(rank: int, world_size: int, store: int) -> None:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from reactor_trio.execution.processors import usable_processors
+from reactor_trio.processors import usable_processors
 
 
 @pytest.fixture
