@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from tests.support.forked_command import ForkedCommand
 from tests.support.free_port import free_port
 from tests.support.real_server import ENVIRONMENT, REACTOR
 
@@ -68,10 +69,7 @@ def test_a_real_server_shows_its_load_and_its_model(tmp_path, isolation):
     (tmp_path / "lamp.png").write_bytes(PNG)
     port = free_port()
     here = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(
-        [*REACTOR, "run", "--port", str(port)], cwd=tmp_path, env=ENVIRONMENT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as server:  # fmt: skip
+    with ForkedCommand(["run", "--port", port], cwd=tmp_path, env=ENVIRONMENT) as server:
         try:
             deadline = time.monotonic() + PATIENCE
             while (seen := get(f"{here}/health"))[0] == 0 or b"reading weights" not in seen[1]:

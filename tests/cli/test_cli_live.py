@@ -24,6 +24,7 @@ import trio
 import trio.testing
 from rich.console import Console
 from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
+from tests.support.forked_command import ForkedCommand
 from websockets.sync.client import connect
 
 from reactor_trio.cli.key_input import KeyLine
@@ -207,10 +208,7 @@ def server(tmp_path_factory):
     """Yield the URL of a real server."""
     folder = tmp_path_factory.mktemp("live")
     assert reactor("init", "demo", cwd=folder).returncode == 0
-    with subprocess.Popen(
-        [sys.executable, "-m", "reactor_trio", "run", "--path", str(folder / "demo"), "--port", "0"],
-        env=os.environ | {"PYTHONPATH": SOURCE}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    with ForkedCommand(["run", "--path", folder / "demo", "--port", "0"], stderr=subprocess.STDOUT) as process:
         try:
             url = next(line.split()[-1] for line in process.stdout if " is ready: " in line)
             with connect(f"{url.replace('http', 'ws')}ws?video=jpeg", open_timeout=PATIENCE) as first:
@@ -317,10 +315,7 @@ def test_plain_output_on_a_terminal_equals_that_of_a_pipe(server):
         line = screen.until(r"([^\r\n]*)\r\n").group(1)
         assert re.fullmatch(r"main_video: \d+\.\d fps, jitter \d+\.\d ms, p95 \d+\.\d ms, \d+ missing, \d+ dropped", line)
         os.write(screen.ours, b"\x03")
-    with subprocess.Popen(
-        [sys.executable, "-m", "reactor_trio", "client", server], env=os.environ | {"PYTHONPATH": SOURCE},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    with ForkedCommand(["client", server], stderr=subprocess.STDOUT) as process:
         first, second = process.stdout.readline(), process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == ""

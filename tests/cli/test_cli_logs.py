@@ -12,6 +12,7 @@ import sys
 import pytest
 import trio
 from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
+from tests.support.forked_command import ForkedCommand
 
 from reactor_trio.client import connect
 
@@ -62,11 +63,7 @@ async def watch(url: str) -> str:
 
 def serve_one_session(project, *options, stderr=subprocess.PIPE) -> tuple[str, str | None]:
     """Serve until a client has seen the model fail. Returns the session's id and stderr."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "reactor_trio", "run", "--path", str(project), *options], stdin=subprocess.DEVNULL,
-        env=ON_A_TERMINAL,
-        stdout=subprocess.PIPE, stderr=stderr, text=True,
-    ) as process:  # fmt: skip
+    with ForkedCommand(["run", "--path", project, *options], env=ON_A_TERMINAL, stderr=stderr) as process:
         try:
             url = next(line.split()[-1] for line in process.stdout if " is ready: " in line)
             sid = trio.run(watch, url)

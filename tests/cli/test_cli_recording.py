@@ -5,16 +5,15 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
-import os
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import av
 import numpy as np
-from tests.support.cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import reactor
+from tests.support.forked_command import ForkedCommand
 
 GRADIENT = Path(__file__).parents[2] / "examples" / "gradient"
 
@@ -22,12 +21,9 @@ GRADIENT = Path(__file__).parents[2] / "examples" / "gradient"
 @contextmanager
 def running(*arguments):
     """Run the gradient example, small and at 20 frames a second. Yields the process and its URL."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "reactor_trio", "run", "--path", GRADIENT, "--port", "0", "--set", "width=160",
-         "--set", "height=96", *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": SOURCE}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    ) as process:  # fmt: skip
+    with ForkedCommand(
+        ["run", "--path", GRADIENT, "--port", "0", "--set", "width=160", "--set", "height=96", *arguments]
+    ) as process:
         try:
             url = next((line.split()[-1] for line in process.stdout if " is ready: " in line), None)
             assert url is not None, process.stderr.read()
@@ -94,10 +90,7 @@ def test_server_and_client_record_the_same_session(tmp_path):
 
 def test_a_killed_server_leaves_all_but_the_last_second(tmp_path):
     with running("--record", tmp_path / "films") as (process, url):
-        with subprocess.Popen(
-            [sys.executable, "-m", "reactor_trio", "client", url], env=os.environ | {"PYTHONPATH": SOURCE},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        ) as client:  # fmt: skip
+        with ForkedCommand(["client", url]) as client:
             try:
                 for _ in range(4):  # the session's line and three seconds of figures
                     assert client.stdout.readline()

@@ -9,8 +9,8 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from tests.support.cli_doubles import SOURCE, reactor
 from tests.support.cli_doubles import __file__ as program
+from tests.support.forked_command import SOURCE, WITH_TESTS
 
 READY = "my-model is ready: http://127.0.0.1:4321/\n"
 ENCODERS = "encoders: "  # the last line of a start
@@ -28,7 +28,7 @@ def reloading(project, behaviour):
     """Run the supervisor as a process. Yields it and its output as an iterator of lines; the test must end it."""
     command = [sys.executable, program, behaviour, "run", "--path", str(project), "--port", "0", "--reload"]
     with subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": SOURCE}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        command, env=os.environ | {"PYTHONPATH": WITH_TESTS}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process, iter(process.stdout)
@@ -95,6 +95,9 @@ def test_a_second_signal_takes_the_server_along(project):
 
 def test_without_watchfiles_the_error_names_what_to_install(project, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['watchfiles'] = None\n")
-    done = reactor("run", "--path", project, "--reload", path=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "reactor_trio", "run", "--path", str(project), "--reload"],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{SOURCE}"}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == "reactor: --reload needs the package watchfiles: pip install 'reactor-trio[reload]'\n"

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.support.cli_doubles import SOURCE, reactor
+from tests.support.forked_command import ForkedCommand
 
 
 @pytest.fixture
@@ -25,9 +26,9 @@ def project(tmp_path):
 
 
 @contextmanager
-def running(project, *arguments):
+def running(project, *arguments, start=ForkedCommand):
     """Run `reactor run --port 0` as a process. Yields it and the URL that it printed."""
-    with started("run", "--path", project, "--port", "0", *arguments) as process:
+    with started("run", "--path", project, "--port", "0", *arguments, start=start) as process:
         url = next((line.split()[-1] for line in process.stdout if " is ready: " in line), None)
         assert url is not None, process.stderr.read()
         get(f"{url}health")
@@ -35,17 +36,22 @@ def running(project, *arguments):
 
 
 @contextmanager
-def started(*arguments):
+def started(*arguments, start=ForkedCommand):
     """Run the command line as a process, which is killed at the end of the block."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "reactor_trio", *map(str, arguments)], env=os.environ | {"PYTHONPATH": SOURCE},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    with start(arguments) as process:
         try:
             yield process
         finally:
             if process.poll() is None:
                 process.kill()
+
+
+def new_interpreter(arguments):
+    """Run the command line as a child, which inherits what a child does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "reactor_trio", *map(str, arguments)], env=os.environ | {"PYTHONPATH": SOURCE},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def get(url: str) -> dict:
@@ -90,7 +96,7 @@ def test_a_closed_terminal_drains(project):
 def test_a_server_started_with_hangups_ignored_continues(project):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; a child inherits it
     try:
-        with running(project) as (process, url):
+        with running(project, start=new_interpreter) as (process, url):
             process.send_signal(signal.SIGHUP)
             assert get(f"{url}health")["status"] == "ok"
             process.send_signal(signal.SIGTERM)

@@ -6,25 +6,21 @@ As a script this module is `reactor` with the fake server: `python cli_doubles.p
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from types import SimpleNamespace
-from typing import NoReturn
 
 import trio
 import trio.lowlevel
 
-import reactor_trio
 from reactor_trio.cli.serving import cannot_listen
 from reactor_trio.errors import ModelFailed
+from tests.support.forked_command import SOURCE, WITH_TESTS, ForkedCommand, reactor_main
 
-SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the package is installed
 #: The environment of a process on its own terminal, without variables that describe the terminal of the tests.
 ON_A_TERMINAL = {
     name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
@@ -109,69 +105,35 @@ def stand_in(behaviour: str):
     return serve
 
 
-async def no_port(manifest):
+async def no_port(behaviour, manifest):
     """Stand in for `listen`: the fake server needs no socket."""
     await trio.lowlevel.checkpoint()
-    if sys.argv[1] == "taken":
+    if behaviour == "taken":
         raise cannot_listen(manifest, OSError(98, "Address already in use"))
     return []
 
 
-def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named) -> subprocess.CompletedProcess[str]:
+def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, cwd=None) -> subprocess.CompletedProcess[str]:
     """Run the command line as a process: with a behaviour on the fake server, without one on the real server."""
-    if behaviour is None and stdout == subprocess.PIPE and not path and named.keys() <= {"cwd"}:
-        return reactor_in_a_fork(*arguments, **named)
-    program = ["-m", "reactor_trio"] if behaviour is None else [__file__, behaviour]
-    return subprocess.run(
-        [sys.executable, *program, *map(str, arguments)], env=os.environ | {"PYTHONPATH": f"{path}:{SOURCE}"},
-        stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False, **named,
-    )  # fmt: skip
+    main = reactor_main if behaviour is None else partial(on_the_fake_server, behaviour)
+    variables = os.environ | {"PYTHONPATH": WITH_TESTS}
+    with ForkedCommand(arguments, cwd=cwd, env=variables, stdout=stdout, main=main) as process:
+        out, err = process.communicate(120)
+        return subprocess.CompletedProcess(process.words, process.wait(), out, err)
 
 
-#: Has imported what commands import, and forks a process for each of them. A new interpreter takes half a second.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([f"reactor_trio.{name}" for name in ("cli.command_line", "cli.serving", "client", "typegen")])
-
-
-def reactor_in_a_fork(*arguments, cwd=None) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process that has the modules already."""
-    with tempfile.TemporaryDirectory() as folder:
-        outputs = [Path(folder) / name for name in ("stdout", "stderr")]
-        words, environment = list(map(str, arguments)), os.environ | {"PYTHONPATH": SOURCE}
-        process = FORKS.Process(target=_command_line, args=(words, str(cwd or Path.cwd()), environment, outputs))
-        process.start()
-        process.join(120)
-        if process.exitcode is None:
-            process.kill()
-            raise subprocess.TimeoutExpired(words, 120)
-        return subprocess.CompletedProcess(words, process.exitcode, *(output.read_text() for output in outputs))
-
-
-def _command_line(words: list[str], cwd: str, environment: dict[str, str], outputs: list[Path]) -> NoReturn:
-    """The process: as `python -m reactor_trio` in this folder, with these variables and files for its output."""
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environment)
-    for number, output in enumerate(outputs, start=1):
-        with output.open("wb") as file:
-            os.dup2(file.fileno(), number)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - the process ends with it
-    sys.stderr = open(2, "w", 1, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.argv = [str(Path(reactor_trio.__file__).parent / "__main__.py"), *words]
-    sys.path[:0] = [cwd, SOURCE]
-
-    from reactor_trio.cli import main
-
-    sys.exit(main())
-
-
-if __name__ == "__main__":
-    import trio.testing
+def on_the_fake_server(behaviour, words) -> int:
+    """Run the command line in this process with the fake server in place of the real one."""
+    import trio.testing  # noqa: F401 - `stand_in` waits with it
 
     from reactor_trio.cli import main
     from reactor_trio.cli import run_reloading as reload
 
-    importlib.import_module("reactor_trio.server.serve").serve = stand_in(sys.argv[1])
-    importlib.import_module("reactor_trio.cli.local_server").listen = no_port
-    reload.PROGRAM = (__file__, sys.argv[1])
-    sys.exit(main(sys.argv[2:]))
+    importlib.import_module("reactor_trio.server.serve").serve = stand_in(behaviour)
+    importlib.import_module("reactor_trio.cli.local_server").listen = partial(no_port, behaviour)
+    reload.PROGRAM = (__file__, behaviour)
+    return main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(on_the_fake_server(sys.argv[1], sys.argv[2:]))

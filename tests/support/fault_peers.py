@@ -20,15 +20,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import reactor_trio
 from reactor_trio.protocol import Packet, decode_packet
+from tests.support.forked_command import SOURCE, ForkedCommand
 
-SOURCE = str(Path(reactor_trio.__file__).parents[1])
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 #: Seconds that nothing here waits longer than.
 PATIENCE = 120.0
+
+Process = subprocess.Popen[str] | ForkedCommand
 
 
 class Gone(Exception):
@@ -198,7 +199,7 @@ def health(port: int) -> tuple[int, dict[str, Any]]:
 class ReactorProcess:
     """`reactor run` as a process of its own."""
 
-    process: subprocess.Popen[str]
+    process: Process
     log_path: Path
     port: int = 0
 
@@ -246,6 +247,15 @@ class ReactorProcess:
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _started(words: list[str], prefix: Sequence[str], folder: Path, stderr: IO[str]) -> Process:
+    if not prefix:
+        return ForkedCommand(words, cwd=folder, stderr=stderr)
+    return subprocess.Popen(
+        [*prefix, sys.executable, "-m", "reactor_trio", *words], env=os.environ | {"PYTHONPATH": SOURCE}, cwd=folder,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True,
+    )  # fmt: skip
+
+
 @contextmanager
 def reactor_run(
     folder: Path, model: str, *arguments: str, ready: bool = True, prefix: Sequence[str] = (), **runtime: Any
@@ -260,15 +270,10 @@ def reactor_run(
     (folder / "model.py").write_text(model)
     (folder / "reactor.yaml").write_text(json.dumps({"model": "model:Model", "name": "faulty", "runtime": runtime}))
     log = folder / "log"
-    command = [*prefix, sys.executable, "-m", "reactor_trio", "run", "--path", str(folder), *(arguments or ("--port", "0")),
-               *([] if "--json-logs" in arguments else ["--no-json-logs"])]  # fmt: skip
-    with (
-        log.open("w") as stderr,
-        subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": SOURCE}, cwd=folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=stderr, text=True,
-        ) as process,
-    ):  # fmt: skip
+    words = ["run", "--path", str(folder), *(arguments or ("--port", "0"))]
+    if "--json-logs" not in arguments:
+        words.append("--no-json-logs")
+    with log.open("w") as stderr, _started(words, prefix, folder, stderr) as process:
         try:
             server = ReactorProcess(process, log)
             if ready:

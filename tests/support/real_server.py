@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import reactor_trio
-from tests.support.started_program import started_program
+from tests.support.forked_command import WITH_TESTS, ForkedCommand
+from tests.support.started_program import until_it_says
 
 REACTOR = [sys.executable, "-m", "reactor_trio"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{Path(reactor_trio.__file__).parents[1]}:{Path(__file__).parents[2]}"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": WITH_TESTS}
 
 
 @contextmanager
 def real_server(project: Path, *options: str) -> Iterator[str]:
     """The address of `reactor run` in the folder `project`. It has to drain and exit with 0 at the end of the block."""
-    command = [*REACTOR, "run", "--port", "0", *options]
-    with started_program(command, r"ready: (http://\S+)", cwd=project, env=ENVIRONMENT) as server:
+    process = ForkedCommand(["run", "--port", "0", *options], cwd=project, env=ENVIRONMENT, stderr=subprocess.STDOUT)
+    with until_it_says(r"ready: (http://\S+)", process) as server:
         yield server.ready
         server.process.send_signal(signal.SIGINT)
         server.process.wait()

@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.forked_command import ForkedCommand
+
 #: how terminals are told a colour
 COLOUR = re.compile(r"\x1b\[\d+m")
 
 
 @dataclass(frozen=True)
 class StartedProgram:
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | ForkedCommand
     #: the first group of the pattern that told that it is ready
     ready: str
     #: the lines of its output so far, errors among them
@@ -28,9 +30,15 @@ def started_program(
     command: Sequence[str | Path], pattern: str, *, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Iterator[StartedProgram]:
     """Start `command`, and wait for a line of its output that matches `pattern`, colours left out. The end kills it."""
-    with subprocess.Popen(
-        command, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
+    process = subprocess.Popen(command, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with until_it_says(pattern, process) as program:
+        yield program
+
+
+@contextmanager
+def until_it_says(pattern: str, started: subprocess.Popen[str] | ForkedCommand) -> Iterator[StartedProgram]:
+    """Wait as `started_program` does, for a process whose output holds its errors, too. The end kills it."""
+    with started as process:
         try:
             assert process.stdout is not None
             said = []
@@ -39,7 +47,7 @@ def started_program(
                 if found := re.search(pattern, COLOUR.sub("", line)):
                     break
             else:
-                raise AssertionError(f"{command[0]} did not start:\n" + "".join(said))
+                raise AssertionError("it did not start:\n" + "".join(said))
             # Read on, or the program waits when the pipe is full.
             reader = threading.Thread(target=said.extend, args=(process.stdout,))
             reader.start()
