@@ -4,7 +4,7 @@
  * The page is of the same origin as its server (or gate), so it may read what a page elsewhere may not: it asks `/health` why there
  * is no session, and `/schema` whether a token is needed.
  */
-import { ConnectionRefused, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
+import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
@@ -12,18 +12,11 @@ export interface Diagnosis {
   readonly final: boolean;
   readonly text: string;
   /** How far the model's load is, while it loads. */
-  readonly loading?: LoadingProgress;
+  readonly loading?: LoadProgress;
   /** What kind of end it is, for the drawing. */
   readonly kind?: "failed" | "locked" | "viewing" | "lost";
   /** Whether another token may help. */
   readonly tokenWanted?: boolean;
-}
-
-/** What the model said of its load last. */
-export interface LoadingProgress {
-  /** From 0 to 1; null if it is unknown. */
-  readonly fraction: number | null;
-  readonly text: string;
 }
 
 /** What the page asked for. */
@@ -45,7 +38,7 @@ interface Health {
   readonly sessions?: unknown;
   readonly reason?: string | null;
   readonly phase?: string | null;
-  readonly progress?: LoadingProgress | null;
+  readonly progress?: LoadProgress | null;
 }
 
 const REASONS: { readonly [reason: string]: string } = STRINGS.ends;
@@ -77,7 +70,7 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
  * How a server is asked with this token: in a header, which proxies do not log. Its owner may have typed anything; no token of a server
  * has a character that a header cannot carry.
  */
-const withToken = (token: string | null | undefined): RequestInit => ({
+export const withToken = (token: string | null | undefined): RequestInit => ({
   cache: "no-store",
   headers: token ? { Authorization: `Bearer ${token.replace(/[^!-~]/g, "?")}` } : {},
 });

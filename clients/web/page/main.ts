@@ -10,6 +10,7 @@ import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
 import { byId, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
+import { withToken } from "./endings.ts";
 import { FailureNotice } from "./failure-notice.ts";
 import { Figures } from "./figures.ts";
 import { Gamepads } from "./gamepad.ts";
@@ -49,6 +50,8 @@ const model = query.get("model") ?? undefined;
 const client = connect(document.baseURI, {
   // Another token than the refused one comes from the user, who is asked for it.
   token: (why) => (why === "first" ? access.token : null),
+  // While the model is loaded again, the client asks /health, which says to those with a token how far that is.
+  fetch: (url, options) => fetch(url, { ...withToken(access.token), ...options }),
   newSession: "after-loss",
   pauseHidden: true,
   ...(role ? { role } : {}),

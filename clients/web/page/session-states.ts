@@ -1,14 +1,14 @@
 /** What the page shows of the client's state: the status in the header, and words on the stage while there is no picture. */
-import { type Client, type ClientState, SessionEnded } from "../src/index.ts";
+import { type Client, type ClientState, type LoadProgress, SessionEnded } from "../src/index.ts";
 import { showIntroduction } from "./about.ts";
 import type { AccessToken } from "./access.ts";
 import { byId } from "./dom.ts";
-import { askIntroduction, diagnose, explain, type LoadingProgress, type Wishes } from "./endings.ts";
+import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
 import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
-const LOADING_AGAIN = 500; // until the page asks again how far the model's load is
+const LOADING_AGAIN = 1000; // until the page asks again how far the model's load is
 const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
 
 type StateOf<Status extends ClientState["status"]> = ClientState & { status: Status };
@@ -64,9 +64,8 @@ export class SessionStates {
         this.#showQueue(state);
         break;
       case "restarting":
-        this.#showReload(state, { fraction: null, text: "" });
-        void this.#followLoading(state);
-        if (state.reason) this.#failure.failed(fillIn(STRINGS.failure.restarted, state));
+        this.#showReload(state);
+        if (state.reason) this.#failure.failed(fillIn(STRINGS.failure.restarted, { reason: state.reason }));
         break;
       default:
         void this.#showEnd(state);
@@ -83,11 +82,12 @@ export class SessionStates {
     this.show("queued", status.waiting, before, { art: "queue", note });
   }
 
-  #showReload({ reason }: StateOf<"restarting">, progress: LoadingProgress): void {
-    this.#showLoading(STRINGS.status.reloading, `${STRINGS.reloading}${reason ? `: ${reason}` : "."}`, progress);
+  #showReload({ reason, progress }: StateOf<"restarting">): void {
+    const words = `${STRINGS.reloading}${reason ? `: ${reason}` : "."}`;
+    this.#showLoading(STRINGS.status.reloading, words, progress ?? { fraction: null, text: "" });
   }
 
-  #showLoading(status: string, words: string, { fraction, text }: LoadingProgress): void {
+  #showLoading(status: string, words: string, { fraction, text }: LoadProgress): void {
     void this.#introduce();
     const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
     const note = [percent, text].filter(Boolean).join(" · ");
@@ -95,18 +95,15 @@ export class SessionStates {
   }
 
   /** Shows how far the model's load is, as long as the client's state is `state`. */
-  async #followLoading(state: ClientState): Promise<void> {
+  async #followLoading(state: StateOf<"waiting">): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, LOADING_AGAIN));
     if (this.#client.state !== state) return;
     const { loading, text } = await diagnose(document.baseURI, { ...this.#wishes, token: this.#access.token, status: 503 });
     if (this.#client.state !== state) return;
-    if (loading && state.status === "restarting") this.#showReload(state, loading);
-    else if (loading) this.#showLoading(STRINGS.status.loading, text, loading);
-    else if (state.status === "waiting") {
-      this.#client.reconnect(); // the model is loaded, or there is another reason now
-      return;
-    }
-    void this.#followLoading(state);
+    if (loading) {
+      this.#showLoading(STRINGS.status.loading, text, loading);
+      void this.#followLoading(state);
+    } else this.#client.reconnect(); // the model is loaded, or there is another reason now
   }
 
   /** Shows what the model says of itself while there is no session yet. */
@@ -128,7 +125,7 @@ export class SessionStates {
     if (error instanceof SessionEnded && (kind === "failed" || kind === "lost")) this.#failure.failed(text);
     if (loading && state.status === "waiting") {
       this.#showLoading(STRINGS.status.loading, text, loading);
-      void this.#followLoading(state);
+      void this.#followLoading(state as StateOf<"waiting">);
       return;
     }
     let wait: number | null = null;

@@ -7,6 +7,7 @@ import { connect, type Frame } from "../src/index.ts";
 import { StreamEncoder } from "../src/input/stream-encoder.ts";
 import { openDecoder } from "../src/media/decoders.ts";
 import { Player, type PlayerListener } from "../src/media/player.ts";
+import { TrackDecoder } from "../src/media/track-decoder.ts";
 import { AudioPlayer } from "../src/sound/audio-player.ts";
 import { OpusDecoder } from "../src/sound/opus-decoder.ts";
 import type { SoundMessage } from "../src/sound/worklet-messages.ts";
@@ -87,7 +88,7 @@ test("a raw picture that does not become a bitmap is left out, and the server he
   bitmaps(t);
   const queue = new ItemQueue<Frame>({ limit: 9 });
   const done: number[] = [];
-  const taker = new FrameTaker(undefined, queue, openDecoder, false, () => {});
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} });
   taker.begin(track("raw"), (seq) => done.push(seq), {} as Session);
   for (const seq of [0, 1]) {
     taker.take(packet(seq, 1));
@@ -102,7 +103,7 @@ test("a raw picture that does not become a bitmap is left out, and the server he
 test("raw pictures are decoded in a hidden page, which gets no animation frames", async (t) => {
   define(t, { ImageData: FakeImageData, createImageBitmap: async () => ({ close() {} }), requestAnimationFrame() {} });
   const queue = new ItemQueue<Frame>({ limit: 9 });
-  const taker = new FrameTaker(undefined, queue, openDecoder, false, () => {});
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} });
   taker.begin(track("raw"), () => {}, {} as Session);
   taker.take(packet(0, 1));
   assert.equal((await queue.next()).value?.seq, 0);
@@ -202,7 +203,7 @@ test("frames() and its server go on when the browser has taken the decoder back"
   const queue = new ItemQueue<Frame>({ limit: 9 });
   const told: unknown[] = [];
   const session = { keyframe: () => told.push("keyframe") } as unknown as Session;
-  const taker = new FrameTaker(undefined, queue, openDecoder, false, (...trouble) => told.push(trouble));
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown: (...trouble) => void told.push(trouble) });
   taker.begin(track("vp8"), () => {}, session);
   taker.take(packet(0, 1));
   decoders[0]?.init.error(reclaimed());
@@ -225,7 +226,8 @@ function frameLoop(t: TestContext, limit: number, pool?: number) {
     },
   });
   const session = { keyframe: () => told.push("keyframe") } as unknown as Session;
-  const taker = new FrameTaker(undefined, queue, openDecoder, false, (codec, software, message) => told.push([codec, software, message]));
+  const stepDown = (...trouble: unknown[]): void => void told.push(trouble);
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown });
   taker.begin(track("vp8"), (seq) => done.push(seq), session);
   t.after(() => taker.end());
   const send = async (from: number, to: number): Promise<void> => {
@@ -264,6 +266,20 @@ test("a loop over the newest frames gets the newest, and the decoder goes on", a
   const { dropped, send, next } = frameLoop(t, 1, 8);
   await send(0, 20);
   assert.deepEqual([await next(), dropped], [19, count(0, 19)]);
+});
+
+test("frames() of a track that changes do not wait for a decoder that keeps its last pictures, and blame nobody for it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { decoders, told, done, taker, send } = frameLoop(t, 64, 0);
+  await send(0, 3);
+  taker.describe(track("vp8", { width: 2 }));
+  taker.take(packet(3, 1));
+  t.mock.timers.tick(99);
+  assert.deepEqual([decoders.length, done], [1, []]);
+  t.mock.timers.tick(1);
+  assert.deepEqual([decoders.length, decoders[1]?.fed, done], [2, ["key"], [0, 1, 2]]);
+  t.mock.timers.tick(900);
+  assert.deepEqual(told, []);
 });
 
 test("frames() asks for a keyframe after a decoder's first error, no more than one in 800 ms, and steps down after the second", async (t) => {

@@ -372,17 +372,23 @@ test("a token that is a function is asked for each connection, and once more aft
 
 test("a model that is loaded again gets its clients back when it is ready", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const answers = [new Response('{"reason": "loading weights"}', { status: 503 }), new Response("{}")];
+  const loading = '{"reason": "loading weights", "progress": {"fraction": 0.5, "text": "layer 3"}}';
+  const answers = [loading, loading].map((text) => new Response(text, { status: 503 })).concat(new Response("{}"));
   const { server, client } = begin({ fetch: async () => answers.shift() as Response });
   const first = await server.connection();
   first.welcome();
   await client.ready;
   first.bye("model_restarting", { message: "The file changed." });
   await settled();
-  assert.deepEqual(client.state, { status: "restarting", reason: "The file changed." });
+  assert.deepEqual(client.state, { status: "restarting", reason: "The file changed.", progress: null });
   t.mock.timers.tick(250);
   await settled();
-  assert.deepEqual(client.state, { status: "restarting", reason: "loading weights" });
+  const progress = { fraction: 0.5, text: "layer 3" };
+  const { state } = client;
+  assert.deepEqual(state, { status: "restarting", reason: "loading weights", progress });
+  t.mock.timers.tick(1000);
+  await settled();
+  assert.deepEqual([client.state === state], [true]); // the same answer is no news
   t.mock.timers.tick(1000);
   (await server.connection()).welcome();
   assert.equal(client.state.status, "live");

@@ -127,6 +127,7 @@ class FakeDecoder {
       get isEmpty() {
         return fake.waiting.length === 0;
       },
+      hasOutput: false,
       feed(entry) {
         fake.fed.push(entry.seq);
         fake.waiting.push(entry as never);

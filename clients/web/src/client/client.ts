@@ -5,6 +5,7 @@ import type { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
 import { MediaError, ReactorError, UploadRefused } from "../wire/errors.ts";
 import type { Session, SocketOptions } from "../wire/protocol.ts";
 import { pageOf } from "../wire/protocol.ts";
+import { unlessAborted } from "./abort.ts";
 import { type Arguments, Commands } from "./commands.ts";
 import { type Deferred, deferred } from "./deferred.ts";
 import { Emitter } from "./emitter.ts";
@@ -224,7 +225,7 @@ class ModelClient implements Client {
 
   /** Sends a file for the model. Rejects with {@link UploadRefused}. */
   async upload(source: Blob | Uint8Array<ArrayBuffer>, options: UploadOptions = {}): Promise<UploadRef> {
-    await this.ready;
+    await unlessAborted(this.ready, options.signal);
     const session = this.#session;
     if (session === null) throw new ClientFault("ended", "there is no session");
     const url = new URL("uploads", pageOf(session.url));
@@ -285,7 +286,7 @@ class ModelClient implements Client {
   // ---- inputs --------------------------------------------------------------------------------------------------------
 
   async publish(track: string, source: Source, options: VideoInputOptions & AudioInputOptions = {}): Promise<Publication> {
-    await this.ready;
+    await unlessAborted(this.ready, options.signal);
     return (await this.#getMedia()).publish(track, source, options);
   }
 

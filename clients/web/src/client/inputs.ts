@@ -71,15 +71,16 @@ export class Inputs {
     });
     if (signal?.aborted) signal.throwIfAborted();
     signal?.addEventListener("abort", () => publication.stop(), { once: true, signal: stop.signal });
+    this.#publications.add(publication); // at once: the client may end while the user is asked
+    stop.signal.addEventListener("abort", () => this.#publications.delete(publication));
     try {
       publication.media = await this.#start(track, source, options, onLevel ?? (() => {}), sinkOf(publication), stop.signal, worklet);
     } catch (error) {
-      stop.abort();
       signal?.throwIfAborted();
-      throw refusal(error);
+      const fault = stop.signal.aborted ? await publication.ended : refusal(error);
+      stop.abort();
+      throw fault ?? stop.signal.reason; // without a fault the client has ended
     }
-    this.#publications.add(publication);
-    stop.signal.addEventListener("abort", () => this.#publications.delete(publication));
     return publication;
   }
 

@@ -1,10 +1,10 @@
 /** Frames and packets of a track for `for await` loops: as they come, through all sessions of a client, and what a view has kept. */
-import type { DecodedImage, Decoder, DecoderListener, openDecoder } from "../media/decoders.ts";
-import { MOST_READY, Recovery } from "../media/recovery.ts";
+import type { DecodedImage, Decoder, DecoderListener } from "../media/decoders.ts";
+import { MOST_READY, type TrackDecoder, type TrackDecoderHelp, type TrackDecoderListener } from "../media/track-decoder.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Session, Packet as WirePacket } from "../wire/protocol.ts";
 import type { ItemQueue } from "./item-queue.ts";
-import type { Taker } from "./outputs.ts";
+import type { Outputs, Taker } from "./outputs.ts";
 import type { Frame, Made, Packet } from "./types.ts";
 
 const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, ptsUs, command, step, meta });
@@ -66,45 +66,32 @@ function entryOf(packet: WirePacket, track: TrackDescription): Entry {
   return { packet, track, seq, ptsUs, payload, key: (flags & 1) === 1, arrived: performance.now() };
 }
 
-type PictureDecoder = ReturnType<typeof openDecoder<Entry>>;
-
 /**
  * The packets decoded. Each frame is its taker's to close; one that is dropped is closed here. While the loop is slow few frames wait, because
  * they occupy the decoder's pool of pictures, which others of the page may need; up to the queue's limit wait as packets.
  */
-export class FrameTaker implements Taker {
+export class FrameTaker implements Taker, TrackDecoderListener<Entry>, TrackDecoderHelp {
   readonly wanted: string | undefined;
   #queue: ItemQueue<Frame>;
   #track: TrackDescription | null = null;
   #session: Session | null = null;
   #dealt: (seq: number, heldUs: number) => void = () => {};
-  #decoder: PictureDecoder | null = null;
-  #decoding: TrackDescription | null = null;
+  #decoder: TrackDecoder<Entry>;
   #waiting: Entry[] = [];
-  #needsKey = true;
   #newestDone = -1;
-  #recovery: Recovery;
-  #software: boolean;
-  #openDecoder: typeof openDecoder;
-  #trouble: (codec: string, software: boolean, message: string) => void;
+  #outputs: Pick<Outputs, "stepDown">;
 
   constructor(
     track: string | undefined,
     queue: ItemQueue<Frame>,
-    open: typeof openDecoder,
-    software: boolean,
-    trouble: (codec: string, software: boolean, message: string) => void,
+    Decoder: typeof TrackDecoder,
+    outputs: Pick<Outputs, "software" | "stepDown">,
   ) {
     this.wanted = track;
     this.#queue = queue;
-    queue.taken = () => this.#feed();
-    this.#recovery = new Recovery(
-      () => performance.now(),
-      () => this.#track && this.#session?.keyframe(this.#track.index),
-    );
-    this.#openDecoder = open;
-    this.#software = software;
-    this.#trouble = trouble;
+    queue.taken = () => this.ready();
+    this.#outputs = outputs;
+    this.#decoder = new Decoder(this, this, outputs.software, () => performance.now());
   }
 
   begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): void {
@@ -122,109 +109,66 @@ export class FrameTaker implements Taker {
 
   take(packet: WirePacket): void {
     this.#waiting.push(entryOf(packet, this.#track as TrackDescription));
-    this.#feed();
+    this.ready();
   }
 
   preferSoftware(): void {
-    this.#software = true;
-    this.#reset();
-    this.#recovery.requestKeyframe();
+    this.#decoder.preferSoftware();
   }
 
   end(): void {
-    this.#reset();
-    this.#recovery.rest();
+    this.#decoder.close();
     this.#waiting = [];
     this.#track = null;
     this.#session = null;
   }
 
-  #feed(): void {
-    while (this.#waiting.length > 0) {
-      const entry = this.#waiting[0] as Entry;
-      if (entry.track !== this.#decoding) {
-        if (this.#decoder !== null && !this.#decoder.isEmpty) return; // the pictures of before come first
-        this.#reset();
-        this.#open(entry.track);
-      }
-      if (this.#decoder === null || (this.#needsKey && !entry.key)) {
-        this.#waiting.shift();
-        this.#done(entry);
-        if (this.#decoder !== null) this.#recovery.requestKeyframe();
-        continue;
-      }
-      if (this.#loopIsBehind()) {
-        this.#done(this.#waiting.at(-1) as Entry); // a server is not to slow down for a loop
-        return;
-      }
-      if (!this.#decoder.hasRoom) return;
+  ready(): void {
+    for (;;) {
+      const [entry] = this.#waiting;
+      if (entry === undefined) return;
+      const next = this.#decoder.next(entry, this.#loopIsBehind());
+      if (next === "wait") return;
       this.#waiting.shift();
-      this.#needsKey = false;
-      this.#recovery.rest();
-      void this.#decoder.feed(entry);
+      if (next === "drop") this.dropped(entry);
+      else this.#decoder.feed(entry);
     }
+  }
+
+  lost(entry: Entry): void {
+    this.dropped(entry);
+    this.ready();
+  }
+
+  trouble(...cause: Parameters<TrackDecoderHelp["trouble"]>): void {
+    this.#outputs.stepDown(...cause);
+  }
+
+  keyframe(): void {
+    if (this.#track !== null) this.#session?.keyframe(this.#track.index);
   }
 
   /** Whether enough frames wait for the loop, after the oldest ones have made room for packets beyond the queue's limit. */
   #loopIsBehind(): boolean {
     const queue = this.#queue;
     while (queue.waiting >= MOST_READY && queue.waiting + this.#waiting.length > queue.limit) queue.drop();
-    return queue.waiting >= MOST_READY;
+    if (queue.waiting < MOST_READY) return false;
+    this.dropped(this.#waiting.at(-1) as Entry); // a server is not to slow down for a loop
+    return true;
   }
 
-  #open(track: TrackDescription): void {
-    this.#decoding = track;
-    try {
-      this.#decoder = this.#openDecoder<Entry>(track, this.#software, {
-        decoded: (entry, image) => void this.#decoded(entry, image),
-        lost: (entry) => {
-          this.#done(entry);
-          this.#feed();
-        },
-        failed: (message, reclaimed) => (reclaimed ? this.#reset() : this.#failed(track, message)),
-        stalled: (message) => this.#fail(track, message),
-      });
-    } catch (error) {
-      this.#fail(track, (error as Error).message);
-    }
-  }
-
-  async #decoded(entry: Entry, image: DecodedImage): Promise<void> {
+  async decoded(entry: Entry, image: DecodedImage): Promise<void> {
     const shown = await closable(image);
-    this.#done(entry);
+    this.dropped(entry);
     if (shown) this.#queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
-    this.#feed();
-  }
-
-  #failed(track: TrackDescription, message: string): void {
-    if (this.#recovery.failed()) {
-      this.#fail(track, message);
-      return;
-    }
-    this.#reset();
-    this.#recovery.requestKeyframe();
-    this.#feed();
-  }
-
-  #fail(track: TrackDescription, message: string): void {
-    this.#reset();
-    this.#recovery.rest();
-    this.#decoding = track; // until a fallback gives another description or decoder, its packets are left out
-    this.#trouble(track.codec ?? "", this.#software, message);
+    this.ready();
   }
 
   /** The server is told of this packet and all before it, once. */
-  #done({ seq, arrived }: Entry): void {
+  dropped({ seq, arrived }: Entry): void {
     if (seq <= this.#newestDone) return;
     this.#newestDone = seq;
     this.#dealt(seq, Math.round((performance.now() - arrived) * 1000));
-  }
-
-  #reset(): void {
-    for (const entry of this.#decoder?.close() ?? []) this.#done(entry);
-    this.#decoder = null;
-    this.#decoding = null;
-    this.#needsKey = true;
   }
 }
 

@@ -7,22 +7,25 @@
  *     waiting (says the error, and when it tries next)        ended -> connecting: reconnect() only
  */
 import { backoff, comeBack } from "../session/comeback.ts";
-import { ConnectionRefused, type ReactorError, SessionEnded } from "../wire/errors.ts";
+import { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
 import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
 import { connect, openSocket, pageOf } from "../wire/protocol.ts";
+import { unlessAborted } from "./abort.ts";
 import { Emitter } from "./emitter.ts";
 import { watchLink } from "./link-watch.ts";
 import { loadSession } from "./memory.ts";
 import { sessionInfo } from "./session-info.ts";
-import type { ClientState, GiveToken, Memory } from "./types.ts";
+import type { ClientState, GiveToken, LoadProgress, Memory } from "./types.ts";
 
 /** Reasons of `reactor.bye` after which the same client is not wanted again. */
 const FINAL = new Set(["done", "taken_over", "revoked", "idle"]);
 /** A session that ends sooner counts as a failed try, so that a broken model does not get two tries a second. */
 const SETTLED = 5000;
+/** Milliseconds before a server that loads its model again is asked for the first time; later it says when, but not above the last one. */
 const FIRST_HEALTH_WAIT = 250;
-const LONGEST_HEALTH_WAIT = 2000;
+const HEALTH_WAIT = 1000;
+const LONGEST_HEALTH_WAIT = 10_000;
 
 const RESUME_GIVEN_UP = {
   gone: "The link was lost, and when it was back the session was over.",
@@ -50,6 +53,11 @@ interface LifecycleEvents {
   /** A session that has no events yet. */
   session: Session;
 }
+
+type Restarting = Extract<ClientState, { status: "restarting" }>;
+
+/** A token, or none; or why the application gave none. */
+type GivenToken = string | null | undefined | ConnectionRefused;
 
 /** How a try, or a session, ended. */
 interface Outcome {
@@ -99,7 +107,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     const ears = new AbortController();
     this.#listenToBrowser(ears.signal);
     void this.#live(stop)
-      .catch((error: unknown) => new ConnectionRefused("refused", `The client failed: ${String(error)}`))
+      .catch((error: unknown) => (stop.aborted ? null : new ConnectionRefused("refused", `The client failed: ${String(error)}`)))
       .then((end) => {
         ears.abort();
         this.#running = false;
@@ -122,30 +130,27 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     this.emit("state", this.#state);
   }
 
-  /** Tries until something ends the client; returns what, or null for `close()`. */
-  async #live(stop: AbortSignal): Promise<SessionEnded | ConnectionRefused | null> {
-    await this.#options.prepare();
-    if (stop.aborted) return null;
+  /** Tries until something ends the client, and returns what. Rejects as soon as `stop` aborts, whatever it waits for. */
+  async #live(stop: AbortSignal): Promise<SessionEnded | ConnectionRefused> {
+    await unlessAborted(this.#options.prepare(), stop);
     let refusal: ConnectionRefused | null = null; // of the token, until another one is tried
     let tries = 0; // that seem to have been refused because of the origin, one after another; a single one may be a proxy's fault
     for (;;) {
       this.#set({ status: "connecting", attempt: this.#attempt });
-      const token = await this.#token(refusal === null ? "first" : "refused");
-      if (stop.aborted) return null;
+      const token: GivenToken = await unlessAborted(this.#token(refusal === null ? "first" : "refused"), stop);
       if (refusal !== null && token === null) return refusal; // there is no other token
       if (token instanceof ConnectionRefused) return token;
-      const outcome = await this.#oneSession(token ?? undefined);
-      if (stop.aborted) return null;
+      const outcome: Outcome | null = await unlessAborted(this.#oneSession(token), stop);
       if (outcome === null) continue; // what was saved of an earlier session is over
-      const { closed, lived } = outcome;
+      const { closed, lived }: Outcome = outcome;
       if (closed.welcomed && closed.reason === "model_restarting") {
         this.#attempt = 0;
         await this.#untilHealthy(closed.message, stop);
-        if (stop.aborted) return null;
         continue;
       }
-      const error = closed.welcomed ? sessionEnded(closed) : await this.#refusal(outcome);
-      if (stop.aborted) return null;
+      const error: SessionEnded | ConnectionRefused = closed.welcomed
+        ? sessionEnded(closed)
+        : await unlessAborted(this.#refusal(outcome), stop);
       if (error instanceof ConnectionRefused && error.status === 401 && refusal === null && typeof this.#options.token === "function") {
         refusal = error;
         continue;
@@ -160,12 +165,13 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         return error;
       if (lived > SETTLED) this.#attempt = 0;
       const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
-      await this.#wait(error, Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0)), stop);
-      if (stop.aborted) return null;
+      const wait = Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0));
+      this.#set({ status: "waiting", error, retryAt: performance.now() + wait });
+      await unlessAborted(this.#pause(wait), stop);
     }
   }
 
-  async #token(why: "first" | "refused"): Promise<string | null | undefined | ConnectionRefused> {
+  async #token(why: "first" | "refused"): Promise<GivenToken> {
     const { token } = this.#options;
     if (typeof token !== "function") return token;
     try {
@@ -176,11 +182,11 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   }
 
   /** One session from its first socket to its end. Null if it was a saved one at a replica that could not be resumed. */
-  #oneSession(token: string | undefined): Promise<Outcome | null> {
-    const { url: home, memory, resume } = this.#options;
+  #oneSession(token: string | null | undefined): Promise<Outcome | null> {
+    const { url: first, memory, resume } = this.#options;
     const saved = resume ? loadSession(memory) : null;
-    const url = saved?.url ?? home;
-    const atReplica = url !== home;
+    const url = saved?.url ?? first;
+    const atReplica = url !== first;
     // A replica takes the resume token alone; the gate's token stays at the gate.
     const session = connect({
       ...this.#request(url, atReplica ? undefined : token),
@@ -194,70 +200,47 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     let since = Number.POSITIVE_INFINITY;
     let bye: Bye | null = null;
     return new Promise((resolve) => {
+      const on: Session["addEventListener"] = (type, listener) => session.addEventListener(type, listener, { signal });
       // At a replica only the old session may go on; a new one begins at the gate.
       const stranger = (event: Event): void => {
         if (!atReplica || session.welcome?.resumed) return;
         event.stopImmediatePropagation();
         session.close();
       };
-      session.addEventListener("queued", stranger, { signal });
-      session.addEventListener("welcome", stranger, { signal });
+      on("queued", stranger);
+      on("welcome", stranger);
       watchLink(session, signal);
-      session.addEventListener(
-        "queued",
-        ({ detail: { position, total, wait, reason } }) => {
-          this.#set({ status: "queued", position, total, wait: wait ?? null, ...(reason ? { reason } : {}) });
-        },
-        { signal },
-      );
-      session.addEventListener(
-        "welcome",
-        () => {
-          since = performance.now();
-          this.#letIn = true;
-          this.#kept = false;
-          this.save();
-          this.#set({ status: "live", session: sessionInfo(session) });
-        },
-        { signal },
-      );
-      session.addEventListener(
-        "lost",
-        () => {
-          this.#set({ status: "resuming", session: sessionInfo(session), since: performance.now() });
-          void this.#comeBack(session);
-        },
-        { signal },
-      );
-      session.addEventListener(
-        "resumed",
-        () => {
-          this.#kept = false;
-          this.save();
-          this.#set({ status: "live", session: sessionInfo(session) });
-        },
-        { signal },
-      );
-      session.addEventListener(
-        "bye",
-        ({ detail }) => {
-          bye = detail;
-        },
-        { signal },
-      );
-      session.addEventListener(
-        "closed",
-        ({ detail: closed }) => {
-          ears.abort();
-          this.#session = null;
-          memory?.save(null);
-          const lost = atReplica && !session.welcome?.resumed;
-          resolve(lost ? null : { closed, bye, lived: Math.max(0, performance.now() - since) });
-        },
-        { signal },
-      );
+      on("queued", ({ detail: { position, total, wait, reason } }) => {
+        this.#set({ status: "queued", position, total, wait: wait ?? null, ...(reason ? { reason } : {}) });
+      });
+      on("welcome", () => {
+        since = performance.now();
+        this.#letIn = true;
+        this.#goOn(session);
+      });
+      on("lost", () => {
+        this.#set({ status: "resuming", session: sessionInfo(session), since: performance.now() });
+        void this.#comeBack(session);
+      });
+      on("resumed", () => this.#goOn(session));
+      on("bye", ({ detail }) => {
+        bye = detail;
+      });
+      on("closed", ({ detail: closed }) => {
+        ears.abort();
+        this.#session = null;
+        memory?.save(null);
+        const lost = atReplica && !session.welcome?.resumed;
+        resolve(lost ? null : { closed, bye, lived: Math.max(0, performance.now() - since) });
+      });
       this.emit("session", session);
     });
+  }
+
+  #goOn(session: Session): void {
+    this.#kept = false;
+    this.#save();
+    this.#set({ status: "live", session: sessionInfo(session) });
   }
 
   /** What every socket of this client asks for. */
@@ -266,14 +249,14 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   }
 
   async #comeBack(session: Session): Promise<void> {
-    const open = async (): Promise<WebSocket> => {
-      const { url, welcome, newest } = session;
-      const token = url === this.#options.url ? await this.#token("first") : undefined;
-      const request = this.#request(url, token instanceof ConnectionRefused ? undefined : token);
-      return openSocket({ ...request, resume: welcome?.resume_token, after: newest });
-    };
-    const answer = await comeBack(session, open, { sleep: (ms) => this.#pause(ms) });
+    const answer = await comeBack(session, (patience) => this.#open(session, patience), { sleep: (ms) => this.#pause(ms) });
     if (answer !== "resumed") session.end(RESUME_GIVEN_UP[answer]);
+  }
+
+  async #open({ url, welcome, newest }: Session, patience: number): Promise<WebSocket> {
+    const token = url === this.#options.url ? await unlessAborted(this.#token("first"), AbortSignal.timeout(patience)) : undefined;
+    const request = this.#request(url, token instanceof ConnectionRefused ? undefined : token);
+    return openSocket({ ...request, resume: welcome?.resume_token, after: newest });
   }
 
   /** What refused a client that never had a session. */
@@ -284,53 +267,48 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         ? sessionEnded(closed)
         : new ConnectionRefused("busy", closed.message || `The server ended the try: ${bye.reason}.`, null, null, bye.reason);
     if (closed.opened) return new ConnectionRefused("busy", closed.message || "The connection was lost before the session began.");
-    const { origin } = new URL(pageOf(this.#options.url));
-    const stranger = !this.#letIn && globalThis.location !== undefined && globalThis.location.origin !== origin;
-    if (stranger && (await this.#answers())) {
-      const mine = globalThis.location.origin;
+    const { origin } = pageOf(this.#options.url);
+    const mine = pageOrigin(origin);
+    if (!this.#letIn && mine !== null && (await this.#answers()))
       return new ConnectionRefused(
         "origin",
         `${origin} takes no WebSocket from pages of ${mine}. Start the server with --origin ${mine}, or list it in runtime.origins.`,
         403,
       );
-    }
     return new ConnectionRefused("unreachable", `${origin} cannot be reached. Is the server running, and is this its address?`);
   }
 
   /** Whether the server answers HTTP at all; a page of another origin may not read what it says. */
-  async #answers(): Promise<boolean> {
-    try {
-      await this.#options.fetch(new URL("health", pageOf(this.#options.url)), { mode: "no-cors", cache: "no-store" });
-      return true;
-    } catch {
-      return false;
-    }
+  #answers(): Promise<boolean> {
+    return this.#askHealth({ mode: "no-cors" }).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #askHealth(options: RequestInit): Promise<Response> {
+    return this.#options.fetch(new URL("health", pageOf(this.#options.url)), { cache: "no-store", ...options });
   }
 
   /** Waits before the first question too, because the bye comes before the model ends. */
-  async #untilHealthy(message: string, stop: AbortSignal): Promise<void> {
-    const health = new URL("health", pageOf(this.#options.url));
-    this.#set({ status: "restarting", reason: message });
-    for (let wait = FIRST_HEALTH_WAIT; !stop.aborted; wait = Math.min(wait * 1.25, LONGEST_HEALTH_WAIT)) {
-      await this.#pause(wait);
+  async #untilHealthy(reason: string, signal: AbortSignal): Promise<void> {
+    let state = restarting(reason, {});
+    this.#set(state);
+    for (let wait = FIRST_HEALTH_WAIT; ; ) {
+      await unlessAborted(this.#pause(wait), signal);
+      wait = HEALTH_WAIT;
       try {
-        const answer = await this.#options.fetch(health, { cache: "no-store" });
-        if (answer.ok || answer.type === "opaque") return;
-        const { reason } = (await answer.json()) as { reason?: unknown };
-        if (typeof reason === "string" && this.#state.status === "restarting" && this.#state.reason !== reason) {
-          this.#set({ status: "restarting", reason });
-        }
+        const answer = await unlessAborted(this.#askHealth({ signal }), signal);
+        if (answer.ok) return;
+        wait = Math.min(1000 * Number(answer.headers.get("retry-after")) || wait, LONGEST_HEALTH_WAIT);
+        const next = restarting(state.reason, await unlessAborted(answer.json(), signal));
+        if (JSON.stringify(next) !== JSON.stringify(state)) this.#set((state = next));
       } catch {
+        signal.throwIfAborted();
         // It does not listen yet; or this page's origin may not read the answer, and then a connection tells.
-        if (globalThis.location !== undefined && globalThis.location.origin !== health.origin) return;
+        if (pageOrigin(pageOf(this.#options.url).origin) !== null) return;
       }
     }
-  }
-
-  async #wait(error: ReactorError, milliseconds: number, stop: AbortSignal): Promise<void> {
-    if (stop.aborted) return;
-    this.#set({ status: "waiting", error, retryAt: performance.now() + milliseconds });
-    await this.#pause(milliseconds);
   }
 
   /** Resolves after the time, or as soon as somebody wants the next try now. */
@@ -346,29 +324,37 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   #listenToBrowser(signal: AbortSignal): void {
     if (typeof globalThis.addEventListener !== "function" || globalThis.document === undefined) return;
-    const offline = (): void => {
+    const on = <E extends keyof WindowEventMap>(type: E, listener: (event: WindowEventMap[E]) => void): void =>
+      addEventListener(type, listener, { signal });
+    on("offline", () => {
       // Another session may still have its link, to this machine; the watch knows soon.
       if (this.#options.resume && this.#session?.welcome?.resume_token) this.#session.drop();
-    };
-    addEventListener("offline", offline, { signal });
-    addEventListener("online", () => this.#tryNow(), { signal });
-    addEventListener(
-      "pagehide",
-      ({ persisted }) => {
-        this.#kept = persisted;
-        if (this.#options.memory !== null) this.save();
-        else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
-      },
-      { signal },
-    );
+    });
+    on("online", () => this.#tryNow());
+    on("pagehide", ({ persisted }) => {
+      this.#kept = persisted;
+      if (this.#options.memory !== null) this.#save();
+      else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
+    });
   }
 
   /** Saves the session, so that a reloaded page finds it. */
-  save(): void {
+  #save(): void {
     const session = this.#session;
     const resume = session?.welcome?.resume_token;
     if (session && resume) this.#options.memory?.save(JSON.stringify({ resume, after: session.newest, url: session.url }));
   }
+}
+
+/** The state while the model is loaded again, with what `/health` has said; `reason` is that of before. */
+function restarting(reason: string, said: { readonly reason?: unknown; readonly progress?: LoadProgress | null }): Restarting {
+  return { status: "restarting", reason: typeof said.reason === "string" ? said.reason : reason, progress: said.progress ?? null };
+}
+
+/** The origin of the page, if it is another one than the server's; else null. */
+function pageOrigin(server: string): string | null {
+  const origin = globalThis.location?.origin ?? server;
+  return origin === server ? null : origin;
 }
 
 function sessionEnded({ reason, message, code }: Closed): SessionEnded {

@@ -112,9 +112,8 @@ export class Media {
   /** Puts the decoded frames of a track into `queue`, until that ends. */
   async giveFrames(track: string | undefined, queue: ItemQueue<Frame>): Promise<void> {
     this.#checkWebCodecs();
-    const [{ FrameTaker }, { openDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
-    const trouble = (...cause: Parameters<Outputs["stepDown"]>): void => this.outputs.stepDown(...cause);
-    this.#give(new FrameTaker(track, queue, openDecoder, this.outputs.software, trouble), queue);
+    const [{ FrameTaker }, { TrackDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
+    this.#give(new FrameTaker(track, queue, TrackDecoder, this.outputs), queue);
   }
 
   /** Puts the packets of a track into `queue`, until that ends. */

@@ -55,7 +55,7 @@ export class Outputs {
   #gates = new Map<number, FeedbackGate>();
   /** What the server was last asked for, as JSON; at first what `connect` asks for before anything is taken. */
   #asked: string = JSON.stringify({ video: NONE, tracks: {} });
-  #idle: ReturnType<typeof setTimeout> | null = null;
+  #idle: ReturnType<typeof setTimeout> | undefined;
   #pauseHidden: boolean;
 
   /**
@@ -114,9 +114,9 @@ export class Outputs {
     if (!this.#takers.delete(taker)) return;
     for (const gate of this.#gates.values()) gate.remove(taker);
     taker.end();
-    if (this.#session === null || this.#idle !== null) return;
+    if (this.#session === null || this.#idle !== undefined) return;
     this.#idle = setTimeout(() => {
-      this.#idle = null;
+      this.#idle = undefined;
       this.ask();
     }, IDLE);
   }
@@ -130,8 +130,8 @@ export class Outputs {
 
   endSession(): void {
     this.#session = null;
-    clearTimeout(this.#idle ?? undefined);
-    this.#idle = null;
+    clearTimeout(this.#idle);
+    this.#idle = undefined;
     for (const gate of this.#gates.values()) gate.close();
     this.#gates.clear();
     for (const taker of this.#takers) taker.end();
@@ -235,7 +235,7 @@ class FeedbackGate {
   #takers = new Map<Taker, number>();
   /** Frames that the server was not told about, in order. */
   #open: { seq: number; at: number }[] = [];
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   /** Milliseconds between two tellings, and when the last one was. */
   #cadence = 0;
   #told = Number.NEGATIVE_INFINITY;
@@ -273,8 +273,8 @@ class FeedbackGate {
   }
 
   close(): void {
-    clearTimeout(this.#timer ?? undefined);
-    this.#timer = null;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     clearTimeout(this.#rest);
     this.#open = [];
   }
@@ -306,7 +306,7 @@ class FeedbackGate {
   }
 
   #overdue(): void {
-    this.#timer = null;
+    this.#timer = undefined;
     const now = performance.now();
     const slowest = this.#slowest;
     const shared = this.#takers.size > 1;

@@ -1,6 +1,7 @@
 /** One setting of the model: its value, and a way to set it that never has two values under way. */
 import { CommandError } from "../wire/errors.ts";
 import { type Deferred, deferred } from "./deferred.ts";
+import { Emitter } from "./emitter.ts";
 import type { Setting } from "./types.ts";
 
 interface Next {
@@ -11,7 +12,7 @@ interface Next {
 export class ModelSetting implements Setting<unknown> {
   #read: () => unknown;
   #send: (value: unknown) => Promise<unknown>;
-  #listeners = new Set<() => void>();
+  #changes = new Emitter<{ changed: undefined }>();
   #sending = false;
   #next: Next | null = null;
   /** What this client set last in this session; for a server that does not tell its values. */
@@ -50,9 +51,7 @@ export class ModelSetting implements Setting<unknown> {
 
   /** Calls `listener` when value, `pending` or `error` may have changed, until the returned function is called. */
   subscribe(listener: () => void): () => void {
-    const call = (): void => listener();
-    this.#listeners.add(call);
-    return () => this.#listeners.delete(call);
+    return this.#changes.on("changed", listener);
   }
 
   /** A session has begun, or is over; what was set before belongs to another one. */
@@ -65,7 +64,7 @@ export class ModelSetting implements Setting<unknown> {
   /** The session has other values. A refusal is about a value that is replaced. */
   changed(): void {
     if (this.#error !== null && this.#read() !== this.#atRefusal) this.#error = null;
-    for (const listener of [...this.#listeners]) listener();
+    this.#changes.emit("changed", undefined);
   }
 
   async #run(): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import type { AudioPlayer, SoundCapture, SoundStatistics } from "../sound/audio-player.ts";
 import type { Session } from "../wire/protocol.ts";
+import { Emitter } from "./emitter.ts";
 import type { Sound } from "./types.ts";
 
 export class SoundOutput implements Sound {
@@ -14,7 +15,7 @@ export class SoundOutput implements Sound {
   /** Whether it was wanted when the client ended: it is again when the client connects again, unless it was stopped. */
   #returns = false;
   #volume = 1;
-  #listeners = new Set<() => void>();
+  #changes = new Emitter<{ changed: undefined }>();
   #session: Session | null = null;
   #hasTracks = false;
   #failed: (message: string) => void;
@@ -67,9 +68,7 @@ export class SoundOutput implements Sound {
   }
 
   subscribe(listener: () => void): () => void {
-    const call = (): void => listener();
-    this.#listeners.add(call);
-    return () => this.#listeners.delete(call);
+    return this.#changes.on("changed", listener);
   }
 
   get statistics(): SoundStatistics {
@@ -116,6 +115,6 @@ export class SoundOutput implements Sound {
   }
 
   #changed(): void {
-    for (const listener of [...this.#listeners]) listener();
+    this.#changes.emit("changed", undefined);
   }
 }

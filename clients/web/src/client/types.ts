@@ -66,9 +66,17 @@ export type ClientState =
   | { readonly status: "queued"; readonly position: number; readonly total: number; readonly wait: number | null; readonly reason?: string }
   | { readonly status: "live"; readonly session: SessionInfo }
   | { readonly status: "resuming"; readonly session: SessionInfo; readonly since: number }
-  | { readonly status: "restarting"; readonly reason: string }
+  /** `progress`: how far the load is, while the server says it, which it does not to strangers. */
+  | { readonly status: "restarting"; readonly reason: string; readonly progress: LoadProgress | null }
   | { readonly status: "waiting"; readonly error: ReactorError; readonly retryAt: number }
   | { readonly status: "ended"; readonly end: SessionEnded | ConnectionRefused | null };
+
+/** What the model said last of its load. */
+export interface LoadProgress {
+  /** From 0 to 1; null if it is unknown. */
+  readonly fraction: number | null;
+  readonly text: string;
+}
 
 export interface ClientEvents<M extends ModelShape> {
   state: ClientState;

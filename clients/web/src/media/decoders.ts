@@ -36,6 +36,8 @@ export interface DecoderListener<Entry> {
 export interface Decoder<Entry> {
   readonly hasRoom: boolean;
   readonly isEmpty: boolean;
+  /** Whether it has given a picture. */
+  readonly hasOutput: boolean;
   feed(entry: Entry): void;
   /** Closes the decoder and returns its unanswered entries. */
   close(): Entry[];
@@ -71,6 +73,7 @@ export function openDecoder<Entry extends DecoderEntry>(
 class StillDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   #decode: (entry: DecoderEntry) => Promise<DecodedImage>;
   #listener: DecoderListener<Entry>;
+  readonly hasOutput = true;
   #busy = false;
   #closed = false;
 
@@ -143,8 +146,8 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   #decoder: VideoDecoder | null;
   #pending = new Map<number, Entry>();
   #timestamp = -1;
-  #hasOutput = false;
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  hasOutput = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #checks = 0;
 
   constructor(
@@ -170,7 +173,7 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   }
 
   get hasRoom(): boolean {
-    return this.#pending.size < (this.#hasOutput ? MAX_PENDING : MAX_PENDING_AT_FIRST);
+    return this.#pending.size < (this.hasOutput ? MAX_PENDING : MAX_PENDING_AT_FIRST);
   }
 
   get isEmpty(): boolean {
@@ -180,7 +183,7 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   feed(entry: Entry): void {
     this.#timestamp = Math.max(this.#timestamp + 1, entry.ptsUs); // unique even if presentation times repeat
     this.#pending.set(this.#timestamp, entry);
-    if (this.#timer === null) this.#watch();
+    if (this.#timer === undefined) this.#watch();
     try {
       this.#decoder?.decode(new EncodedVideoChunk({ type: entry.key ? "key" : "delta", timestamp: this.#timestamp, data: entry.payload }));
     } catch (error) {
@@ -201,9 +204,9 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
       image.close();
       return;
     }
-    this.#hasOutput = true;
-    clearTimeout(this.#timer ?? undefined);
-    this.#timer = null;
+    this.hasOutput = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#checks = 0;
     for (const [stamp, older] of this.#pending) {
       if (stamp > image.timestamp) break;
@@ -218,7 +221,7 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   #watch(): void {
     const since = performance.now();
     this.#timer = setTimeout(() => {
-      this.#timer = null;
+      this.#timer = undefined;
       const waited = performance.now() - since;
       if (waited > 1.5 * PATIENCE)
         this.#watch(); // the whole page was suspended
@@ -228,7 +231,7 @@ class ChunkDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   }
 
   #end(then: () => void): void {
-    clearTimeout(this.#timer ?? undefined);
+    clearTimeout(this.#timer);
     if (this.#decoder === null) return;
     if (this.#decoder.state !== "closed") this.#decoder.close();
     this.#decoder = null;

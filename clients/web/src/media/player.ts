@@ -12,16 +12,15 @@
  */
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/packet.ts";
-import type { DecodedImage, Decoder, DecoderEntry } from "./decoders.ts";
-import { isStill, openDecoder } from "./decoders.ts";
+import type { DecodedImage, DecoderEntry } from "./decoders.ts";
+import { isStill } from "./decoders.ts";
 import { PlayoutDelay } from "./playout-delay.ts";
-import { MOST_READY, Recovery } from "./recovery.ts";
+import { MOST_READY, TrackDecoder, type TrackDecoderListener } from "./track-decoder.ts";
 
 const LONGEST_HOLD = 250;
 const MOST_WAITING = 32;
 const LATE = 150;
 const EARLY = 8; // half the frame time of most displays
-const CHANGE_PATIENCE = 100;
 
 /** What the player needs of a packet. */
 export type PlayerFrame = Pick<Packet, "seq" | "ptsUs" | "flags" | "command" | "payload">;
@@ -69,11 +68,10 @@ interface DrawTarget {
   draw(image: DecodedImage, width: number, height: number): void;
 }
 
-export class Player {
+export class Player implements TrackDecoderListener<Entry> {
   #renderer: DrawTarget;
   #listener: PlayerListener;
   #now: () => number;
-  #software: boolean;
   #described: TrackDescription;
   #delay: PlayoutDelay | null = null;
   #clock: HeardTime = { at: 0, audioTime: null };
@@ -84,15 +82,8 @@ export class Player {
   #ready: DecodedEntry[] = []; // decoded, not drawn
   #unprocessed: Entry[] = []; // not yet reported by `dealt`, which reports in order
 
-  #track: TrackDescription | null = null; // the decoder's track; null if the decoder must be reopened
-  #decoder: Decoder<Entry> | null = null;
-  #failedCodec: string | null = null; // the codec that failed, until the page has chosen a fallback
-  #needsKey = true;
-  #hasOutput = false;
-  #recovery: Recovery;
-
-  #presentTimer: Timer | null = null;
-  #changeTimer: Timer | null = null;
+  #decoder: TrackDecoder<Entry>;
+  #presentTimer: Timer | undefined;
   #closed = false;
 
   /** `now()` is the page's clock. */
@@ -106,8 +97,7 @@ export class Player {
     this.#described = track;
     this.#listener = listener;
     this.#now = now;
-    this.#software = software;
-    this.#recovery = new Recovery(now, () => listener.keyframe());
+    this.#decoder = new TrackDecoder(this, listener, software, now);
     this.smooth(lead);
   }
 
@@ -127,10 +117,7 @@ export class Player {
 
   /** Decodes in software from the next keyframe on. */
   preferSoftware(): void {
-    this.#software = true;
-    this.#failedCodec = null;
-    this.#reset();
-    this.#recovery.requestKeyframe();
+    this.#decoder.preferSoftware();
   }
 
   /** Takes a frame that arrived at `arrived`. `clock.audioTime` is the presentation time heard at `clock.at` (null: no sound). */
@@ -143,7 +130,7 @@ export class Player {
       payload,
       arrived,
       track: this.#described,
-      key: (flags & 1) === 1,
+      key: isStill(this.#described.codec) || (flags & 1) === 1,
       urgent: false,
       superseded: false,
       processed: false,
@@ -156,15 +143,14 @@ export class Player {
     }
     this.#unprocessed.push(entry);
     this.#waiting.push(entry);
-    this.#feedDecoder();
+    this.ready();
   }
 
   /** Stops drawing, also of frames in the decoder; the last picture stays. */
   close(): void {
     this.#closed = true;
-    this.#recovery.rest();
-    for (const timer of [this.#presentTimer, this.#changeTimer]) clearTimeout(timer ?? undefined);
-    this.#decoder?.close();
+    clearTimeout(this.#presentTimer);
+    this.#decoder.close();
     for (const { image } of this.#ready) image.close?.();
     this.#waiting = [];
     this.#ready = [];
@@ -174,46 +160,31 @@ export class Player {
   /** `entry` is the first frame made with a newer command. Older frames are still decoded if later ones need them, but not drawn. */
   #supersede(entry: Entry): void {
     entry.urgent = true;
-    for (const older of this.#ready.splice(0)) this.#skip(older);
+    for (const older of this.#ready.splice(0)) this.dropped(older);
     this.#waiting = this.#waiting.filter((older) => {
       if (!isStill(older.track.codec)) return true;
-      this.#skip(older);
+      this.dropped(older);
       return false;
     });
     for (const older of this.#unprocessed) older.superseded = true;
   }
 
   /** Passes waiting frames to the decoder as long as it has room. */
-  #feedDecoder(): void {
+  ready(): void {
     for (;;) {
       this.#dropWaiting();
       const [entry] = this.#waiting;
       if (entry === undefined || this.#closed) return;
-      if (entry.track !== this.#track && !this.#switchTrack(entry.track)) return;
-      if (this.#decoder === null) {
-        this.#waiting.shift();
-        this.#skip(entry);
-      } else if (this.#ready.length >= MOST_READY || !this.#decoder.hasRoom) {
-        return;
+      const next = this.#decoder.next(entry, this.#ready.length >= MOST_READY);
+      if (next === "wait") return;
+      this.#waiting.shift();
+      if (next === "drop") {
+        this.dropped(entry);
       } else {
-        this.#waiting.shift();
-        this.#feed(entry);
+        entry.fedAt = this.#now();
+        this.#decoder.feed(entry);
       }
     }
-  }
-
-  #feed(entry: Entry): void {
-    if (!isStill(entry.track.codec)) {
-      if (this.#needsKey && !entry.key) {
-        this.#skip(entry);
-        this.#recovery.requestKeyframe();
-        return;
-      }
-      this.#needsKey = false;
-      this.#recovery.rest();
-    }
-    entry.fedAt = this.#now();
-    this.#decoder?.feed(entry);
   }
 
   /** Drops the waiting frames that are not needed. */
@@ -222,7 +193,7 @@ export class Player {
     if (oldest === undefined) return;
     const now = this.#now();
     const droppable = isStill(oldest.track.codec) ? this.#droppableStills(now) : this.#droppableChunks(oldest, now);
-    for (const entry of this.#waiting.splice(0, droppable)) this.#skip(entry);
+    for (const entry of this.#waiting.splice(0, droppable)) this.dropped(entry);
   }
 
   /** The number of stills before the newest one that would still be on time. */
@@ -240,110 +211,52 @@ export class Player {
     const waiting = this.#waiting;
     const shorter = waiting.findLastIndex((entry) => entry.key && this.#timeUntilDue(entry, now) === 0);
     if (shorter > 0) return shorter;
-    const behind = this.#hasOutput && now - this.#due(oldest) > LATE;
+    const behind = this.#decoder.hasOutput && now - this.#due(oldest) > LATE;
     if (oldest.key || !(behind || waiting.length > MOST_WAITING)) return 0;
     const next = waiting.findIndex((entry) => entry.key || isStill(entry.track.codec));
     if (next >= 0) return next;
-    this.#needsKey = true;
-    this.#recovery.requestKeyframe();
+    this.#decoder.needKey();
     return waiting.length;
   }
 
-  /** Opens the decoder for `track` when the previous one is empty; returns whether it is open. */
-  #switchTrack(track: TrackDescription): boolean {
-    if (this.#decoder !== null && !this.#decoder.isEmpty) {
-      this.#changeTimer ??= setTimeout(() => {
-        this.#reset();
-        this.#feedDecoder();
-      }, CHANGE_PATIENCE);
-      return false;
-    }
-    this.#reset();
-    this.#track = track;
-    if (track.codec === this.#failedCodec) return true;
-    try {
-      this.#decoder = openDecoder(track, this.#software, {
-        decoded: (entry, image) => this.#decoded(entry, image),
-        lost: (entry, message) => this.#lost(entry, message),
-        failed: (message, reclaimed) => (reclaimed ? this.#reset() : this.#failed(track, message)),
-        stalled: (message) => this.#abandonDecoder(track, message),
-      });
-    } catch (error) {
-      this.#abandonDecoder(track, (error as Error).message);
-    }
-    return true;
-  }
-
-  /** Closes the decoder and drops its frames. */
-  #reset(): void {
-    clearTimeout(this.#changeTimer ?? undefined);
-    this.#changeTimer = null;
-    const rest = this.#decoder?.close() ?? [];
-    this.#decoder = null;
-    this.#track = null;
-    this.#needsKey = true;
-    this.#hasOutput = false;
-    for (const entry of rest) this.#skip(entry);
-  }
-
-  #decoded(entry: Entry, image: DecodedImage): void {
+  decoded(entry: Entry, image: DecodedImage): void {
     const now = this.#now();
     const decoded = Object.assign(entry, { image });
-    this.#hasOutput = true;
     this.#decodeTime += (now - entry.fedAt - this.#decodeTime) / 8;
     this.#delay?.add(entry.ptsUs / 1000, entry.arrived + now - entry.fedAt); // without the wait for the decoder
     this.#markProcessed(entry);
     if (entry.superseded) {
-      this.#skip(entry);
+      this.dropped(entry);
     } else {
       this.#ready.push(decoded);
       this.#present();
     }
-    this.#feedDecoder();
+    this.ready();
   }
 
-  #lost(entry: Entry, message: string): void {
+  lost(entry: Entry, message: string): void {
     this.#listener.failed(entry.seq, message);
     this.#markProcessed(entry);
-    this.#feedDecoder();
-  }
-
-  #failed(track: TrackDescription, message: string): void {
-    if (this.#recovery.failed()) {
-      this.#abandonDecoder(track, message);
-      return;
-    }
-    this.#reset();
-    this.#recovery.requestKeyframe();
-    this.#feedDecoder();
-  }
-
-  #abandonDecoder(track: TrackDescription, message: string): void {
-    this.#reset();
-    this.#track = track;
-    this.#failedCodec = track.codec;
-    this.#recovery.rest();
-    this.#listener.trouble(track.codec, this.#software, message);
-    this.#feedDecoder();
+    this.ready();
   }
 
   /** Draws the newest due picture, and sets a timer for the next. */
   #present(): void {
-    clearTimeout(this.#presentTimer ?? undefined);
+    clearTimeout(this.#presentTimer);
     if (this.#closed) return;
     const now = this.#now();
     const early = this.#clock.audioTime === null ? 2 : EARLY;
     const place = this.#ready.findLastIndex((entry) => this.#timeUntilDue(entry, now) <= early);
     const due = this.#ready.splice(0, place + 1);
     const newest = due.pop();
-    for (const older of due) this.#skip(older);
+    for (const older of due) this.dropped(older);
     if (newest !== undefined) this.#draw(newest);
     const [next] = this.#ready;
     if (next !== undefined) {
       this.#presentTimer = setTimeout(
         () => {
           this.#present();
-          this.#feedDecoder();
+          this.ready();
         },
         this.#timeUntilDue(next, now) - early / 2,
       );
@@ -372,7 +285,8 @@ export class Player {
     return Math.max(arrived, Math.min(due, arrived + LONGEST_HOLD));
   }
 
-  #skip(entry: Entry): void {
+  dropped(entry: Entry): void {
+    if (this.#closed) return;
     entry.image?.close?.();
     this.#listener.skipped(entry.seq);
     if (!entry.processed) this.#markProcessed(entry);

@@ -22,12 +22,13 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 /**
  * Tries to resume the session. Resolves with "resumed", "gone" if the server no longer has the session, or "late" if the
- * time is over. `open()` opens a WebSocket to the session. The waits grow and are random, so that the pages of a restarted
+ * time is over. `open()` opens a WebSocket to the session, or
+ * rejects after `patience` milliseconds. The waits grow and are random, so that the pages of a restarted
  * server do not all connect at once.
  */
 export async function comeBack(
   session: Resumable,
-  open: () => WebSocket | Promise<WebSocket>,
+  open: (patience: number) => WebSocket | Promise<WebSocket>,
   {
     random = Math.random,
     sleep = pause,
@@ -41,15 +42,12 @@ export async function comeBack(
   const end = now() + 1000 * (session.welcome?.resume_window ?? WINDOW);
   for (let tries = 0; ; tries++) {
     const wait = Math.min(FIRST_WAIT * 2 ** tries, LONGEST_WAIT) * random();
-    const left = end - now();
-    if (wait >= left) {
-      await sleep(left);
-      return "late";
-    }
-    await sleep(wait);
+    await sleep(Math.min(wait, Math.max(0, Math.ceil(end - now())))); // which may end sooner
     if (session.over) return "gone"; // it was left meanwhile
+    if (now() >= end) return "late";
+    const patience = Math.ceil(Math.min(FIRST_PATIENCE * 2 ** tries, LONGEST_PATIENCE, end - now()));
     try {
-      const answer = await session.resume(await open(), Math.min(FIRST_PATIENCE * 2 ** tries, LONGEST_PATIENCE, end - now()));
+      const answer = await session.resume(await open(patience), patience);
       if (answer !== "failed") return answer;
     } catch {
       // no socket could be made; another one may be

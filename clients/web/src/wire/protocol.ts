@@ -35,7 +35,8 @@ const [CONNECTING, OPEN] = [0, 1]; // of WebSocket.readyState
 const ABANDONED = 4000; // a page may not close with 1001
 const MAX_UNANSWERED = 1024;
 const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
-// Commands sent at once after resuming, and then in each second: half of the server's default limit.
+// Commands that have waited for the session, or for its link, are sent so many at once, and then in each second: half of the server's
+// default limit.
 const CATCH_UP_RATE = 100;
 const REPLICA_FAILED = "The replica that has a place for this page could not be reached, or refused it.";
 
@@ -124,6 +125,8 @@ export interface Applied {
 
 interface Waiting {
   command: string;
+  /** What is sent. */
+  text: string;
   resolve: (applied: Applied) => void;
   reject: (error: CommandError) => void;
 }
@@ -175,22 +178,25 @@ export function openSocket({
 }: SocketOptions): WebSocket {
   const address = new URL(url);
   const query = {
-    video: String(video),
-    audio: audio && String(audio),
+    video,
+    audio,
     role,
     model,
     token,
     resume,
     after: resume && String(after),
-    feedback: feedback && "1",
-    cadence: cadence && role === "viewer" && "1",
-    follow: follow && "1",
-    beat: beat && "1",
+    feedback,
+    cadence: cadence && role === "viewer",
+    follow,
+    beat,
     refusals: refusalsAsBye && "bye",
-    paused: paused && "1",
-    ...Object.fromEntries(Object.entries(tracks).map(([name, codecs]) => [`video.${name}`, String(codecs)])),
+    paused,
+    ...Object.fromEntries(Object.entries(tracks).map(([name, codecs]) => [`video.${name}`, codecs])),
   };
-  for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query)) {
+    const text = value === true ? "1" : String(value || "");
+    if (text) address.searchParams.set(name, text);
+  }
   return new WebSocket(address.href, [SUBPROTOCOL]);
 }
 
@@ -222,14 +228,14 @@ export class Session extends TypedEvents<SessionEvents> {
   #comesBack: boolean;
   #follow: ((admitted: Admitted) => WebSocket) | null;
   #redirected = false;
-  #answers = new Map<number, Waiting>();
-  #unanswered = new Map<number, string>(); // texts of commands without an answer, by id; an id is the command's number in the session
+  #unanswered = new Map<number, Waiting>(); // commands without an answer, by id, which is the command's number in the session
   #tracks = new Map<number, TrackDescription>();
   #state: Settings = {};
   #sets = new Map<number, [string, unknown]>(); // [field, value] of commands without an answer that set a setting, by their ids
   #lastId = 0;
   #sentId = 0;
-  #catchUp: ReturnType<typeof setInterval> | null = null;
+  #room = Infinity; // how many commands may be sent now
+  #catchingUp: ReturnType<typeof setTimeout> | undefined;
   #lostAt = 0;
   #bye: Bye | null = null;
   #opened = false;
@@ -372,22 +378,20 @@ export class Session extends TypedEvents<SessionEvents> {
 
   /**
    * Sends a command. Resolves with {id, step, reply} when the model has applied it. Rejects with a CommandError if it is refused,
-   * and with the code "closed" if the session ends before the answer. While the link is lost, or about to be, the command waits.
+   * with the code "closed" if the session ends before the answer, and with a TypeError for a value without a JSON form. While the link is lost, or about to be, the command waits.
    */
-  command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
-    if (this.#over || (this.welcome === null && this.#socket?.readyState !== OPEN))
-      return Promise.reject(new CommandError("closed", "not connected", type));
-    if (this.#unanswered.size >= MAX_UNANSWERED) {
-      return Promise.reject(new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type));
-    }
-    const id = ++this.#lastId;
-    const answer = new Promise<Applied>((resolve, reject) => this.#answers.set(id, { command: type, resolve, reject }));
-    this.#unanswered.set(id, JSON.stringify({ type, data, id }));
+  async command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
+    if (this.#over || (this.welcome === null && this.#socket?.readyState !== OPEN)) throw new CommandError("closed", "not connected", type);
+    if (this.#unanswered.size >= MAX_UNANSWERED) throw new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type);
+    const id = this.#lastId + 1;
+    const text = JSON.stringify({ type, data, id }); // throws for a value without a JSON form
+    this.#lastId = id;
+    const answer = new Promise<Applied>((resolve, reject) => this.#unanswered.set(id, { command: type, text, resolve, reject }));
     const field = type.startsWith("set_") ? type.slice(4) : "";
     if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
     if (this.#sets.size > MAX_SETS) this.#sets.delete(this.#sets.keys().next().value as number);
     this.#emit("sent", { id, type }); // before it leaves: its latency begins here, and a socket's `send` can take milliseconds
-    if (this.#catchUp === null) this.#sendWaiting(Infinity);
+    this.#sendWaiting();
     return answer;
   }
 
@@ -440,6 +444,7 @@ export class Session extends TypedEvents<SessionEvents> {
   #continue(welcome: Welcome): void {
     const seconds = (performance.now() - this.#lostAt) / 1000;
     const { paused } = this;
+    this.#room = 0;
     this.#begin(welcome);
     const { received = 0, missed = 0 } = welcome;
     this.#sentId = received;
@@ -451,17 +456,12 @@ export class Session extends TypedEvents<SessionEvents> {
       if (track.direction === "out") this.#emit("track", track);
       else this.#emit("keyframe", { track: track.index });
     }
-    this.#sendWaiting(CATCH_UP_RATE);
-    const more = (): void => {
-      this.#sendWaiting(CATCH_UP_RATE);
-      if (this.#sentId === this.#lastId) this.#stopCatchingUp();
-    };
-    if (this.#sentId < this.#lastId) this.#catchUp = setInterval(more, 1000);
+    this.#catchUp();
   }
 
   /** Rejects the commands whose answers may be among the lost messages. */
   #rejectLostAnswers(received: number, missed: number): void {
-    for (const id of this.#answers.keys()) {
+    for (const id of this.#unanswered.keys()) {
       if (id > received) continue;
       const waiting = this.#answer(id);
       const message = `Whether it was applied is not known: ${missed} messages were lost.`;
@@ -469,16 +469,19 @@ export class Session extends TypedEvents<SessionEvents> {
     }
   }
 
-  /** Sends at most `most` unsent commands, in order. A socket that is about to close takes none. */
-  #sendWaiting(most: number): void {
-    const socket = this.#socket;
-    for (; socket?.readyState === OPEN && most > 0 && this.#sentId < this.#lastId; most--)
-      socket.send(this.#unanswered.get(++this.#sentId) as string);
+  /** Sends the commands that wait, no faster than a server takes them. What is given meanwhile follows them. */
+  #catchUp(): void {
+    this.#room = CATCH_UP_RATE;
+    this.#sendWaiting();
+    if (this.#sentId < this.#lastId) this.#catchingUp = setTimeout(() => this.#catchUp(), 1000);
+    else this.#room = Infinity;
   }
 
-  #stopCatchingUp(): void {
-    clearInterval(this.#catchUp ?? undefined);
-    this.#catchUp = null;
+  /** Sends the unsent commands that may be sent now, in order. A socket that is about to close takes none. */
+  #sendWaiting(): void {
+    const socket = this.#socket;
+    for (; socket?.readyState === OPEN && this.#room > 0 && this.#sentId < this.#lastId; this.#room--)
+      socket.send((this.#unanswered.get(++this.#sentId) as Waiting).text);
   }
 
   /** Follows a gate to the assigned replica. */
@@ -563,7 +566,9 @@ export class Session extends TypedEvents<SessionEvents> {
         // Another page began this session; continue its numbers of commands.
         if (message.data.resumed) this.#lastId = this.#sentId = message.data.received ?? 0;
         else this.newest = message.n ?? 0;
+        this.#room = 0;
         this.#emit("welcome", message.data);
+        this.#catchUp(); // with what listeners have given
         break;
       case "reactor.state":
         Object.assign(this.#state, message.data);
@@ -609,8 +614,7 @@ export class Session extends TypedEvents<SessionEvents> {
   }
 
   #answer(id: number): Waiting | undefined {
-    const waiting = this.#answers.get(id);
-    this.#answers.delete(id);
+    const waiting = this.#unanswered.get(id);
     this.#unanswered.delete(id);
     return waiting;
   }
@@ -626,7 +630,7 @@ export class Session extends TypedEvents<SessionEvents> {
       this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? words);
       return;
     }
-    this.#stopCatchingUp();
+    clearTimeout(this.#catchingUp);
     this.#bye = null;
     this.#socket = null;
     this.#lostAt = performance.now();
@@ -636,11 +640,10 @@ export class Session extends TypedEvents<SessionEvents> {
   #finish(code: number, reason: string | null, message: string): void {
     if (this.#over) return;
     this.#over = true;
-    this.#stopCatchingUp();
-    for (const [id, { command, reject }] of this.#answers) {
+    clearTimeout(this.#catchingUp);
+    for (const [id, { command, reject }] of this.#unanswered) {
       reject(new CommandError("closed", "the connection ended", command, id, id > this.#sentId ? false : "unknown"));
     }
-    this.#answers.clear();
     this.#unanswered.clear();
     this.#emit("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
