@@ -113,7 +113,7 @@ class SocketLink:
                 self._gone = True  # not if this task is cancelled: the other end must still get what is sent
                 return
             buffer += data
-            while True:
+            while buffer:
                 try:
                     decoded = self.wire.decode(buffer)
                 except Exception as error:  # model code has written to the link's descriptor, or over its memory

@@ -107,12 +107,11 @@ class Wire:
 
         Raises ValueError as soon as the first bytes are no head, and for a message that is none.
         """
-        if not buffer.startswith(MARK[: len(buffer)]):
+        here = len(buffer)
+        mark, size, session = _HEAD.unpack_from(buffer) if here >= HEAD else (buffer[: len(MARK)], 0, 0)
+        if mark != MARK[:here]:
             raise ValueError("it has no head")
-        if len(buffer) < HEAD:
-            return None
-        _mark, size, session = _HEAD.unpack_from(buffer)
-        if len(buffer) < (end := HEAD + size):
+        if here < (end := HEAD + size):
             return None
         return self._decoder.decode(memoryview(buffer)[HEAD:end]), session, end
 

@@ -110,7 +110,7 @@ class CongestionWindow:
         self._relaxes = relaxes
         self._lag = 0.0  # the longest of this process lately
         self._good_since = math.inf
-        self._expected = expected
+        self._windowed = expected  # or active
         self._fps = fps
         self._ladder: BitrateLadder | None = None
         self._description: tuple[object, ...] = (full, fps, None, 0, 0)
@@ -184,7 +184,7 @@ class CongestionWindow:
         """
         if not self._flights or not self._flights[0].seq <= seq <= self._newest:
             return
-        self.active = True
+        self.active = self._windowed = True
         first, bits = self._flights[0], 0.0
         while self._flights and self._flights[0].seq <= seq:
             flight = self._flights.popleft()
@@ -221,7 +221,9 @@ class CongestionWindow:
 
     def open(self, now: float) -> bool:
         """Whether another frame may be sent now."""
-        return self._has_room() or now >= self.reopens_at()
+        if not self._windowed or not self._flights:
+            return True
+        return self._has_room() or now >= self._sent_at + self._reopen_after
 
     def reopens_at(self) -> float:
         """When `open` becomes true even without an acknowledgement; minus infinity if there is no need to wait."""
@@ -261,10 +263,6 @@ class CongestionWindow:
             self._good_since = now
         elif self._relaxes and now - self._good_since >= GOOD_FOR:
             self.cadence = RELAXED
-
-    @property
-    def _windowed(self) -> bool:
-        return self.active or self._expected
 
     def _has_room(self) -> bool:
         return len(self._flights) < self._room_frames and self._bits_in_flight <= self._room_bits
