@@ -543,3 +543,10 @@ async def test_a_path_is_read(autojump_clock, tmp_path):
     async with open_session(Model, step_cost=0.01) as client:
         upload = await client.upload(path)
         assert (upload.name, upload.mime_type, upload.size) == ("cat.jpg", "image/jpeg", 4)
+
+
+async def test_a_process_reports_the_pieces_that_it_takes_so_that_more_than_its_window_crosses(autojump_clock):
+    async with open_session(Model, isolation="process") as client:
+        files = [await client.upload(bytes(6 * 1024 * 1024), name="film.bin") for _ in range(2)]
+        answer = await client.command("add_all", files=files)
+    assert answer == [6 * 1024 * 1024] * 2

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from reactor_trio.crossing import socket_link
-from reactor_trio.crossing.file_pieces import PIECE, PIECES, FilePieces
+from reactor_trio.crossing.file_pieces import PIECE, PIECES, CommandLane, FilePieces
 from reactor_trio.crossing.flow_window import FlowReports
 from reactor_trio.crossing.messages import BeginSession, Command, FilePiece, PiecesTaken, SetWatched
 from reactor_trio.crossing.socket_link import SocketLink
@@ -31,6 +31,14 @@ def file_of(size: int) -> UploadedFile:
 def upload(number: int, file: UploadedFile | None = None) -> Command:
     files = {} if file is None else {f"u{number}": file, f"v{number}": file}
     return Command(number, 1, "look_at", {"file": file}, number, 0.0, b"{}", files, number)
+
+
+def test_eight_mebibytes_are_under_way_and_each_second_one_is_reported() -> None:
+    sent: list[FilePiece] = []
+    CommandLane(sent.append).put(upload(1, file_of(9 * MIB)))
+    assert sum(len(piece.data) for piece in sent) == 8 * MIB
+    reports = FlowReports(PIECES)
+    assert [reports.took(len(piece.data)) for piece in sent[:16]] == [*[None] * 7, (8, 2 * MIB)] * 2
 
 
 class Pair:

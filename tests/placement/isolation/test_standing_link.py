@@ -54,6 +54,12 @@ async def test_a_line_that_utf_8_cannot_encode_comes_with_question_marks(links):
     assert await received(theirs, mine, "last") == ["the file ?", "last"]
 
 
+async def test_a_record_that_cannot_be_formatted_is_reported_as_logging_does(links, capsys):
+    mine, _theirs = links
+    LinkHandler(mine).emit(logging.makeLogRecord({"name": "x", "levelno": logging.INFO, "msg": "%d", "args": ("no",)}))
+    assert "--- Logging error ---" in capsys.readouterr().err
+
+
 async def test_lines_that_the_loop_does_not_take_are_dropped_and_counted_in_the_next(links, logger):
     mine, theirs = links
     logger.addHandler(LinkHandler(mine))
