@@ -76,6 +76,19 @@ async def test_load_and_run_are_called_once_for_all_clients(autojump_clock):
         assert (server.model.loads, server.model.runs) == (1, 1)
 
 
+async def test_what_run_raises_while_the_server_ends_is_logged(autojump_clock, caplog):
+    class Breaks(ReactorModel):
+        async def run(self):
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("the last word")
+
+    async with open_server(Breaks):
+        await trio.sleep(1)
+    assert "run() raised ValueError: the last word while the server ended" in caplog.text
+
+
 @pytest.mark.parametrize("kind", [ReactorModel, ReactorPipeline])
 async def test_connected_is_set_in_its_hook_and_cleared_in_the_other(autojump_clock, kind):
     class Hooks(kind):
