@@ -66,18 +66,22 @@ class ProtocolError(ReactorError):
 
 
 class SessionEnded(ReactorError):
-    """The session is over. `reason` is a `reactor_trio.protocol.EndReason`, or `"lost"` if the connection broke."""
+    """The session is over. `reason` is a `reactor_trio.protocol.EndReason`, or `"lost"` if the connection broke.
 
-    def __init__(self, reason: str, message: str = "") -> None:
+    `code` says why the server refused this client, if it did (`docs/protocol.md` has the codes); else None.
+    """
+
+    def __init__(self, reason: str, message: str = "", code: str | None = None) -> None:
         super().__init__(message or f"the session ended: {reason}")
         self.reason = reason
+        self.code = code
 
 
 class ConnectionRefused(ReactorError):
     """The server refused the WebSocket with the HTTP status `status`.
 
-    `retry_after` is the server's `Retry-After` in seconds, or None if the response has none. `code` says why, for programs
-    (`docs/protocol.md` has the codes); None if a proxy or another program answered.
+    `message` is the server's text. `retry_after` is its `Retry-After` in seconds, or None if the response has none. `code`
+    says why, for programs (`docs/protocol.md` has the codes); None if a proxy or another program answered.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class ConnectionRefused(ReactorError):
     ) -> None:
         super().__init__(f"refused with HTTP {status}: {message}")
         self.status = status
+        self.message = message
         self.retry_after = retry_after
         self.code = code
 

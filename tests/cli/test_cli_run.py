@@ -128,7 +128,10 @@ def test_a_bug_of_the_runtime_is_exit_code_70(project):
         (["client", "ws://127.0.0.1:1", "--send", "jump=1"], "reactor: --send jump=1: jump is not a set_ command"),
         (["client", "ws://127.0.0.1:1", "--send", "set_x=[1"], "reactor: --send set_x=[1: the value is not valid YAML"),
         (["client", "ws://127.0.0.1:1", "--seconds", "0"], "reactor: argument --seconds: '0' is not a number of"),
-        (["client", "127.0.0.1:1"], "reactor: ws://127.0.0.1:1: cannot connect: "),
+        (["client", "127.0.0.1:1"], "reactor: ws://127.0.0.1:1: cannot connect to 127.0.0.1:1: Connection refused; "),
+        (["client", "127.0.0.1:1/?x=ä"], "reactor: 'ws://127.0.0.1:1/': a URL, its query included, has visible ASCII"),
+        (["loadtest", "127.0.0.1:1/ä"], "reactor: 'ws://127.0.0.1:1/ä': a URL, its query included, has visible ASCII"),
+        (["loadtest", "127.0.0.1:1", "--video", "mpeg"], "reactor: --video: video=mpeg cannot be decoded here; available: "),
     ],
 )
 def test_a_mistake_in_the_command_line_is_one_line_and_exit_code_2(project, arguments, message, monkeypatch, capsys):

@@ -9,18 +9,18 @@ from wsproto.events import RejectConnection, RejectData
 
 from reactor_trio.client import Client, open_websocket, running
 from reactor_trio.client.refusals import LONGEST, refusal_reason
-from reactor_trio.errors import ConnectionRefused, UploadRefused
+from reactor_trio.errors import ConnectionRefused, SessionEnded, UploadRefused
 
 NGINX = b"<html>\r\n<head><title>%s</title></head>\r\n<body>\r\n<h1>%s</h1>\r\n<hr>nginx\r\n"
 
 
-async def upload(status, body):
+async def upload(status, body, *code):
     """Upload through a server that answers with this."""
     server = ScriptedTransport()
     server.say("reactor.welcome", welcome() | {"upload_token": "u"}, n=1)
 
     async def post(target, headers, sent):
-        return status, body
+        return status, body, *code
 
     try:
         async with running(Client(server, post=post)) as client:
@@ -71,6 +71,27 @@ def test_the_servers_own_words_come_as_they_are():
     with pytest.raises(UploadRefused) as refused:
         anyio.run(upload, 413, "cat.png has 12 bytes; a file may have 8 – see uploads.file\n".encode())
     assert str(refused.value) == "cat.png has 12 bytes; a file may have 8 – see uploads.file"
+
+
+def test_the_code_of_a_refusal_is_data():
+    """Programs read no sentence: a refused upload has the code, and a client that is refused in its WebSocket."""
+
+    async def end(code):
+        server = ScriptedTransport()
+        server.say("reactor.bye", {"reason": "no_room", "message": "each place is taken", "code": code})
+        try:
+            async with running(Client(server)):
+                pass
+        finally:
+            server.let_go()
+
+    with pytest.raises(UploadRefused) as refused:
+        anyio.run(upload, 413, b"too much", "too_large")
+    assert (refused.value.code, refused.value.message) == ("too_large", "too much")
+    for given, found in (("full", "full"), ("of another program", None), (None, None)):
+        with pytest.raises(SessionEnded) as ended:
+            anyio.run(end, given)
+        assert (ended.value.reason, ended.value.code) == ("no_room", found)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 import anyio
 import pytest
 import trio
@@ -52,3 +54,26 @@ async def test_an_upload_to_a_dead_server_fails_after_its_patience(autojump_cloc
         await http_post("ws://h:1/ws", "/uploads", {"content-length": "10"}, body(), connect=connect)
     assert trio.current_time() - began == PATIENCE
     assert stream.closed
+
+
+async def test_the_code_of_a_refused_upload_comes_from_its_header(autojump_clock):
+    sent = trio.Event()
+
+    class Refusing(Silent):
+        async def send(self, item: bytes) -> None:
+            await super().send(item)
+            sent.set()
+
+        async def receive(self, max_bytes: int = 65536) -> bytes:
+            await sent.wait()
+            return b"HTTP/1.1 413 \r\nreactor-refusal: too_large\r\ncontent-length: 3\r\n\r\nno\n"
+
+    async def connect() -> ByteStream:
+        return Refusing(2)
+
+    async def body():
+        yield b"piece"
+
+    async with aclosing(body()) as pieces:
+        answer = await http_post("ws://h:1/ws", "/uploads", {"content-length": "5"}, pieces, connect=connect)
+    assert answer == (413, b"no\n", "too_large")

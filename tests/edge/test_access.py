@@ -223,7 +223,7 @@ async def test_of_two_who_come_at_once_for_one_place_the_one_who_is_refused_keep
             nursery.start_soon(come, once)
         await trio.sleep(1)
         ((once, error),) = refused
-        assert (error.reason, str(error)) == ("no_room", "no_room: the server is full")
+        assert (error.reason, str(error), error.code) == ("no_room", "no_room: the server is full", "full")
         assert b'reactor_requests_refused_total{status="503"} 1.0' in server.runtime.metrics.exposition()
         waiting.set()
         await trio.sleep(1)

@@ -142,7 +142,8 @@ async def test_the_queue_is_bounded(autojump_clock):
     async with open_gate(most=2) as gate:
         await (await gate.call()).until("reactor.admitted")
         callers = [await gate.call() for _ in range(3)]
-        assert await callers[2].hear() == ("reactor.bye", {"reason": "no_room", "message": "the queue is full"})
+        why = {"reason": "no_room", "message": "the queue is full", "code": "full"}
+        assert await callers[2].hear() == ("reactor.bye", why)
         with pytest.raises(TransportClosed) as closed:
             await callers[2].hear()
         assert closed.value.code == 1013

@@ -41,7 +41,7 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
         view = LiveView(terminal, command_of, picture=options.picture)
         watching = {"report": in_one_line(view.report), "watching": view.run, "on_queued": in_one_line(terminal.live)}
     record = None if options.record is None else str(options.record)
-    send = [command_of(text) for text in options.send]
+    send = [_to_send(text) for text in options.send]
     try:
         watch_it = partial(watch, target, record=record, send=send, seconds=options.seconds, token=token, **watching)
         trio.run(until_signal, watch_it)
@@ -60,7 +60,7 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
             if isinstance(leaf, ReactorError):
                 raise UsageError(f"{target}: {leaf}") from error
             if isinstance(leaf, OSError):
-                raise UsageError(f"{target}: cannot connect: {leaf.strerror or leaf}; does the server run?") from error
+                raise UsageError(f"{target}: {leaf}; does the server run?") from error
         raise
     return OK
 
@@ -76,23 +76,30 @@ async def until_signal(function: Callable[[], Awaitable[None]]) -> None:
         await function()
 
 
+def _to_send(text: str) -> tuple[str, dict[str, Any]]:
+    try:
+        return command_of(text)
+    except UsageError as error:
+        raise UsageError(f"--send {error}") from error
+
+
 def command_of(text: str) -> tuple[str, dict[str, Any]]:
-    """Parse a command for `--send`: `set_x=0.5` (a field), `jump={x: 1, y: 2}` (arguments) or `reset` (no arguments)."""
+    """Parse `set_x=0.5` (a field), `jump={x: 1, y: 2}` (arguments) or `reset` (no arguments). Raises UsageError."""
     name, equals, value_text = text.partition("=")
     if not name.isidentifier():
-        raise UsageError(f"--send {text}: expected set_field=value, command={{argument: value}} or command")
+        raise UsageError(f"{text}: expected set_field=value, command={{argument: value}} or command")
     if not equals:
         return name, {}
     try:
         value = parse_value(value_text)
     except ManifestError as error:
-        raise UsageError(f"--send {text}: {error}") from error
+        raise UsageError(f"{text}: {error}") from error
     if isinstance(value, dict):
         if not all(isinstance(argument, str) for argument in value):
-            raise UsageError(f"--send {text}: expected names of arguments before the colons: {name}={{argument: value}}")
+            raise UsageError(f"{text}: expected names of arguments before the colons: {name}={{argument: value}}")
         return name, value
     if not name.startswith("set_"):
-        raise UsageError(f"--send {text}: {name} is not a set_ command, so name its arguments: {name}={{argument: value}}")
+        raise UsageError(f"{text}: {name} is not a set_ command, so name its arguments: {name}={{argument: value}}")
     return name, {name.removeprefix("set_"): value}
 
 
@@ -113,6 +120,9 @@ def target_of(options: argparse.Namespace) -> tuple[str, str | None]:
         plain = re.split("[?#]", options.url)[0]  # a query may hold a token
         raise UsageError(f"{plain!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
     target, token = without_token(url)
+    if not is_visible_ascii(target):
+        plain = target.partition("?")[0]
+        raise UsageError(f"{plain!r}: a URL, its query included, has visible ASCII characters only; write a space as %20")
     token = token or options.token or os.environ.get("REACTOR_TOKEN") or None
     if token is not None and not is_visible_ascii(token):
         raise UsageError("the token has a space, a line break or another character that no token can have")

@@ -151,7 +151,7 @@ class LiveView:
         try:
             name, arguments = self._command_of(line)
         except UsageError as error:
-            self._commands.append(str(error).removeprefix("--send "))
+            self._commands.append(str(error))
             return
         self._unanswered += 1
         nursery.start_soon(self._command, client, line, name, arguments)

@@ -28,18 +28,22 @@ def loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
     Raises UsageError, also if no server answers.
     """
     from reactor_trio.client.connecting import connect
+    from reactor_trio.client.decoders import wanted
 
     shape = Shape(**{name: getattr(options, name) for name in Shape.__struct_fields__})
     target, token = target_of(options)
     at_once = min(options.at_once, shape.sessions * (1 + shape.viewers))
     _allow_descriptors(at_once)
-    video = None if options.video is None else options.video.split(",")
+    try:
+        video = None if options.video is None else wanted(options.video)
+    except ValueError as error:
+        raise UsageError(f"--video: {error}") from None
     # No client resumes a session: a lost link must show up as an error.
     opening = partial(connect, target, token=token, video=video, resume=False)
     try:
         load = Load(shape, opening, at_once=at_once, patience=options.patience, decode=options.decode, only=options.command)
     except ValueError as error:
-        raise UsageError(f"--at-once: {str(error).partition(': ')[2]}") from None
+        raise UsageError(f"--at-once: {error}") from None
     terminal.say(_title(target, shape))
     summary = trio.run(_drive, load, terminal)
     if summary.outcomes.get("failed") == summary.clients and not summary.counts.get("sessions"):

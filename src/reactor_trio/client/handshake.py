@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,11 +15,11 @@ from wsproto.events import AcceptConnection, RejectConnection, RejectData, Reque
 from wsproto.utilities import RemoteProtocolError
 
 from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, READ_SIZE, WebSocketTransport
-from reactor_trio.client.refusals import refusal_reason
+from reactor_trio.client.refusals import known_code, refusal_reason
 from reactor_trio.client.urls import is_visible_ascii
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
-from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSAL_HEADER
+from reactor_trio.protocol.refusals import REFUSAL_HEADER
 
 #: Most bytes of a refusal's body that are read.
 _MAX_REFUSAL = 4096
@@ -88,7 +89,10 @@ async def connect_stream(url: SplitResult, ssl_context: ssl.SSLContext | None) -
             )
         return await anyio.connect_tcp(url.hostname, url.port or 80)
     except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
-        raise ConnectionError(f"cannot connect to {address(url)}: {error.__cause__ or error}") from error
+        cause = error.__cause__ or error
+        number = getattr(cause, "errno", None) or 0  # a resolver's is negative
+        why = os.strerror(number) if number > 0 else cause
+        raise ConnectionError(f"cannot connect to {address(url)}: {why}") from error
 
 
 def address(url: SplitResult) -> str:
@@ -145,5 +149,4 @@ def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
     retry_after = headers.get(b"retry-after", b"")
     # The header may also hold a date, which this project's server never sends, or an absurdly large number.
     seconds = float(retry_after) if retry_after.isdigit() and len(retry_after) <= _LONGEST_WAIT else None
-    code = headers.get(REFUSAL_HEADER.encode(), b"").decode("ascii", "replace")
-    return ConnectionRefused(status, message, seconds, code if code in REFUSAL_CODES else None)
+    return ConnectionRefused(status, message, seconds, known_code(headers.get(REFUSAL_HEADER.encode())))

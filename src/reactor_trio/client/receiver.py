@@ -20,6 +20,7 @@ import reactor_trio.client.session_protocol as events
 from reactor_trio.client.broadcast import Broadcast
 from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks
+from reactor_trio.client.refusals import known_code
 from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
 from reactor_trio.protocol import Admitted, Cadence, Late, TrackInfo, Welcome
@@ -86,6 +87,7 @@ class Receiver:
         self._feedback = feedback
         self._waits_for: str | None = None
         self._end_message = ""
+        self._refusal: str | None = None
         self.protocol = SessionProtocol()
         self.outbox = Outbox()
         self.feedback_sender = FeedbackSender()
@@ -154,11 +156,11 @@ class Receiver:
         for see in tuple(self.observers):
             see(event)
 
-    def finish(self, reason: str, message: str = "") -> None:
+    def finish(self, reason: str, message: str = "", code: str | None = None) -> None:
         """End the session. Only the first reason counts."""
         if self.ended is not None:
             return
-        self.ended, self._end_message = reason, message
+        self.ended, self._end_message, self._refusal = reason, message, code
         for answer in self.answers.values():
             answer.set(error=self._session_ended())
         for frames in self.frames.values():
@@ -208,8 +210,8 @@ class Receiver:
             case events.Ending() | Late() as notice:
                 self._take_notice(notice, anyio.current_time())
             # If only the connection ends, its close frame follows and the client reconnects.
-            case events.Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
-                self.finish(reason, text)
+            case events.Bye(reason, text, code) if not (self.resumable and reason in _CONNECTIONS):
+                self.finish(reason, text, known_code(code))
 
     def _take_wish(self, wish: events.KeyframeWanted | Cadence) -> None:
         if isinstance(wish, Cadence):
@@ -252,7 +254,7 @@ class Receiver:
         assert self.ended is not None
         self.end_raised = True
         message = self._end_message or _UNSAID.get(self.ended)
-        return SessionEnded(self.ended, f"{self.ended}: {message}" if message else "")
+        return SessionEnded(self.ended, f"{self.ended}: {message}" if message else "", self._refusal)
 
     def _iteration_end(self) -> Exception:
         """The exception with which an iterator ends."""

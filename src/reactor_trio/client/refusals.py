@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.plain_text import one_line
+from reactor_trio.protocol.refusals import REFUSAL_CODES
 
 #: Most characters of a text that another program sent.
 LONGEST = 1000
@@ -27,6 +28,12 @@ _MEANINGS = {
     503: f"{_PROXY} knows no server that is ready",
     504: f"{_PROXY} got no answer from it in time",
 }  # fmt: skip
+
+
+def known_code(given: str | bytes | None) -> str | None:
+    """Return the code of a refusal as a server sent it; None for what no server of this project sends."""
+    text = given.decode("ascii", "replace") if isinstance(given, bytes) else given
+    return text if text in REFUSAL_CODES else None
 
 
 def refusal_reason(status: int, body: bytes | bytearray) -> tuple[str, bool]:

@@ -22,7 +22,7 @@ from reactor_trio.client.client_transport import WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.receiver import Observed
 from reactor_trio.client.session_protocol import Queued
-from reactor_trio.client.uploads import http_post
+from reactor_trio.client.uploads import Answer, http_post
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
 from reactor_trio.protocol import Admitted, VideoChoice, Welcome
@@ -95,7 +95,7 @@ class Route:
         """Reconnect to the session with its resume token, and no other credential; a `Reopen`."""
         return await self._open(resuming_url(self.address, resume_token, after, video))
 
-    async def post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
+    async def post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> Answer:
         """Post to the server that has the session; a `Post`."""
         return await http_post(self.address, target, headers, body, ssl_context=self.ssl_context, timeout=self.timeout)
 

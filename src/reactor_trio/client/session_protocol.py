@@ -121,10 +121,11 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class Bye(msgspec.Struct, frozen=True):
-    """The server ends the session, or only this connection (`too_slow`)."""
+    """The server ends the session, or only this connection (`too_slow`); `code` says why it refused this client."""
 
     reason: str
     message: str = ""
+    code: str | None = None
 
 
 class Message(msgspec.Struct, frozen=True):

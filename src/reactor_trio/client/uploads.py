@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import PurePath
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import anyio
@@ -16,9 +17,10 @@ import msgspec
 from anyio.abc import ByteStream
 
 from reactor_trio.client.handshake import address, answer_within, connect_stream
-from reactor_trio.client.refusals import refusal_reason
+from reactor_trio.client.refusals import known_code, refusal_reason
 from reactor_trio.client.urls import path_beside
 from reactor_trio.errors import ProtocolError, UploadRefused
+from reactor_trio.protocol.refusals import REFUSAL_HEADER
 
 #: Seconds within which the server takes a piece of the body, and within which it answers when it has all of them.
 PATIENCE = 60.0
@@ -36,9 +38,17 @@ class Upload(msgspec.Struct, frozen=True):
     size: int
 
 
-#: Posts a body to a path of the server: path, headers, body. Returns status and body of the answer. Raises OSError (a
-#: TimeoutError is one) without an answer, and any exception of the body.
-Post = Callable[[str, Mapping[str, str], AsyncIterator[bytes]], Awaitable[tuple[int, bytes]]]
+class Answer(NamedTuple):
+    """The server's answer to a `Post`: status, body, and the code of its refusal, None if it gave none."""
+
+    status: int
+    body: bytes
+    code: str | None = None
+
+
+#: Posts a body to a path of the server: path, headers, body. Raises OSError (a TimeoutError is one) without an answer, and
+#: any exception of the body.
+Post = Callable[[str, Mapping[str, str], AsyncIterator[bytes]], Awaitable[Answer]]
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -52,12 +62,12 @@ async def upload(post: Post, token: str, source: Source, name: str | None, mime_
     async with _open(source) as (size, body):
         # The token goes into the query, which no proxy replaces.
         target = "/uploads?" + urlencode({"name": name, "mime_type": mime_type, "token": token})
-        status, answer = await post(target, {"content-length": str(size)}, body)
-    if status != 201:
-        reason, own = refusal_reason(status, answer)
-        raise UploadRefused(status, reason if own else f"{status}: {reason}")
+        answer = Answer(*await post(target, {"content-length": str(size)}, body))
+    if answer.status != 201:
+        reason, own = refusal_reason(answer.status, answer.body)
+        raise UploadRefused(answer.status, reason if own else f"{answer.status}: {reason}", answer.code)
     try:
-        return msgspec.json.decode(answer, type=Upload)
+        return msgspec.json.decode(answer.body, type=Upload)
     except msgspec.MsgspecError as error:
         raise ProtocolError(f"the answer to an upload cannot be read: {error}") from None
 
@@ -98,7 +108,7 @@ async def http_post(
     ssl_context: ssl.SSLContext | None = None,
     timeout: float = 10.0,
     connect: Callable[[], Awaitable[ByteStream]] | None = None,
-) -> tuple[int, bytes]:
+) -> Answer:
     """Post to the server of a session's WebSocket, over a connection of its own; without `url` a `Post`.
 
     Args:
@@ -123,10 +133,10 @@ async def http_post(
         await anyio.aclose_forcefully(stream)
 
 
-async def _exchange(stream: ByteStream, head: h11.Request, body: AsyncIterator[bytes], server: str) -> tuple[int, bytes]:
+async def _exchange(stream: ByteStream, head: h11.Request, body: AsyncIterator[bytes], server: str) -> Answer:
     """Send and receive at the same time: a server that refuses does not wait for the whole body."""
     http = h11.Connection(h11.CLIENT)
-    answer = 0, b""
+    answer = Answer(0, b"")
     failure: Exception | None = None
     answering = anyio.CancelScope()
 
@@ -167,8 +177,8 @@ async def _send(stream: ByteStream, data: bytes | None, server: str) -> None:
         raise TimeoutError(f"{server} took no byte of the upload for {PATIENCE:g} s") from None
 
 
-async def _receive_answer(http: h11.Connection, stream: ByteStream) -> tuple[int, bytes]:
-    status, body = 0, bytearray()
+async def _receive_answer(http: h11.Connection, stream: ByteStream) -> Answer:
+    status, body, code = 0, bytearray(), None
     while True:
         event = http.next_event()
         if event is h11.NEED_DATA:
@@ -177,10 +187,10 @@ async def _receive_answer(http: h11.Connection, stream: ByteStream) -> tuple[int
             except anyio.EndOfStream:
                 http.receive_data(b"")
         elif isinstance(event, h11.Response):
-            status = event.status_code
+            status, code = event.status_code, known_code(dict(event.headers).get(REFUSAL_HEADER.encode()))
         elif isinstance(event, h11.Data):
             body += event.data[: _LONGEST_ANSWER - len(body)]
         elif isinstance(event, h11.EndOfMessage):
-            return status, bytes(body)
+            return Answer(status, bytes(body), code)
         elif not isinstance(event, h11.InformationalResponse):
             raise h11.RemoteProtocolError("not an HTTP/1.1 answer")

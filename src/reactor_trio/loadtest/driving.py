@@ -59,8 +59,7 @@ class Load:
     def __post_init__(self) -> None:
         self._clients_each = 1 + self.shape.viewers
         if self.at_once < self._clients_each:
-            clients = f"a session with its viewers is {self._clients_each} clients"
-            raise ValueError(f"at_once: {clients}, more than {self.at_once}")
+            raise ValueError(f"a session with its viewers is {self._clients_each} clients, more than {self.at_once}")
         self.ledger = Ledger()
 
     async def run(self) -> None:

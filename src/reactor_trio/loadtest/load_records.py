@@ -65,9 +65,9 @@ class Ledger:
     def refuse(self, refused: ConnectionRefused | SessionEnded) -> None:
         """Count a refused client or viewer: before the upgrade by HTTP, or after it by a close."""
         if isinstance(refused, ConnectionRefused):
-            self.refusals[refused.status, str(refused).partition(": ")[2], refused.code] += 1
+            self.refusals[refused.status, refused.message, refused.code] += 1
         else:
-            self.refusals[close_code("no_room"), refused.reason, "full"] += 1
+            self.refusals[close_code("no_room"), refused.reason, refused.code] += 1
 
     def interrupt(self) -> None:
         """The load test ends early: mark the clients that have not finished as interrupted."""

@@ -17,7 +17,7 @@ import trio.testing
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.running import running
-from reactor_trio.client.uploads import Post, http_post
+from reactor_trio.client.uploads import Answer, Post, http_post
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
@@ -144,11 +144,11 @@ class TestServer(InspectedServer):
         self._nursery.start_soon(serve)
         return StallableStream(ours, stall or Stall())
 
-    async def _post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
+    async def _post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> Answer:
         """Upload a file without HTTP."""
         await trio.lowlevel.checkpoint()
         response = await upload(self._site, request_to(target, "POST", headers), body)
-        return response.status, response.body
+        return Answer(response.status, response.body, response.refusal)
 
     async def _accept(self, connections: trio.Nursery) -> None:
         """Run connections in the nursery of the runtime, as a server with sockets does: its encoders outlive them."""

@@ -48,7 +48,8 @@ async def refuse_inside(messages: MessageChannel, refusal: Refusal, *, bye: bool
         await messages.send_text(_bye(refusal))
         await messages.aclose(refusal_close_code(refusal.kind.status), REFUSED)
     elif (end := refusal.kind.end) is not None:
-        await messages.send_text(encode_server_text(ServerText("reactor.bye", {"reason": end, "message": refusal.message})))
+        why = {"reason": end, "message": refusal.message, "code": refusal.code}
+        await messages.send_text(encode_server_text(ServerText("reactor.bye", why)))
         await messages.aclose(close_code(end), end)
     else:
         await messages.aclose(refusal_close_code(refusal.kind.status), refusal.message)
