@@ -63,5 +63,9 @@ class Driver(ABC):
     async def close(self) -> None:  # noqa: B027 - a driver that holds nothing has nothing to end
         """End what is left of author code. The caller shields it and sets a deadline."""
 
+    def let_go(self) -> None:
+        """Let go of what refers back to this object. Author code may keep it, by the context of its session."""
+        del self._commands
+
     async def at_boundary(self) -> None:  # noqa: B027 - other drivers have author code that may stop at any await
         """Return when author code of the session is at a place where its hooks may run."""

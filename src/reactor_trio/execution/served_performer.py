@@ -152,6 +152,7 @@ class ServedPerformer(Performer):
         if self.own_model is not None:
             self.session.binding.retire()
         if self.session.life.state is not State.NEW:  # else there is no driver
+            self.driver.let_go()
             del self.driver
 
     # ---- inside -------------------------------------------------------------------------------------------------------

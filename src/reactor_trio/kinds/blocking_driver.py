@@ -94,6 +94,11 @@ class BlockingDriver(Driver):
                 context.close()
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
+    def let_go(self) -> None:
+        """See `Driver`."""
+        super().let_go()
+        del self.call_handler
+
     # ---- on the model loop, called from an author's thread ------------------------------------------------------------
 
     async def push_own(self, chunk: Chunk | None) -> None:
