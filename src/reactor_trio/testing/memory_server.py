@@ -148,7 +148,7 @@ class TestServer(InspectedServer):
         """Upload a file without HTTP."""
         await trio.lowlevel.checkpoint()
         response = await upload(self._site, request_to(target, "POST", headers), body)
-        return Answer(response.status, response.body, response.refusal)
+        return Answer(response.status, response.body, response.headers.get(REFUSAL_HEADER))
 
     async def _accept(self, connections: trio.Nursery) -> None:
         """Run connections in the nursery of the runtime, as a server with sockets does: its encoders outlive them."""
