@@ -53,6 +53,7 @@ class Replicas:
         slots: if set, no more than so many leases in all are granted.
         mute: servers that send no more messages, by their place.
         dead: servers that are gone.
+        takes: seconds that a grant takes.
     """
 
     def __init__(self, servers: Sequence[tuple[TestServer, str]], claim_within: float) -> None:
@@ -60,6 +61,7 @@ class Replicas:
         self._claim_within = claim_within
         self._changed = RepeatedEvent()
         self.asked = self.cancelled = 0
+        self.takes = 0.0
         self.failures: list[LeaseLost] = []
         self.mute: set[int] = set()
         self.dead: set[int] = set()
@@ -70,6 +72,8 @@ class Replicas:
         self.asked += 1
         if self.failures:
             raise self.failures.pop(0)
+        if self.takes:
+            await trio.sleep(self.takes)
         over = trio.Event()
         place = -1
 

@@ -79,7 +79,6 @@ class Allocation:
         self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf, per_address=per_address)
         self._requests: dict[str, PlaceRequest] = {}
         self._pending: list[HeldLease] = []  # not yet granted, the oldest first
-        self._free: list[HeldLease] = []  # granted, for the next client
         self._held: dict[str, HeldLease] = {}  # by the client's `PlaceRequest.sid`
         self._nursery: trio.Nursery | None = None
 
@@ -144,7 +143,7 @@ class Allocation:
     def drain(self) -> None:
         """Give no more places, and refuse all waiting clients. Sessions go on."""
         self._apply(self._queue.drain())
-        for lease in (*self._pending, *self._free):
+        for lease in self._pending:
             lease.give_up()
 
     # ---- leases -------------------------------------------------------------------------------------------------------
@@ -172,14 +171,12 @@ class Allocation:
         if lease.given_up or self._queue.open != "open" or self._queue.waiting == 0:
             lease.give_up()
             return
-        self._free.append(lease)
-        self._apply(self._queue.resize(self._queue.slots + 1, trio.current_time()))
+        self._apply(self._queue.resize(self._queue.slots + 1, trio.current_time()), lease)
 
     def _forget(self, lease: HeldLease) -> None:
         """Forget a lease that has ended, or that is not requested any more."""
-        for leases in (self._pending, self._free):
-            if lease in leases:
-                leases.remove(lease)
+        if lease in self._pending:
+            self._pending.remove(lease)
         holder = next((sid for sid, held in self._held.items() if held is lease), None)
         if holder is not None:
             del self._held[holder]
@@ -188,7 +185,8 @@ class Allocation:
 
     # ---- clients ------------------------------------------------------------------------------------------------------
 
-    def _apply(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[Change], lease: HeldLease | None = None) -> None:
+        """Tell the requests what has changed. `lease`: for the client that is admitted; slots are leases, so only it is."""
         for change in changes:
             request = self._requests.get(change.sid)
             if request is None:
@@ -196,14 +194,15 @@ class Allocation:
             if change.kind == "moved":
                 request.position, request.total = change.position, change.total
             elif change.kind == "admitted":
-                self._place(request)
+                assert lease is not None
+                self._place(request, lease)
             else:
                 request.refused = change.kind
                 request.decided.set()
             request.changed.set()
 
-    def _place(self, request: PlaceRequest) -> None:
-        lease = self._held[request.sid] = self._free.pop(0)
+    def _place(self, request: PlaceRequest, lease: HeldLease) -> None:
+        self._held[request.sid] = lease
         granted, claims = lease.granted, request.claims
         assert granted is not None
         ticket = issue_ticket(

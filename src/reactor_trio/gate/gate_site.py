@@ -172,9 +172,6 @@ class GateRoutes:
         self._check_client(exchange, grant)
         try:
             with self._access.holding(grant):  # a ticket is good for one place in the queue
-                if self._allocation.waiting:
-                    why = f"other clients are waiting for a place; to wait with them, use the WebSocket {QUEUE_PATH}"
-                    raise Refused(Refusal("full", why))
                 with self._allocation.asking(grant.claims, exchange.address) as place_request:
                     with trio.move_on_after(PATIENCE):
                         await place_request.decided.wait()
