@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client import Client, StateChanged
-from reactor_trio.client.session_protocol import CommandAnswered, Message
+from reactor_trio.client.session_events import CommandAnswered, Message
 from reactor_trio.crossing.messages import StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import (

@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.client_doubles import SOUND, VIDEO, packet, welcome
 
-from reactor_trio.client.session_protocol import (
-    MOST_SETS,
-    MOST_SETTINGS,
+from reactor_trio.client.session_events import (
     Bye,
     CommandAnswered,
     Message,
     Queued,
-    SessionProtocol,
     SessionResumed,
     StateChanged,
     TrackChanged,
 )
+from reactor_trio.client.session_protocol import MOST_SETS, MOST_SETTINGS, SessionProtocol
 from reactor_trio.errors import CommandError, ProtocolError
 
 

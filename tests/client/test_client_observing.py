@@ -10,7 +10,7 @@ import trio
 from tests.support.models import Picture
 
 from reactor_trio.client import Client, observe
-from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Received
+from reactor_trio.client.session_events import CommandAnswered, Commanded, Received
 from reactor_trio.interface import InputState, ReactorPipeline
 from reactor_trio.testing import open_server
 

@@ -10,10 +10,10 @@ from reactor_trio.client.handshake import open_websocket as open_websocket
 from reactor_trio.client.observing import observe as observe
 from reactor_trio.client.recording import record as record
 from reactor_trio.client.running import running as running
-from reactor_trio.client.session_protocol import Ending as Ending
-from reactor_trio.client.session_protocol import Message as Message
-from reactor_trio.client.session_protocol import StateChanged as StateChanged
-from reactor_trio.client.session_protocol import TransportChanged as TransportChanged
+from reactor_trio.client.session_events import Ending as Ending
+from reactor_trio.client.session_events import Message as Message
+from reactor_trio.client.session_events import StateChanged as StateChanged
+from reactor_trio.client.session_events import TransportChanged as TransportChanged
 from reactor_trio.client.statistics import Latency as Latency
 from reactor_trio.client.statistics import Spread as Spread
 from reactor_trio.client.statistics import Statistics as Statistics

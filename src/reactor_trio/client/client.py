@@ -26,7 +26,7 @@ from reactor_trio.client.persistent_connection import Follow, PersistentConnecti
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Callbacks, Receiver, ReplyFuture, ignore
 from reactor_trio.client.reconnecting import Reopen
-from reactor_trio.client.session_protocol import Commanded, Ending
+from reactor_trio.client.session_events import Commanded, Ending
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport_control import TransportControl

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import anyio
 
-import reactor_trio.client.session_protocol as events
+import reactor_trio.client.session_events as events
 from reactor_trio.client.broadcast import Broadcast
 from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks

@@ -13,7 +13,8 @@ from itertools import count
 import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
-from reactor_trio.client.session_protocol import Bye, SessionProtocol, SessionResumed
+from reactor_trio.client.session_events import Bye, SessionResumed
+from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
 from reactor_trio.protocol import VideoChoice, encode_client_text
 

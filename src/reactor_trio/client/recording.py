@@ -14,7 +14,7 @@ import anyio.to_thread
 from reactor_trio.client.client import Client
 from reactor_trio.client.observing import observing
 from reactor_trio.client.running import TaskBlock
-from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
+from reactor_trio.client.session_events import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
 #: most seconds that completing the files may take

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reactor_trio.client.broadcast import Reader
 from reactor_trio.client.decoders import Decoder, blocking, make_decoder
-from reactor_trio.client.session_protocol import Message, Received
+from reactor_trio.client.session_events import Message, Received
 from reactor_trio.client.statistics import LatencyMeter
 from reactor_trio.decoding import DecodeError
 from reactor_trio.errors import ProtocolError, SessionEnded

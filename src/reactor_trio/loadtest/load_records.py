@@ -12,7 +12,7 @@ from typing import Literal
 
 import anyio
 
-from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Received, TextEvent
+from reactor_trio.client.session_events import CommandAnswered, Commanded, Received, TextEvent
 from reactor_trio.client.statistics import CommandMeter
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.loadtest.plan import Visit

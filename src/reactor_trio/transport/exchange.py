@@ -30,7 +30,7 @@ import h11
 import trio
 
 from reactor_trio.concurrency.lost_time import patient, patient_until, run_time
-from reactor_trio.protocol.refusals import REFUSALS, Refusal, RefusalCode, Refused
+from reactor_trio.protocol.refusals import REFUSAL_HEADER, REFUSALS, Refusal, RefusalCode, Refused
 from reactor_trio.transport.message_channel import MessageChannel
 from reactor_trio.transport.refusal_bye import accepted_and_refused, refuse_inside, wants_bye
 from reactor_trio.transport.request import Conversation, Limits, Request, Response
@@ -231,6 +231,8 @@ class Exchange:
     async def _send(self, response: Response, *, keep_alive: bool) -> None:
         self._counted.close()  # it becomes no WebSocket
         shared = {} if self.shared_with is None else {"access-control-allow-origin": self.shared_with, "vary": "Origin"}
+        if shared and REFUSAL_HEADER in response.headers:  # a script reads why, and when it may try again
+            shared["access-control-expose-headers"] = f"{REFUSAL_HEADER}, retry-after"
         headers = shared | response_headers(response)
         if not (keep_alive and self._whole) or self._last():
             headers["connection"] = ", ".join(filter(None, (headers.get("connection"), "close")))
