@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -366,6 +367,31 @@ def test_names_of_the_interface_and_the_constant(name, interface, constant):
     text = types_of(model_with(None, name=name), "typescript")
     assert f"export interface {interface} {{" in text
     assert f"export const {constant}: ModelRef<{interface}> = {{ name: {json.dumps(name, ensure_ascii=False)}," in text
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({"type": "number", "minimum": 0, "maximum": 2.5}, '{ min: 0, max: 2.5, step: "any" }'),
+        ({"type": "number", "minimum": -1.0, "maximum": 1, "multipleOf": 0.25}, "{ min: -1, max: 1, step: 0.25 }"),
+        ({"type": "integer", "exclusiveMinimum": 0, "maximum": 9}, "{ min: 1, max: 9, step: 1 }"),
+        ({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 4}, {"type": "null"}]}, "{ min: 1, max: 4, step: 1 }"),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, None),
+        ({"type": "number", "minimum": 0}, None),
+        ({"type": "number", "minimum": 1, "maximum": 1}, None),
+        ({"type": "integer", "minimum": True, "maximum": "9"}, None),
+        ({"type": "string"}, None),
+        (True, None),
+    ],
+)
+def test_the_range_of_a_setting_is_data(schema, written):
+    def command(name, **properties):
+        return {"name": name, "description": "", "schema": {"type": "object", "properties": properties}}
+
+    commands = [command("set_x", x=schema), command("jump", x=schema), command("set_both", x=schema, y=schema)]
+    text = types_of(model_with(None, name="painter", commands=commands), "typescript")
+    found = re.findall(r"painterRanges = \{\n(.*)\n\} as const;\n$", text, re.DOTALL)
+    assert found == ([] if written is None else [f"  x: {written},"])
 
 
 def test_a_model_without_commands_and_one_with_one_command():

@@ -33,6 +33,7 @@ from reactor_trio.typegen.schema_types import (
     Upload,
     union_of,
 )
+from reactor_trio.typegen.slider_ranges import slider_ranges
 
 #: keywords that a type does not express; they are documented, in this order
 _NOTED: Final = (
@@ -81,7 +82,7 @@ def _read_model(schema: Mapping[str, Any]) -> ModelTypes:
         _text(schema["name"]), _text(schema["schema_hash"]), tuple(commands.values()), tuple(messages.values()),
         {_text(track["name"]): _kind(track["kind"]) for track in tracks if track["direction"] == "out"},
         {_text(track["name"]): _kind(track["kind"]) for track in tracks if track["direction"] == "in"},
-        reader.definitions(),
+        reader.definitions(), slider_ranges(schema["commands"]),
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from reactor_trio.typegen.slider_ranges import SliderRange
+
 ScalarKind = Literal["string", "number", "integer", "boolean", "null"]
 TrackKind = Literal["video", "audio"]
 
@@ -155,6 +157,7 @@ class ModelTypes:
     Attributes:
         outputs: the tracks to the client: name -> kind.
         inputs: the tracks from the client.
+        ranges: the ranges of settings, by field.
     """
 
     name: str
@@ -164,6 +167,7 @@ class ModelTypes:
     outputs: Mapping[str, TrackKind]
     inputs: Mapping[str, TrackKind]
     definitions: tuple[Definition, ...]
+    ranges: Mapping[str, SliderRange]
 
 
 def union_of(members: list[SchemaType]) -> SchemaType:

@@ -22,6 +22,7 @@ from reactor_trio.typegen.schema_types import (
     Unknown,
     Upload,
 )
+from reactor_trio.typegen.slider_ranges import SliderRange
 from reactor_trio.typegen.source_text import Names, quoted, remark, type_name, value_name
 
 #: most characters of an object in one line
@@ -83,6 +84,12 @@ class _Writer:
             f"export interface {self._interface} {body}",
             f"export const {self._constant}: ModelRef<{self._interface}> = {reference};",
         ]
+        if model.ranges:
+            ranges = [("", f"{_key(field)}: {_range(span)}") for field, span in model.ranges.items()]
+            parts.append(
+                "/** The ranges of settings, as attributes of a slider. */\n"
+                f"export const {self._constant}Ranges = {_braced(ranges, 0, always_long=True, end=',')} as const;"
+            )
         return "\n\n".join(parts) + "\n"
 
     def _command(self, command: Command) -> str:
@@ -167,15 +174,20 @@ def _members(entries: Mapping[str, tuple[Doc, str]], *, always_long: bool = Fals
     return _braced(lines, 1, always_long=always_long)
 
 
-def _braced(entries: Iterable[tuple[str, str]], depth: int, *, always_long: bool = False) -> str:
-    """Return an object type at an indentation: in one line if that is short and has no comment."""
+def _range(span: SliderRange) -> str:
+    step = '"any"' if span.step is None else repr(span.step)
+    return f"{{ min: {span.minimum!r}, max: {span.maximum!r}, step: {step} }}"
+
+
+def _braced(entries: Iterable[tuple[str, str]], depth: int, *, always_long: bool = False, end: str = ";") -> str:
+    """Return an object, or its type, at an indentation: in one line if that is short and has no comment."""
     entries = list(entries)
     short = "{ " + "; ".join(text for _, text in entries) + " }"
     commented = any(comment for comment, _ in entries)
     if not (commented or always_long or "\n" in short or len(short) > _WIDTH):
         return short
     inner = "  " * (depth + 1)
-    lines = "".join((f"{inner}{comment}\n" if comment else "") + f"{inner}{text};\n" for comment, text in entries)
+    lines = "".join((f"{inner}{comment}\n" if comment else "") + f"{inner}{text}{end}\n" for comment, text in entries)
     return f"{{\n{lines}{'  ' * depth}}}"
 
 

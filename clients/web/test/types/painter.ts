@@ -77,3 +77,8 @@ export interface Painter {
 }
 
 export const painter: ModelRef<Painter> = { name: "painter", schemaHash: "3f9c0d1e2b4a5968" };
+
+/** The ranges of settings, as attributes of a slider. */
+export const painterRanges = {
+  brightness: { min: 0, max: 2, step: "any" },
+} as const;

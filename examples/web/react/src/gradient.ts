@@ -27,3 +27,9 @@ export interface Gradient {
 }
 
 export const gradient: ModelRef<Gradient> = { name: "gradient", schemaHash: "380f5293046f2992" };
+
+/** The ranges of settings, as attributes of a slider. */
+export const gradientRanges = {
+  brightness: { min: 0, max: 2, step: "any" },
+  tone: { min: 0, max: 1, step: "any" },
+} as const;

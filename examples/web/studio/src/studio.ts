@@ -71,3 +71,12 @@ export interface Studio {
 }
 
 export const studio: ModelRef<Studio> = { name: "studio", schemaHash: "6fbbd9bbc09e4201" };
+
+/** The ranges of settings, as attributes of a slider. */
+export const studioRanges = {
+  strength: { min: 0, max: 1, step: "any" },
+  colours: { min: 2, max: 32, step: 1 },
+  lines: { min: 0, max: 1, step: "any" },
+  trails: { min: 0, max: 0.98, step: "any" },
+  speed: { min: 0, max: 4, step: "any" },
+} as const;
