@@ -33,7 +33,8 @@ import trio
 from benchmarks.peers import bare_server, reactor_run
 from benchmarks.report import SPREAD, Report, spread
 from benchmarks.startup import http_probe
-from reactor_trio.edge.address_limits import is_loopback, is_own_address, reachable_hosts
+from reactor_trio.edge.ip_addresses import is_loopback
+from reactor_trio.edge.own_addresses import is_own_address, reachable_hosts
 
 STORM = 5000
 #: connections that the server may have at a time

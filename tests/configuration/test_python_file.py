@@ -92,10 +92,10 @@ def test_the_place_makes_the_same_manifest_again(tmp_path, place, monkeypatch):
     written(tmp_path, "class Sky(ReactorModel): pass\n")
     monkeypatch.chdir(tmp_path)
     manifest = load_manifest(Path(place))
-    assert manifest.place == tmp_path / place
+    assert manifest.load_path == tmp_path / place
     assert project_folder(Path(place)) == tmp_path
     monkeypatch.chdir("/")
-    assert load_manifest(manifest.place) == manifest
+    assert load_manifest(manifest.load_path) == manifest
 
 
 def test_a_folder_whose_name_ends_like_a_file_is_a_folder(tmp_path):

@@ -13,7 +13,7 @@ from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings
 from reactor_trio.edge.access import Access
 from reactor_trio.edge.access_denials import LOG_ADDRESSES, LOG_WINDOW, DenialLog
-from reactor_trio.edge.address_limits import network_of
+from reactor_trio.edge.ip_addresses import network_of
 from reactor_trio.errors import ConnectionRefused, ManifestError, SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server

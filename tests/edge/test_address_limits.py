@@ -14,7 +14,7 @@ from tests.support.known_facts import facts_of
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
 from reactor_trio.edge import acceptor as serving
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.allowances import REMEMBERED
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.server.serve import serve
@@ -27,7 +27,7 @@ ONE, OTHER = "192.0.2.1:4711", "192.0.2.2:4711"
 
 def addresses(*proxies, **limits):
     metrics = Metrics(facts_of("model"))
-    found = Addresses(LimitSettings(**limits), proxies, metrics.limited)
+    found = AddressLimits(LimitSettings(**limits), proxies, metrics.limited)
     return found, metrics
 
 

@@ -13,7 +13,7 @@ import trio
 
 from reactor_trio import serve
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.address_limits import is_own_address, page_urls, reachable_hosts
+from reactor_trio.edge.own_addresses import is_own_address, page_urls, reachable_hosts
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.standby import standby_site

@@ -158,7 +158,7 @@ async def test_a_gate_does_not_take_its_own_pause_for_the_silence_of_a_replica(c
         await (await gate.call()).until("reactor.admitted")
         stop(0.7, PAUSE)
         await trio.sleep(PAUSE + 1.5)
-        assert (gate.allocation.places, gate.replicas.looked_after) == (1, [])
+        assert (gate.allocation.leased, gate.replicas.looked_after) == (1, [])
 
 
 # ---- the whole server -------------------------------------------------------------------------------------------------

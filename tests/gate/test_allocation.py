@@ -10,7 +10,7 @@ from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.admission import Claims
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
@@ -30,11 +30,11 @@ async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock)
         at, ticket = place_of(place)
         async with gate.servers[at].connect(token=ticket) as client:
             assert client.session_id == place["session_id"]
-            assert (gate.allocation.places, gate.free()) == (1, [0, 1])
+            assert (gate.allocation.leased, gate.free()) == (1, [0, 1])
             await trio.sleep(5)
         await gate.servers[at].wait_left(client)
         await trio.testing.wait_all_tasks_blocked()
-        assert (gate.allocation.places, gate.free()) == (0, [1, 1])
+        assert (gate.allocation.leased, gate.free()) == (0, [1, 1])
 
 
 async def test_waiting_clients_get_each_change_of_position_and_places_in_order(autojump_clock):
@@ -79,11 +79,11 @@ async def test_a_client_that_leaves_the_queue_needs_no_lease(autojump_clock):
 
 async def test_the_place_of_a_client_that_leaves_at_once_goes_to_the_next(autojump_clock):
     async with open_gate(claim_within=10) as gate:
-        with gate.allocation.asking(gate.site.access.check(None).claims) as place_request:
-            await place_request.decided.wait()
+        with gate.allocation.asking(gate.site.access.check(None).claims) as slot_request:
+            await slot_request.decided.wait()
             assert gate.free() == [0]
         await trio.testing.wait_all_tasks_blocked()
-        assert (gate.free(), gate.allocation.places) == ([1], 0)
+        assert (gate.free(), gate.allocation.leased) == ([1], 0)
 
 
 async def test_a_client_that_does_not_wait_gets_a_place_or_a_refusal(autojump_clock):
@@ -230,7 +230,7 @@ async def test_one_of_two_clients_with_the_same_ticket_gets_a_place(autojump_clo
             nursery.start_soon(ask)
         assert sorted(ends) in ([(1000, ["reactor.admitted"]), (1008, [])], [(401, []), (1000, ["reactor.admitted"])])
         await trio.testing.wait_all_tasks_blocked()
-        assert gate.allocation.places == 1
+        assert gate.allocation.leased == 1
 
 
 async def test_a_lease_that_is_granted_after_its_cancellation_is_given_to_no_client(autojump_clock):
@@ -252,10 +252,10 @@ async def test_a_lease_that_is_granted_after_its_cancellation_is_given_to_no_cli
             with allocation.asking(Claims()):
                 await trio.testing.wait_all_tasks_blocked()
             words[1](Granted("late", "ws://127.0.0.1/ws", KEY, 10.0, "replica 1"))  # it was on its way
-            assert stays.place is None
+            assert stays.admitted is None
             words[0](Granted("good", "ws://127.0.0.1/ws", KEY, 10.0, "replica 0"))
             await trio.testing.wait_all_tasks_blocked()
-            assert (stays.place.session_id, allocation.places) == ("good", 1)
+            assert (stays.admitted.session_id, allocation.leased) == ("good", 1)
         nursery.cancel_scope.cancel()
 
 
@@ -282,7 +282,7 @@ async def test_a_ticket_is_good_for_one_place_in_the_queue(autojump_clock):
 
 
 async def test_waiting_clients_of_one_address_are_bounded(autojump_clock, monkeypatch):
-    monkeypatch.setattr(Addresses, "of_request", lambda _self, request: request.query.get("from"))
+    monkeypatch.setattr(AddressLimits, "of_request", lambda _self, request: request.query.get("from"))
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=2))) as gate:
         await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
         callers = [await gate.call("/v1/queue?from=ONE") for _ in range(2)]
@@ -322,7 +322,7 @@ async def test_who_has_the_token_ends_a_session_by_way_of_the_gate(autojump_cloc
                     pass
         await gate.servers[at].settle()
         await trio.testing.wait_all_tasks_blocked()
-        assert (gate.allocation.places, gate.free()) == (0, [1, 1])
+        assert (gate.allocation.leased, gate.free()) == (0, [1, 1])
         assert (await gate.http("DELETE", path, **may))[0] == 404
 
 
@@ -335,7 +335,7 @@ async def test_a_client_gives_its_place_back_with_its_ticket(autojump_clock):
         assert gate.servers[at].http(f"/v1/sessions/{others['session_id']}?token={ticket}", "DELETE").status == 403
         assert gate.servers[at].http(f"{path}?token={ticket}", "DELETE").status == 202
         await trio.testing.wait_all_tasks_blocked()
-        assert (trio.current_time(), gate.allocation.places, gate.free()[at]) == (0, 1, 1)
+        assert (trio.current_time(), gate.allocation.leased, gate.free()[at]) == (0, 1, 1)
         with pytest.raises(ConnectionRefused, match="has been used"):
             async with gate.servers[at].connect(token=ticket):
                 pass
@@ -363,7 +363,7 @@ async def test_a_dead_replica_frees_its_places_for_others(autojump_clock):
         async with gate.servers[at].connect(token=ticket):
             gate.replicas.kill(at)
             await trio.testing.wait_all_tasks_blocked()
-            assert gate.allocation.places == 1
+            assert gate.allocation.leased == 1
         other = 1 - at
         assert place_of(await waiting.until("reactor.admitted"))[0] == other  # when nobody has claimed that one
         assert b"reactor_leases_lost_total 1.0" in gate.metrics.exposition()
@@ -376,9 +376,9 @@ async def test_a_silent_replica_counts_as_lost_and_is_checked(autojump_clock):
             await trio.sleep(2.5)
             gate.replicas.mute.add(at)
             await trio.sleep(2.4)  # the last beat came at 2
-            assert (gate.allocation.places, gate.replicas.looked_after) == (1, [])
+            assert (gate.allocation.leased, gate.replicas.looked_after) == (1, [])
             await trio.sleep(0.2)
-            assert (gate.allocation.places, gate.replicas.looked_after) == (0, ["replica 0"])
+            assert (gate.allocation.leased, gate.replicas.looked_after) == (0, ["replica 0"])
             assert not client.ended
 
 
@@ -412,7 +412,7 @@ async def test_who_asks_for_a_place_by_http_while_the_gate_goes_down_hears_that(
 
 
 async def test_two_of_one_address_that_come_at_once_for_one_place_in_the_queue(autojump_clock, monkeypatch):
-    monkeypatch.setattr(Addresses, "of_request", lambda _self, request: request.query.get("from"))
+    monkeypatch.setattr(AddressLimits, "of_request", lambda _self, request: request.query.get("from"))
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=1))) as gate:
         await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
         callers: list[Caller] = []

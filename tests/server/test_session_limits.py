@@ -29,7 +29,7 @@ from reactor_trio.interface import (
     disconnected,
     event,
 )
-from reactor_trio.server.waiting_room import RoomPlace
+from reactor_trio.server.waiting_room import RoomEntry
 from reactor_trio.testing import open_server
 
 
@@ -434,8 +434,8 @@ async def test_a_place_that_is_not_claimed_in_time_goes_to_the_next(autojump_clo
     async with open_server(Model) as server:
         room = server.runtime.room
         request, stays = ConnectRequest("control", ()), lambda: None
-        sleepy = RoomPlace("a", room, request, print, lambda reason: heard.append((reason, trio.current_time())), stays)
-        waiting = RoomPlace("b", room, request, lambda *_: None, lambda _: None, stays)
+        sleepy = RoomEntry("a", room, request, print, lambda reason: heard.append((reason, trio.current_time())), stays)
+        waiting = RoomEntry("b", room, request, lambda *_: None, lambda _: None, stays)
         room.enter(sleepy)
         room.enter(waiting)
         assert sleepy.admitted.is_set()
@@ -444,6 +444,6 @@ async def test_a_place_that_is_not_claimed_in_time_goes_to_the_next(autojump_clo
         assert heard == [("unclaimed", 10)]
         assert trio.current_time() == 10
         waiting.claim()
-        for place in (sleepy, waiting):
-            place.release()
+        for entry in (sleepy, waiting):
+            entry.release()
         await trio.sleep(100)

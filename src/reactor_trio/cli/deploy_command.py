@@ -30,7 +30,7 @@ def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
     chosen = _chosen(options)
     manifest = load_manifest(options.path, options.overrides)
     if manifest.python_file is not None:
-        chosen["project"] = f"{chosen['project']}/{manifest.place.name}"
+        chosen["project"] = f"{chosen['project']}/{manifest.load_path.name}"
     slots = manifest.settings.max_sessions or manifest.import_quietly().max_sessions
     choices = choices_for(manifest, slots=slots, max_session=options.max_session, **chosen)
     terminal.give(_TEXTS[options.what](choices).rstrip("\n") + "\n")

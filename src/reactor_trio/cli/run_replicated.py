@@ -41,7 +41,7 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     options_too = ("record", "tls", "hosts", "origins", "management")
     runtime = {name: msgspec.to_builtins(getattr(settings, name) or None) for name in options_too}
     deployed = Options(
-        path=str(manifest.place), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
+        path=str(manifest.load_path), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
         runtime=runtime, host="127.0.0.1" if ray is None else "0.0.0.0",  # nosec B104
         gate_host=settings.host, gate_port=_gate_port(manifest), max_session=settings.drain_notice,
     )  # fmt: skip

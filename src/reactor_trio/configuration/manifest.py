@@ -74,7 +74,7 @@ class Manifest:
         return self.python_file or self.path / MANIFEST_NAME
 
     @property
-    def place(self) -> Path:
+    def load_path(self) -> Path:
         """What `load_manifest` takes to make this manifest again: the folder, or the Python file with its class."""
         if self.python_file is None:
             return self.path

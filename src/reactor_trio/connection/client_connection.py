@@ -27,7 +27,7 @@ from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.rendition_set import RenditionSet
-from reactor_trio.connection.resumable_session import Place, ResumableSession
+from reactor_trio.connection.resumable_session import Entry, ResumableSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.protocol import (
@@ -67,13 +67,13 @@ class SessionProvider(Protocol):
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender for a new client, or for one that comes back."""
 
-    def enter(self, sender: ClientSender) -> Place:
-        """A place in the waiting room for a controlling client. Raises NotAdmitted."""
+    def enter(self, sender: ClientSender) -> Entry:
+        """An entry in the waiting room for a controlling client. Raises NotAdmitted."""
 
     def leave(self, sender: ClientSender) -> None:
         """Forget a client whose connection is over."""
 
-    def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
+    def open_resumable(self, entry: Entry, sender: ClientSender) -> ResumableSession:
         """A new session for an admitted client; the caller starts its `run` in `session_scope`."""
 
     def session_scope(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
@@ -137,16 +137,16 @@ class _ClientConnection:
             await self._exchange(None if self._resumable is None else self._resumable.session, "client_left")
 
     async def _control(self) -> None:
-        place = self._provider.enter(self.sender)
+        entry = self._provider.enter(self.sender)
         async with self._provider.session_scope() as start:
             try:
                 async with trio.open_nursery() as wire:
                     self._start_wire(wire)
-                    await place.admitted.wait()
-                    self._begin(start, place)
+                    await entry.admitted.wait()
+                    self._begin(start, entry)
             finally:
                 if self._resumable is None:
-                    place.release()
+                    entry.release()
                 await self._lose()
 
     async def _exchange(self, session: Session | None, absent: EndReason) -> None:
@@ -161,14 +161,14 @@ class _ClientConnection:
         finally:
             await self._lose()
 
-    def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], place: Place) -> None:
+    def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], entry: Entry) -> None:
         try:
-            place.claim()
+            entry.claim()
         except NotAdmitted:
             self.sender.end("unclaimed")
             return
-        self._served.session_id = place.sid
-        self._resumable = self._provider.open_resumable(place, self.sender)
+        self._served.session_id = entry.sid
+        self._resumable = self._provider.open_resumable(entry, self.sender)
         self._join(self._resumable.session)
         start(self._resumable.run)
 

@@ -33,7 +33,7 @@ log = logging.getLogger("reactor_trio.connection")
 #: pictures that may wait to be decoded
 WAITING = 8
 #: seconds between two errors for one track
-QUIET = 1.0
+ERROR_PAUSE = 1.0
 
 #: takes the name of a track, and a frame of it
 Deliver = Callable[[str, InputFrame], None]
@@ -95,7 +95,7 @@ class MediaReceiver:
     def not_taken(self, code: str, message: str) -> None:
         """Count and refuse a binary message of a client that may not send any."""
         self._context.telemetry.dropped("input", "not_taken", 1)
-        self._say_seldom("reactor.error", None, {"code": code, "message": message}, QUIET)
+        self._say_seldom("reactor.error", None, {"code": code, "message": message}, ERROR_PAUSE)
 
     async def run(self) -> None:
         """Task: decode and deliver until cancelled. A cancellation waits for the picture under way."""
@@ -136,7 +136,7 @@ class MediaReceiver:
     def _not_used(self, index: int | None, message: str) -> None:
         self._context.telemetry.dropped("input", "refused", 1)
         message = f"a binary message was not used: {message}"
-        self._say_seldom("reactor.error", index, {"code": "protocol_error", "message": message}, QUIET)
+        self._say_seldom("reactor.error", index, {"code": "protocol_error", "message": message}, ERROR_PAUSE)
 
     def _say_seldom(self, type: str, index: int | None, data: dict[str, Any], floor: float) -> None:  # noqa: A002
         """Send a message about a track, unless one of this type was sent less than `floor` seconds ago."""

@@ -2,7 +2,7 @@
 
     ResumableSession.run -+- session   ends on its own, or is cancelled: at once when the client leaves for good, else
                           |            when the time to come back is over, which is the deadline of the scope
-                          '- its place in the waiting room, released when the session has unwound and the goodbye is sent
+                          '- its entry in the waiting room, released when the session has unwound and the goodbye is sent
 
 If a session may outlive its connection, it runs in the server's scope, else in that of the connection
 (`SessionProvider.session_scope`). The rest is the same: without time to come back, a client that is lost has left.
@@ -33,8 +33,8 @@ log = logging.getLogger("reactor_trio.connection")
 FINAL_CODES = frozenset({1000, 1005, 1002, 1007, 1009})
 
 
-class Place(Protocol):
-    """A client's place in the waiting room."""
+class Entry(Protocol):
+    """A client's entry in the waiting room: a slot, or a position in the queue."""
 
     sid: str
     admitted: trio.Event
@@ -43,7 +43,7 @@ class Place(Protocol):
         """Take the slot of the model. Raises NotAdmitted."""
 
     def release(self) -> None:
-        """Give back the place or the slot; the next client may come."""
+        """Give back the slot or the position; the next client may come."""
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class ResumableSession:
     """A session and the client that controls it.
 
     Args:
-        place: released at the end.
+        entry: released at the end.
         first: the sender of the client's first connection.
         window: seconds in which the client may come back; 0: it may not.
         run_session: runs the session; returns when the model has let go of it.
@@ -65,7 +65,7 @@ class ResumableSession:
     """
 
     session: Session
-    place: Place
+    entry: Entry
     first: InitVar[ClientSender]
     window: float
     run_session: Callable[[Session], Awaitable[None]]
@@ -97,7 +97,7 @@ class ResumableSession:
         return self.session.reason or (None if self.sender is None else self.sender.end_reason)
 
     async def run(self) -> None:
-        """Run the session and release the place. Returns when the session and the client's last connection are over."""
+        """Run the session and release the entry. Returns when the session and the client's last connection are over."""
         try:
             with patient(self._scope):
                 await self.run_session(self.session)
@@ -106,7 +106,7 @@ class ResumableSession:
                 await self._lost.wait()
         finally:
             self.over = True
-            self.place.release()
+            self.entry.release()
             self.changed(self)
 
     def take_over(self, sender: ClientSender) -> None:

@@ -11,8 +11,8 @@ from functools import partial
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.address_limits import is_loopback
 from reactor_trio.edge.certificates import Certificates
+from reactor_trio.edge.ip_addresses import is_loopback
 from reactor_trio.edge.reserved_slots import FIRST_REQUEST, ReservedSlots
 from reactor_trio.edge.site import Site
 from reactor_trio.transport import PatientListener, Refusal, Refused, Serve, peer_of, secured, serve_http, turn_away

@@ -7,7 +7,8 @@ import logging
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.edge.address_limits import Addresses, network_of
+from reactor_trio.edge.address_limits import AddressLimits
+from reactor_trio.edge.ip_addresses import network_of
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.transport import Exchange, Refusal, Refused
 
@@ -20,7 +21,7 @@ LOG_WINDOW, LOG_ADDRESSES = 60.0, 64
 class AccessDenials:
     """The denied requests of one port."""
 
-    def __init__(self, metrics: RequestMetrics, addresses: Addresses) -> None:
+    def __init__(self, metrics: RequestMetrics, addresses: AddressLimits) -> None:
         self._metrics = metrics
         self._addresses = addresses
         self._log = DenialLog()

@@ -15,7 +15,8 @@ import trio
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses
-from reactor_trio.edge.address_limits import Addresses, page_urls
+from reactor_trio.edge.address_limits import AddressLimits
+from reactor_trio.edge.own_addresses import page_urls
 from reactor_trio.edge.site import Site
 
 log = logging.getLogger("reactor_trio.server")
@@ -31,7 +32,7 @@ def management_site(site: Site, settings: Settings, *bound: str) -> Site:
     assert settings.management is not None
     own = msgspec.structs.replace(settings, host=settings.management.host)
     routes = [replace(route, limit=None) for route in site.router.routes if route.reserved]
-    addresses = Addresses(settings.limits, settings.proxies, site.metrics.limited)
+    addresses = AddressLimits(settings.limits, settings.proxies, site.metrics.limited)
     return Site(own, routes, site.access, site.metrics, addresses, *bound, denials=site.denials)
 
 

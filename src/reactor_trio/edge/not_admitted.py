@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from reactor_trio.admission import RefusalReason
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.transport import Refusal
 
 
-def refusal(reason: RefusalReason, addresses: Addresses, address: str | None, *, full: str, closed: Refusal) -> Refusal:
+def refusal(reason: RefusalReason, addresses: AddressLimits, address: str | None, *, full: str, closed: Refusal) -> Refusal:
     """Return the refusal for this reason.
 
     Args:

@@ -21,7 +21,7 @@ from functools import partial
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.edge.access_denials import AccessDenials
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.cors import SharedResponses, is_preflight, preflight_answer
 from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.refusal_log import RefusalLog
@@ -52,7 +52,7 @@ class Site:
     """
 
     def __init__(
-        self, settings: Settings, routes: Sequence[Route], access: Access, metrics: RequestMetrics, addresses: Addresses,
+        self, settings: Settings, routes: Sequence[Route], access: Access, metrics: RequestMetrics, addresses: AddressLimits,
         *bound: str, denials: AccessDenials | None = None,
     ) -> None:  # fmt: skip
         given = settings.limits

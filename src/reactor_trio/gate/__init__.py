@@ -1,1 +1,1 @@
-"""The gate: it gives each client a place at one of several servers. No frame passes it (`docs/protocol.md`, A gate)."""
+"""The gate: it gives each client a slot of one of several servers. No frame passes it (`docs/protocol.md`, A gate)."""

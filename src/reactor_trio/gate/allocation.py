@@ -35,19 +35,19 @@ log = logging.getLogger("reactor_trio.gate")
 
 
 @dataclass(eq=False)
-class PlaceRequest:
-    """One client's request for a place, for the block of `Allocation.asking`.
+class SlotRequest:
+    """One client's request for a slot of a server, for the block of `Allocation.asking`.
 
     Attributes:
         sid: the gate's own id of this request.
         claims: what the client may do.
         asked_at: `trio.current_time()` of the request.
         position, total: the client's position in the queue, from 1, and the queue's length; 0 once it has a lease.
-        place: where the client's session is, or None.
-        refused: why the client gets no place, or None.
-        decided: set when `place` or `refused` is known.
+        admitted: where the client's session is, or None.
+        refused: why the client gets no slot, or None.
+        decided: set when `admitted` or `refused` is known.
         changed: rung at each change of the attributes above.
-        kept: set it if the client may know its place. Then the lease goes on after the request.
+        kept: set it if the client may know where its session is. Then the lease goes on after the request.
     """
 
     sid: str
@@ -55,7 +55,7 @@ class PlaceRequest:
     asked_at: float
     position: int = 0
     total: int = 0
-    place: Admitted | None = None
+    admitted: Admitted | None = None
     refused: EndReason | None = None
     decided: trio.Event = field(default_factory=trio.Event)
     changed: RepeatedEvent = field(default_factory=RepeatedEvent)
@@ -75,11 +75,11 @@ class Allocation:
     def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics, per_address: int = 0) -> None:
         self._lessor = lessor
         self._metrics = metrics
-        metrics.clients = lambda: (self.waiting, self.places)
+        metrics.clients = lambda: (self.waiting, self.leased)
         self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf, per_address=per_address)
-        self._requests: dict[str, PlaceRequest] = {}
+        self._requests: dict[str, SlotRequest] = {}
         self._pending: list[HeldLease] = []  # not yet granted, the oldest first
-        self._held: dict[str, HeldLease] = {}  # by the client's `PlaceRequest.sid`
+        self._held: dict[str, HeldLease] = {}  # by the client's `SlotRequest.sid`
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -95,7 +95,7 @@ class Allocation:
         return self._queue.waiting
 
     @property
-    def places(self) -> int:
+    def leased(self) -> int:
         """How many clients have a lease."""
         return len(self._held)
 
@@ -109,12 +109,12 @@ class Allocation:
         return self._queue.room(address) == "address_full"
 
     @contextmanager
-    def asking(self, claims: Claims, address: str | None = None) -> Iterator[PlaceRequest]:
-        """Be in the queue for a place during this block, and then give an unused lease back.
+    def asking(self, claims: Claims, address: str | None = None) -> Iterator[SlotRequest]:
+        """Be in the queue for a slot during this block, and then give an unused lease back.
 
         Raises NotAdmitted if the queue or the address's share is full, or the gate drains.
         """
-        request = PlaceRequest(secrets.token_hex(8), claims, trio.current_time())
+        request = SlotRequest(secrets.token_hex(8), claims, trio.current_time())
         self._requests[request.sid] = request
         try:
             self._apply(self._queue.reserve(request.sid, trio.current_time(), address))
@@ -127,7 +127,7 @@ class Allocation:
         finally:
             self._leave(request)
 
-    def _leave(self, request: PlaceRequest) -> None:
+    def _leave(self, request: SlotRequest) -> None:
         del self._requests[request.sid]
         if self._queue.has(request.sid) == "waiting":
             self._apply(self._queue.release(request.sid, trio.current_time()))
@@ -141,7 +141,7 @@ class Allocation:
         self._queue.queue_limit = most
 
     def drain(self) -> None:
-        """Give no more places, and refuse all waiting clients. Sessions go on."""
+        """Grant no more slots, and refuse all waiting clients. Sessions go on."""
         self._apply(self._queue.drain())
         for lease in self._pending:
             lease.give_up()
@@ -195,13 +195,13 @@ class Allocation:
                 request.position, request.total = change.position, change.total
             elif change.kind == "admitted":
                 assert lease is not None
-                self._place(request, lease)
+                self._admit(request, lease)
             else:
                 request.refused = change.kind
                 request.decided.set()
             request.changed.set()
 
-    def _place(self, request: PlaceRequest, lease: HeldLease) -> None:
+    def _admit(self, request: SlotRequest, lease: HeldLease) -> None:
         self._held[request.sid] = lease
         granted, claims = lease.granted, request.claims
         assert granted is not None
@@ -209,7 +209,7 @@ class Allocation:
             granted.key, session=granted.session_id, expires=granted.claim_within, subject=claims.subject,
             max_session=claims.session_length,
         )  # fmt: skip
-        request.place = Admitted(granted.url, ticket, granted.session_id, granted.claim_within)
+        request.admitted = Admitted(granted.url, ticket, granted.session_id, granted.claim_within)
         request.position = request.total = 0
         request.decided.set()
         self._metrics.allocation.add(trio.current_time() - request.asked_at)

@@ -19,10 +19,10 @@ class GateMetrics(RequestMetrics):
     """The counters of one gate, which its `Allocation` updates.
 
     Attributes:
-        clients: returns how many clients wait in the queue, and how many have a place at a server.
+        clients: returns how many clients wait in the queue, and how many have a lease.
         lost: leases that ended with their server, or that no server could grant.
         ended: slots that are free again, by the reason of the session's end.
-        allocation: seconds from a client's request to its place.
+        allocation: seconds from a client's request to its lease.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class GateMetrics(RequestMetrics):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families, for the registry."""
-        waiting, places = self.clients()
+        waiting, leased = self.clients()
         yield from self.families()
         yield gauge("reactor_clients_waiting", "Clients in the queue", waiting)
-        yield gauge("reactor_places", "Clients that have a lease at a replica", places)
+        yield gauge("reactor_places", "Clients that have a lease at a replica", leased)
         yield counter("reactor_leases_lost", "Leases lost with their replica, or that no replica could grant", self.lost)
         yield counter("reactor_leases_ended", "Leases that ended, by the end reason of their session", self.ended, "reason")
         yield histogram("reactor_allocation_seconds", "From a client's request to its lease", self.allocation)

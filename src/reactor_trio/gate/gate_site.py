@@ -1,4 +1,4 @@
-"""The routes of a gate: the page, places by HTTP or WebSocket, health and metrics."""
+"""The routes of a gate: the page, sessions by HTTP or WebSocket, health and metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reactor_trio.admission import NotAdmitted, RefusalReason
 from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.common_responses import json_response, not_ready
 from reactor_trio.edge.common_routes import (
     SESSIONS_PATH,
@@ -35,7 +35,7 @@ from reactor_trio.protocol import Admitted
 from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, MessageChannel, Refusal, Refused, Response
 
 QUEUE_PATH = "/v1/queue"
-#: Seconds within which a place must come for a client that does not wait in the queue.
+#: Seconds within which a slot must be free for a client that does not wait in the queue.
 PATIENCE = 1.0
 
 _GOING_DOWN, _FULL = "the gate is going down", "the queue is full"
@@ -57,7 +57,7 @@ def gate_site(
         pictures: those of the model's introduction, by name.
     """
     access = Access(settings.auth, schema["name"])
-    addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
+    addresses = AddressLimits(settings.limits, settings.proxies, metrics.limited)
     gate = GateRoutes(allocation, settings, schema, draining, access, addresses)
     routes = [*page_routes(settings.frame_ancestors, pictures), *gate.routes(metrics)]
     return Site(settings, routes, access, metrics, addresses, *bound)
@@ -68,7 +68,7 @@ class GateRoutes:
 
     def __init__(
         self, allocation: Allocation, settings: Settings, schema: dict[str, Any], draining: trio.Event, access: Access,
-        addresses: Addresses,
+        addresses: AddressLimits,
     ) -> None:  # fmt: skip
         self._allocation = allocation
         self._settings = settings
@@ -79,7 +79,7 @@ class GateRoutes:
         self._addresses = addresses
 
     def routes(self, metrics: GateMetrics) -> list[Route]:
-        """All of them. A request for a place counts as a handshake, by which it could be asked for as well."""
+        """All of them. A request for a session counts as a handshake, which could ask for one as well."""
         asks = partial(Route, credentials=SERVER_CREDENTIALS, limit="address_handshakes")
         return [
             *probe_routes(self._health, self._ready),
@@ -99,8 +99,8 @@ class GateRoutes:
         going = self._draining.is_set()
         body: dict[str, Any] = {"status": "draining" if going else "ok", "phase": "draining" if going else "ready"}
         if grant.refusal is None:
-            places, waiting = self._allocation.places, self._allocation.waiting
-            body |= {"model": self._name, "sessions": places, "waiting": waiting, "gate": True}
+            leased, waiting = self._allocation.leased, self._allocation.waiting
+            body |= {"model": self._name, "sessions": leased, "waiting": waiting, "gate": True}
         return json_response(503, body, {"retry-after": "1"}) if going else json_response(200, body)
 
     async def _ready(self, _exchange: Exchange, _grant: Grant) -> Response:
@@ -108,20 +108,20 @@ class GateRoutes:
             return not_ready("draining", _GOING_DOWN)
         return json_response(200, {"status": "ready"})
 
-    # ---- places -------------------------------------------------------------------------------------------------------
+    # ---- sessions -----------------------------------------------------------------------------------------------------
 
     async def _allocate(self, exchange: Exchange, grant: Grant) -> Response:
         """Answer `POST /v1/sessions`. It ignores the body; the query is that of a session."""
-        return json_response(201, await self._place_at_once(exchange, grant))
+        return json_response(201, await self._admit_at_once(exchange, grant))
 
     async def _follow(self, exchange: Exchange, grant: Grant) -> Response | Conversation:
-        """Let a client wait in the queue if it understands the gate's messages; else redirect it to a place at once."""
+        """Let a client wait in the queue if it understands the gate's messages; else redirect it to a server at once."""
         query = exchange.request.query
         if query.get("follow") == "1":
             return await self._queue(exchange, grant)
-        place = await self._place_at_once(exchange, grant)
+        admitted = await self._admit_at_once(exchange, grant)
         kept = {key: value for key, value in query.items() if key not in ("token", "follow")}
-        return _redirect(f"{place.url}?{urlencode(kept | {'token': place.ticket})}")
+        return _redirect(f"{admitted.url}?{urlencode(kept | {'token': admitted.ticket})}")
 
     async def _queue(self, exchange: Exchange, grant: Grant) -> Conversation:
         self._check_client(exchange, grant)
@@ -138,7 +138,7 @@ class GateRoutes:
         return partial(_redirect, f"{address}?{urlencode({'token': ticket})}")
 
     def _check_client(self, exchange: Exchange, grant: Grant) -> None:
-        """Raises Refused for a client that cannot get a place. This does not use up its ticket."""
+        """Raises Refused for a client that cannot get a slot. This does not use up its ticket."""
         query = exchange.request.query
         if self._draining.is_set():
             raise Refused(Refusal("draining", _GOING_DOWN))
@@ -158,30 +158,30 @@ class GateRoutes:
 
     async def _wait(self, exchange: Exchange, grant: Grant, messages: MessageChannel) -> None:
         try:
-            with self._allocation.asking(grant.claims, exchange.address) as place_request:
+            with self._allocation.asking(grant.claims, exchange.address) as slot_request:
                 # A client in the queue has used up its ticket. A client that was refused before may come back with it.
                 with self._access.holding(grant):
                     self._access.use(grant)
                 beats = exchange.request.query.get("beat") == "1"
-                await WaitingClient(place_request, messages, self._settings.limits.ping_interval, beats=beats).run()
+                await WaitingClient(slot_request, messages, self._settings.limits.ping_interval, beats=beats).run()
         except NotAdmitted as refused:
             raise Refused(self._not_admitted(refused.reason, exchange)) from None
 
-    async def _place_at_once(self, exchange: Exchange, grant: Grant) -> Admitted:
-        """Return a place for a client that does not wait. Raises Refused."""
+    async def _admit_at_once(self, exchange: Exchange, grant: Grant) -> Admitted:
+        """Return where a client gets its session that does not wait. Raises Refused."""
         self._check_client(exchange, grant)
         try:
-            with self._access.holding(grant):  # a ticket is good for one place in the queue
-                with self._allocation.asking(grant.claims, exchange.address) as place_request:
+            with self._access.holding(grant):  # a ticket is good for one slot
+                with self._allocation.asking(grant.claims, exchange.address) as slot_request:
                     with trio.move_on_after(PATIENCE):
-                        await place_request.decided.wait()
-                    if place_request.refused is not None:  # the gate began to drain
+                        await slot_request.decided.wait()
+                    if slot_request.refused is not None:  # the gate began to drain
                         raise Refused(self._not_admitted("draining", exchange))
-                    if place_request.place is None:
+                    if slot_request.admitted is None:
                         raise Refused(Refusal("full", f"no place is free; to wait for one, use the WebSocket {QUEUE_PATH}"))
                     self._access.use(grant)  # last, so that a client that is refused keeps its ticket
-                    place_request.kept = True
-                    return place_request.place
+                    slot_request.kept = True
+                    return slot_request.admitted
         except NotAdmitted as refused:
             raise Refused(self._not_admitted(refused.reason, exchange)) from None
 

@@ -40,7 +40,7 @@ async def serve_gate(
     drain: trio.Event | None = None,
     task_status: trio.TaskStatus[Gate] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Give clients places until `drain` is set, or until cancelled. While no server is up, clients wait in the queue.
+    """Give clients slots until `drain` is set, or until cancelled. While no server is up, clients wait in the queue.
 
     Args:
         lessor: grants leases at the servers.

@@ -14,7 +14,7 @@ from contextlib import suppress
 import trio
 
 from reactor_trio.errors import ProtocolError
-from reactor_trio.gate.allocation import PlaceRequest
+from reactor_trio.gate.allocation import SlotRequest
 from reactor_trio.protocol import (
     BEAT,
     EndReason,
@@ -27,8 +27,8 @@ from reactor_trio.protocol import (
 )
 from reactor_trio.transport import MessageChannel, PeerGone
 
-#: If a place comes within this time in seconds, the client gets no message about its position.
-QUIET = 0.1
+#: Seconds after which a client that still waits gets its first position.
+FIRST_POSITION = 0.1
 #: The most messages that a client may send while it waits; more is a flood.
 MOST_MESSAGES = 256
 
@@ -43,7 +43,7 @@ class WaitingClient:
         beats: whether the client gets `reactor.beat` after each heartbeat without another message.
     """
 
-    def __init__(self, request: PlaceRequest, messages: MessageChannel, heartbeat: float, *, beats: bool) -> None:
+    def __init__(self, request: SlotRequest, messages: MessageChannel, heartbeat: float, *, beats: bool) -> None:
         self._request = request
         self._messages = messages
         self._heartbeat = heartbeat
@@ -53,7 +53,7 @@ class WaitingClient:
         self._received = 0
 
     async def run(self) -> None:
-        """Send positions until the client has its place, is refused or has left. Client errors are never raised."""
+        """Send positions until the client is admitted, is refused or has left. Client errors are never raised."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive, nursery.cancel_scope)
             with suppress(PeerGone):
@@ -77,7 +77,7 @@ class WaitingClient:
 
     async def _send(self) -> None:
         request = self._request
-        with trio.move_on_after(QUIET):
+        with trio.move_on_after(FIRST_POSITION):
             await request.decided.wait()
         sent = 0, 0
         while not request.decided.is_set() and not self._floods:
@@ -92,9 +92,9 @@ class WaitingClient:
                 await self._send_raw(BEAT)
             else:
                 await request.changed.wait(self._sent_at + self._pause)
-        if request.place is not None:
+        if request.admitted is not None:
             request.kept = True
-            await self._send_text(ServerText("reactor.admitted", request.place))
+            await self._send_text(ServerText("reactor.admitted", request.admitted))
             await self._messages.aclose(1000, "connect to the url in reactor.admitted")
         else:
             reason: EndReason = "flood" if self._floods else request.refused or "draining"

@@ -23,7 +23,7 @@ GRACE = 60.0
 #: Seconds between two health checks, and the limit of each. After three failed checks Serve replaces the replica.
 HEALTH_PERIOD, HEALTH_TIMEOUT = 1.0, 3.0
 #: The logging configuration of Serve itself.
-QUIET = {"log_level": "WARNING", "enable_access_log": False}
+LOGGING = {"log_level": "WARNING", "enable_access_log": False}
 
 
 def build(values: Mapping[str, Any]) -> Any:
@@ -63,5 +63,5 @@ def _gate_options(options: Options, most: int) -> dict[str, Any]:
 def _common(session: float) -> dict[str, Any]:
     return {
         "health_check_period_s": HEALTH_PERIOD, "health_check_timeout_s": HEALTH_TIMEOUT,
-        "graceful_shutdown_timeout_s": session + GRACE, "graceful_shutdown_wait_loop_s": 0.5, "logging_config": QUIET,
+        "graceful_shutdown_timeout_s": session + GRACE, "graceful_shutdown_wait_loop_s": 0.5, "logging_config": LOGGING,
     }  # fmt: skip

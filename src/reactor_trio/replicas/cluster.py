@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import msgspec
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.address_limits import page_urls
+from reactor_trio.edge.own_addresses import page_urls
 from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.processors import usable_processors
 from reactor_trio.replicas.options import Options
@@ -102,11 +102,11 @@ class Application:
         """
         from ray import serve
 
-        from reactor_trio.replicas.application import QUIET, build
+        from reactor_trio.replicas.application import LOGGING, build
 
         logging.getLogger("ray.serve").setLevel(logging.WARNING)
         application = build(msgspec.to_builtins(options))
-        serve.start(proxy_location="Disabled", logging_config=QUIET)
+        serve.start(proxy_location="Disabled", logging_config=LOGGING)
         try:
             serve.run(application, name=self._name, route_prefix=None, blocking=False)
         except RuntimeError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 import ray
 
-from reactor_trio.edge.address_limits import is_loopback
+from reactor_trio.edge.ip_addresses import is_loopback
 
 
 def listen_on_loopback() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import RefusalReason
 from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.common_routes import described, end_route, metrics_route, page_routes, probe_routes
 from reactor_trio.edge.grants import SESSION_CREDENTIALS, SHARED_CREDENTIALS, Grant
@@ -27,7 +27,7 @@ from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, Refus
 def reactor_site(runtime: Runtime, *bound: str) -> Site:
     """What a server serves. `bound`: addresses at which it listens, if they are known."""
     settings = runtime.facts.settings
-    addresses = Addresses(settings.limits, settings.proxies, runtime.metrics.limited)
+    addresses = AddressLimits(settings.limits, settings.proxies, runtime.metrics.limited)
     routes = ReactorRoutes(runtime, addresses).routes()
     return Site(settings, routes, runtime.access, runtime.metrics, addresses, *bound)
 
@@ -35,7 +35,7 @@ def reactor_site(runtime: Runtime, *bound: str) -> Site:
 class ReactorRoutes:
     """Answers the requests to one runtime."""
 
-    def __init__(self, runtime: Runtime, addresses: Addresses) -> None:
+    def __init__(self, runtime: Runtime, addresses: AddressLimits) -> None:
         self._facts = runtime.facts
         self._sessions = runtime.session_manager
         self._runtime = runtime

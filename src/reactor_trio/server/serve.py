@@ -16,9 +16,9 @@ from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
-from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.management import serve_management
+from reactor_trio.edge.own_addresses import page_urls, reachable_hosts
 from reactor_trio.edge.ports import Ports, open_ports
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model

@@ -26,7 +26,7 @@ from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
 from reactor_trio.connection.message_log import MessageLog
-from reactor_trio.connection.resumable_session import Place
+from reactor_trio.connection.resumable_session import Entry
 from reactor_trio.edge.grants import Grant, Secrets
 from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.leases.book import Leases
@@ -36,7 +36,7 @@ from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.server.waiting_room import RoomPlace, WaitingRoom
+from reactor_trio.server.waiting_room import RoomEntry, WaitingRoom
 from reactor_trio.session import Session
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class SessionManager:
         self._clients.add(sender)
         return sender
 
-    def enter(self, sender: ClientSender) -> RoomPlace:
+    def enter(self, sender: ClientSender) -> RoomEntry:
         """Give a controlling client a slot or a position in the queue. Raises NotAdmitted."""
         sid = sender.request.claims.session_id or secrets.token_hex(8)
 
@@ -157,9 +157,9 @@ class SessionManager:
             queued = {"position": position, "total": total, "wait": wait, "heartbeat": heartbeat}
             sender.say("reactor.queued", queued | ({"reason": reason} if reason else {}))
 
-        place = RoomPlace(sid, self._room, sender.request, moved, send_away, why)
-        self._room.enter(place)
-        return place
+        entry = RoomEntry(sid, self._room, sender.request, moved, send_away, why)
+        self._room.enter(entry)
+        return entry
 
     def leave(self, sender: ClientSender) -> None:
         """Forget a client whose connection is over."""
@@ -178,10 +178,10 @@ class SessionManager:
             async with trio.open_nursery() as nursery:
                 yield nursery.start_soon
 
-    def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
+    def open_resumable(self, entry: Entry, sender: ClientSender) -> ResumableSession:
         """Make a session for an admitted client. The caller runs it in the scope of `session_scope`."""
         length = sender.request.claims.session_length or math.inf
-        session = Session(place.sid, self.loaded.services, (sender.number, sender.joined_at), self._session_over, length)
+        session = Session(entry.sid, self.loaded.services, (sender.number, sender.joined_at), self._session_over, length)
         self._share_tokens[session] = shared = secrets.token_urlsafe(16)
         self._secrets.register(shared, Grant("share", Claims(role="viewer"), owner=session))
         if (uploads := session.uploads) is not None:
@@ -192,7 +192,7 @@ class SessionManager:
         self._leases.begun(session.id)
         self._on_session(session)
         log.info("session %s begins", session.id)
-        resumable = ResumableSession(session, place, sender, self._window, self.run_session, self._resumable_changed)
+        resumable = ResumableSession(session, entry, sender, self._window, self.run_session, self._resumable_changed)
         self._resumables[session.id] = resumable
         if resumable.token is not None:
             grant = Grant("resume", resumable.claims, owner=resumable)

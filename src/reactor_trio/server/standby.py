@@ -14,7 +14,7 @@ import trio
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses
 from reactor_trio.edge.access import Access
-from reactor_trio.edge.address_limits import Addresses
+from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.common_responses import json_response, not_ready
 from reactor_trio.edge.common_routes import page_routes, probe_routes
@@ -47,7 +47,7 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
         Route(WEBSOCKET_PATH, failed, websocket=True), Route("/*", failed),
     ]  # fmt: skip
     metrics = RequestMetrics()
-    addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
+    addresses = AddressLimits(settings.limits, settings.proxies, metrics.limited)
     return Site(settings, routes, Access(None, name), metrics, addresses, *bound)
 
 

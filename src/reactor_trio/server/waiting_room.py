@@ -24,7 +24,7 @@ Takeover = Literal["never", "same_subject", "anyone"]
 
 
 @dataclass(eq=False)
-class RoomPlace:
+class RoomEntry:
     """One client's slot or position in the queue. Its maker releases it in every case after `WaitingRoom.enter`.
 
     Attributes:
@@ -64,7 +64,7 @@ class WaitingRoom:
     def __init__(self, admission: Admission, takeover: Takeover = "never") -> None:
         self.admission = admission
         self._takeover = takeover
-        self._places: dict[str, RoomPlace] = {}
+        self._entries: dict[str, RoomEntry] = {}
         #: ends when the next reservation does
         self._sleep = trio.CancelScope()
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
@@ -114,27 +114,27 @@ class WaitingRoom:
             heapq.heapreplace(slots, slots[0] + length)
         return None if math.isinf(slots[0]) else max(0.0, round(slots[0] - now, 3))
 
-    def enter(self, place: RoomPlace) -> None:
-        """Give a client a slot or a place in the queue. Raises NotAdmitted."""
-        sid, request, now = place.sid, place.request, run_time()
+    def enter(self, entry: RoomEntry) -> None:
+        """Give a client a slot or a position in the queue. Raises NotAdmitted."""
+        sid, request, now = entry.sid, entry.request, run_time()
         if (reason := self.refusal(request)) is not None:
             raise NotAdmitted(reason)
         if sid == request.claims.session_id:
-            self._places[sid] = place
-            place.admitted.set()
+            self._entries[sid] = entry
+            entry.admitted.set()
             return
         if (other := self._given_up_to(request)) is None:
             changes = self.admission.reserve(sid, now, request.address)
         else:
             changes = self.admission.take_over(sid, other.sid, now, request.address)
-        self._places[sid] = place
+        self._entries[sid] = entry
         self._tell(changes)
 
-    def leave(self, place: RoomPlace) -> None:
-        """Free a place and admit the next client."""
-        if self._places.pop(place.sid, None) is not None:
-            self._tell(self.admission.release(place.sid, run_time()))
-            self.given_back(place.sid, None)
+    def leave(self, entry: RoomEntry) -> None:
+        """Free a slot or a position, and admit the next client."""
+        if self._entries.pop(entry.sid, None) is not None:
+            self._tell(self.admission.release(entry.sid, run_time()))
+            self.given_back(entry.sid, None)
 
     def start_admitting(self) -> None:
         """The model is loaded: admit as many clients as there are slots."""
@@ -151,33 +151,33 @@ class WaitingRoom:
 
     def promises(self, sid: str) -> bool:
         """Return whether a slot is reserved for a session whose client has not come yet."""
-        return sid not in self._places and self.admission.has(sid) == "reserved"
+        return sid not in self._entries and self.admission.has(sid) == "reserved"
 
-    def _given_up_to(self, request: ConnectRequest) -> RoomPlace | None:
-        """Return the place that this new client takes over, if any."""
+    def _given_up_to(self, request: ConnectRequest) -> RoomEntry | None:
+        """Return the entry that this new client takes over, if any."""
         if self._takeover == "never" or self.admission.free > 0:
             return None
         subject = request.claims.subject
         if self._takeover == "same_subject" and subject is None:
             return None
-        given_up: dict[str | None, RoomPlace] = {}
-        for place in self._places.values():
-            meant = self._takeover == "anyone" or place.request.claims.subject == subject
-            if meant and place.why() in (None, "taken_over"):
-                given_up.setdefault(self.admission.has(place.sid), place)
+        given_up: dict[str | None, RoomEntry] = {}
+        for entry in self._entries.values():
+            meant = self._takeover == "anyone" or entry.request.claims.subject == subject
+            if meant and entry.why() in (None, "taken_over"):
+                given_up.setdefault(self.admission.has(entry.sid), entry)
         return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
 
     def _tell(self, changes: Iterable[Change]) -> None:
         for change in changes:
-            place = self._places.get(change.sid)
-            if place is None:
+            entry = self._entries.get(change.sid)
+            if entry is None:
                 if change.kind in ("unclaimed", "draining", "taken_over"):
                     self.given_back(change.sid, change.kind)
                 continue
             if change.kind == "admitted":
-                place.admitted.set()
+                entry.admitted.set()
                 self._sleep.deadline = at(self.admission.next_deadline)
             elif change.kind == "moved":
-                place.moved(change.position, change.total)
+                entry.moved(change.position, change.total)
             else:
-                place.sent_away(self.drain_reason if change.kind == "draining" and self.drain_reason else change.kind)
+                entry.sent_away(self.drain_reason if change.kind == "draining" and self.drain_reason else change.kind)

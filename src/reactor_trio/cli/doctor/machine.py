@@ -14,7 +14,8 @@ from typing import Any
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.cli.listening import listen_remedy
-from reactor_trio.edge.address_limits import is_everywhere, is_loopback, own_name
+from reactor_trio.edge.ip_addresses import is_everywhere, is_loopback
+from reactor_trio.edge.own_addresses import own_name
 
 #: Descriptors of a server besides those of clients and uploads: loops, libraries, a recording, the GPU.
 OWN_DESCRIPTORS = 64
