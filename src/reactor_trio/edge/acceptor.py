@@ -64,7 +64,7 @@ class Acceptor:
                 raise Refused(addresses.refusal("connections", peer))
             await self._serve(stream, partial(self.site.serve, slot=slot), first_head=FIRST_REQUEST)
         if not slot.heard:
-            addresses.refusal("connections", peer)  # without a word: it has said none either
+            addresses.refusal("connections", peer)  # counted and logged; a client that sent nothing gets no answer
 
     async def _serve(self, stream: trio.abc.Stream, serve: Serve, first_head: float | None = None) -> None:
         self._open += 1
