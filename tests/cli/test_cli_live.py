@@ -172,8 +172,8 @@ async def test_a_line_is_printed_around_the_view_and_shown_in_it(monkeypatch):
 
 
 def typed(*chunks):
-    line, entered = KeyLine(), []
-    line.entered = entered.append
+    entered = []
+    line = KeyLine(entered.append, lambda: None)
     for chunk in chunks:
         line.type(chunk)
     return line.text, entered

@@ -18,9 +18,7 @@ from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import parse_value
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
 from reactor_trio.plain_text import one_line
-
-# Reasons of sessions that ended without an error.
-POLITE = ("done", "client_left", "expired", "idle", "draining")
+from reactor_trio.protocol.reasons import ENDS_WITHOUT_FAULT
 
 
 def client(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -49,7 +47,7 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
         for leaf in leaves(error):
             if isinstance(leaf, KeyboardInterrupt):
                 return OK
-            if isinstance(leaf, SessionEnded) and leaf.reason in POLITE:
+            if isinstance(leaf, SessionEnded) and leaf.reason in ENDS_WITHOUT_FAULT:
                 terminal.say(one_line(str(leaf)))
                 return OK
             if isinstance(leaf, SessionEnded | ProtocolError | StillWaiting):

@@ -60,16 +60,18 @@ async def read_keys(fd: int, line: KeyLine) -> None:
 class KeyLine:
     """One editable line with a history. Backspace, Ctrl-U and the up and down arrows work as in a shell.
 
-    Attributes:
-        text: the text typed so far.
+    Args:
         entered: called with each non-empty line when Enter is pressed.
         changed: called after each input.
+
+    Attributes:
+        text: the text typed so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, entered: Callable[[str], object], changed: Callable[[], object]) -> None:
         self.text = ""
-        self.entered: Callable[[str], object] = lambda _line: None
-        self.changed: Callable[[], object] = lambda: None
+        self._entered = entered
+        self._changed = changed
         self._before: list[str] = []
         self._at = 0
 
@@ -77,7 +79,7 @@ class KeyLine:
         """Apply characters and escape sequences that the terminal sent."""
         for key in _KEY.findall(keys):
             self._key(key)
-        self.changed()
+        self._changed()
 
     def _key(self, key: str) -> None:
         if key in "\r\n":
@@ -85,7 +87,7 @@ class KeyLine:
             if line:
                 self._before = [*self._before, line][-_REMEMBERED:]
                 self._at = len(self._before)
-                self.entered(line)
+                self._entered(line)
         elif key in "\x7f\b":
             self.text = self.text[:-1]
         elif key == "\x15":

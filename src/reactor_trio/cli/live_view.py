@@ -84,9 +84,7 @@ class LiveView:
             ):
                 async with trio.open_nursery() as nursery:
                     if fd is not None:
-                        self._line = KeyLine()
-                        self._line.changed = self._redraw
-                        self._line.entered = lambda line: self._send(client, line, nursery)
+                        self._line = KeyLine(lambda line: self._send(client, line, nursery), self._redraw)
                         nursery.start_soon(read_keys, fd, self._line)
                     nursery.start_soon(self._handle_signals, signals, nursery.cancel_scope)
                     nursery.start_soon(self._take_frames, client)

@@ -50,7 +50,7 @@ class _Supervisor:
         self._command = [sys.executable, *PROGRAM, *(word for word in options.arguments if word != "--reload")]
         self._terminal = terminal
         self._process: trio.Process | None = None
-        self._goodbye = signal.SIGUSR1
+        self._end_signal = signal.SIGUSR1
         self._address: tuple[str, int] | None = None
         self._listeners: list[trio.SocketListener] = []
         self._manifest: Manifest | None = None  # the last one that could be read
@@ -61,7 +61,7 @@ class _Supervisor:
         async with trio.open_nursery() as nursery:
 
             def leave() -> None:
-                self._goodbye = signal.SIGTERM
+                self._end_signal = signal.SIGTERM
                 nursery.cancel_scope.cancel()
 
             stop = Stop(in_loop(leave), self._kill)
@@ -144,7 +144,7 @@ class _Supervisor:
 
     async def _end_child(self, process: trio.Process) -> None:
         """Ask the server to drain, and kill it after `PATIENCE` seconds."""
-        process.send_signal(self._goodbye)
+        process.send_signal(self._end_signal)
         with trio.move_on_after(PATIENCE):
             await process.wait()
         process.kill()  # does nothing if it has ended

@@ -146,8 +146,7 @@ class SessionProtocol:
         return encode_client_text("reactor.video", {"video": general} | ({"tracks": named} if named else {}))
 
     def receive_text(self, text: str, now: float) -> TextEvent | None:
-        """Return the event of a text message; None for a repeated one, for `reactor.beat`, and for a runtime message that is
-        not known to this version.
+        """Return the event of a text message; None for a repeated one, `reactor.beat`, and what this version does not know.
 
         Raises ProtocolError for anything that the server must not send.
         """

@@ -18,11 +18,10 @@ from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.loadtest.plan import Visit
 from reactor_trio.loadtest.samples import Samples
 from reactor_trio.protocol import close_code
+from reactor_trio.protocol.reasons import ENDS_WITHOUT_FAULT
 
 #: the state of a client's visit: two while it goes on, then how it ended
 Outcome = Literal["asking", "watching", "left", "vanished", "gave_up", "refused", "ended", "failed", "interrupted"]
-#: end reasons that are no error
-POLITE = ("done", "client_left", "expired", "idle", "draining")
 #: a picture is late after this many intervals
 LATE = 2
 #: The figures, each with its samples, in seconds except `fps`. "last picture to end" is that of a session: only this figure
@@ -193,5 +192,5 @@ class VisitRecord:
                 self._ledger.counts["without a picture"] += 1
             else:
                 self._figures["last picture to end"].add(self.ended_at - self.pictures.last_at)
-        if outcome in ("failed", "refused") or (outcome == "ended" and reason not in POLITE):
+        if outcome in ("failed", "refused") or (outcome == "ended" and reason not in ENDS_WITHOUT_FAULT):
             self._ledger.errors[reason] += 1

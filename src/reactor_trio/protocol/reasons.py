@@ -27,6 +27,9 @@ CLOSE_CODES: dict[EndReason, int] = {
 #: The reason in `reactor.bye` for a client that the server refuses. No session ends for this reason.
 REFUSED: Final = "refused"
 
+#: Reasons for which a session ends without a fault of anyone.
+ENDS_WITHOUT_FAULT: Final[tuple[EndReason, ...]] = ("done", "client_left", "expired", "idle", "draining")
+
 END_REASONS: tuple[EndReason, ...] = get_args(EndReason)
 
 
