@@ -60,6 +60,22 @@ async def connect_all(server, stack, count, **options):
     return [await stack.enter_async_context(server.connect(**options)) for _ in range(count)]
 
 
+class Undeclared(ReactorPipeline):
+    output: Picture
+    max_sessions = 2
+
+    def inference(self):
+        while True:
+            yield picture(1)
+
+
+async def test_a_wait_for_a_turn_counts_once_in_the_rate_at_which_pictures_are_shown(autojump_clock):
+    async with open_server(Undeclared, step_cost=0.1) as server, server.connect() as one, server.connect() as other:
+        for client in one, other:
+            frames = await client.take(40)
+            assert np.diff([frame.pts for frame in frames[-10:]]) == pytest.approx(0.2, rel=0.05)
+
+
 # ---- how many ---------------------------------------------------------------------------------------------------------
 
 

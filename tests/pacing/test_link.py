@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.simulated_path import Path, Simulation, Source
 
 from reactor_trio.pacing import CongestionWindow
+from reactor_trio.pacing.bandwidth_estimator import BandwidthEstimator
 
 FULL = 2_000_000.0
 FPS = 25.0
@@ -223,6 +224,13 @@ def test_all_frames_of_one_acknowledgement_are_measured_over_their_whole_time() 
 
 
 # ---- further ------------------------------------------------------------------------------------------------------------
+
+
+def test_two_stalls_in_a_row_are_a_link_that_carries_what_came_in_the_second() -> None:
+    rate = BandwidthEstimator(8_000_000.0)
+    rate.delivered(4_000_000.0, 2.0, 1.0, True, 2.0)
+    rate.delivered(1_000_000.0, 2.0, 1.0, True, 4.0)
+    assert rate.limit == 500_000.0
 
 
 def test_an_open_window_does_not_wait() -> None:

@@ -605,6 +605,11 @@ class Plain(ReactorPipeline):
         yield np.zeros((4, 6, 3), np.uint8)
 
 
+class ServesTwo(World):
+    def load(self, config):
+        self.max_sessions = 2
+
+
 class Batched(DistributedPipeline):
     output: Picture
     ranks = 2
@@ -618,6 +623,7 @@ class Batched(DistributedPipeline):
     [
         (Plain, {"ranks": 2}, ManifestError, "Plain runs in one process"),
         (World, {"max_sessions": 2}, Exception, "serves one session at a time, max_sessions asks for 2"),
+        (ServesTwo, {}, Exception, "serves one session at a time, max_sessions asks for 2"),
         (Batched, {}, Exception, "ranks step one session at a time"),
     ],
 )
