@@ -27,6 +27,8 @@ from tests.support.fault_peers import BINARY, PATIENCE, RawClient, ReactorProces
 from tests.support.model_processes import children
 
 ROOT = Path(__file__).parents[2]
+#: and no fork of one: its memory is counted
+NEW_INTERPRETER = ("env",)
 MODEL = """
 import sys
 sys.path.insert(0, {root!r})
@@ -168,7 +170,7 @@ def run(folder: Path, kind: str, ending: str, sessions: int, warm: int) -> list[
     """Run a cell; returns a line for each kind of thing that is left, and what holds it."""
     visit = ENDINGS[ending]
     settings = {"isolation": "process", "resume_window": 0} | SETTINGS.get(ending, {})
-    with reactor_run(folder, MODEL.format(root=str(ROOT), kind=kind), **settings) as server:
+    with reactor_run(folder, MODEL.format(root=str(ROOT), kind=kind), prefix=NEW_INTERPRETER, **settings) as server:
         visits = Visits(server, folder)
         for _ in range(warm):
             visit(visits)
