@@ -283,7 +283,7 @@ async def test_only_a_model_that_takes_files_gives_a_token(autojump_clock):
         with pytest.raises(UploadRefused, match="Plain takes no files") as raised:
             await client.upload(b"x")
         assert raised.value.status == 404
-        status, _ = await client._post("/uploads", {"content-length": "1"}, chunks(b"x"))
+        status, *_ = await client._post("/uploads", {"content-length": "1"}, chunks(b"x"))
         assert status == 404
 
 
@@ -330,7 +330,7 @@ async def test_heads(name, autojump_clock):
     headers, expected = HEADS[name]
     async with open_session(Model, step_cost=0.01, uploads={"file_size": 2048}) as client:
         given = {key: value.replace("TOKEN", client._welcome.upload_token) for key, value in headers.items()}
-        status, body = await client._post("/uploads?name=a", given, chunks(b"abc"))
+        status, body, _refusal = await client._post("/uploads?name=a", given, chunks(b"abc"))
         assert status == expected, body
         metrics = client.server.http("/metrics").body.decode()
         assert f'reactor_uploads_total{{outcome="{"stored" if expected == 201 else "refused"}"}} 1.0' in metrics
@@ -365,7 +365,7 @@ async def test_a_name_is_no_path(given, plain, autojump_clock):
 @pytest.mark.parametrize("pieces", [(b"abc",), (b"abcdef",), (), (b"ab", b"cdefg")])
 async def test_another_byte_count_than_announced_changes_nothing(pieces, autojump_clock):
     async with open_session(Listening, step_cost=0.01) as client:
-        status, body = await client._post("/uploads", head(client, **{"content-length": "5"}), chunks(*pieces))
+        status, body, _refusal = await client._post("/uploads", head(client, **{"content-length": "5"}), chunks(*pieces))
         assert (status, body) == (400, b"5 bytes were announced and others came; the file was not kept\n")
         await client.take(2)
         assert not [entry for entry in client.server.model.seen if entry[0] is not None]
@@ -426,7 +426,7 @@ async def test_uploads_under_way_are_limited(autojump_clock):
                 await client.upload(b"x")
             assert raised.value.status == 429
             bell.set()
-        assert [status for status, _ in results] == [400, 400]
+        assert [status for status, *_ in results] == [400, 400]
         await client.upload(b"x")  # what they had reserved is given back
 
 
@@ -445,7 +445,7 @@ async def test_a_session_that_ends_ends_its_uploads(autojump_clock):
                 await client.upload(b"kept until now")
                 await trio.sleep(0.5)
                 await client.vanish()
-            assert result == [((410, b"the session has ended; the file was not kept\n"), 0.5)]
+            assert result == [((410, b"the session has ended; the file was not kept\n", "session_over"), 0.5)]
             assert (await post("/uploads", headers, chunks(b"ab")))[0] == 401
         assert 'reactor_uploads_total{outcome="session_over"} 1.0' in server.http("/metrics").body.decode()
 
@@ -472,7 +472,7 @@ async def test_a_session_that_ends_while_the_last_bytes_are_written(autojump_clo
                 nursery.start_soon(upload)
                 await trio.sleep(0.5)
                 await client.vanish()
-        assert result == [(410, b"the session has ended; the file was not kept\n")]
+        assert result == [(410, b"the session has ended; the file was not kept\n", "session_over")]
         assert open_files(tmp_path) == 0
 
 

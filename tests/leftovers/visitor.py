@@ -106,7 +106,7 @@ class Visitor:
             yield data
 
         headers = {"authorization": f"Bearer {self.welcome['upload_token']}", "content-length": str(len(data))}
-        status, answer = await self._server._post("/uploads?name=a&mime_type=image/png", headers, body())
+        status, answer, _refusal = await self._server._post("/uploads?name=a&mime_type=image/png", headers, body())
         assert status in (200, 201), answer
         upload_id: str = json.loads(answer)["upload_id"]
         return upload_id

@@ -62,7 +62,7 @@ async def test_files_stay_and_an_upload_meanwhile_keeps_its_place(autojump_clock
         async def body():
             yield b"de"
 
-        status, answer = await server._post(target, headers, body())
+        status, answer, _refusal = await server._post(target, headers, body())
         assert status == 201
         await trio.sleep(3)
         async with server.connect(resume=client.resume_token) as again:
