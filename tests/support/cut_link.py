@@ -28,6 +28,8 @@ class CutLink:
     `drop` and `restore` may be called from any thread. `hole`: a dropped link swallows what is sent into it, new connections
     too, and they break only when it is restored; else they break at once and new ones are refused at once.
 
+    `idle` is set while no connection is relayed: a browser complains of one that is not closed before the link goes.
+
     With `points` each connection that is used breaks at the next of them; `spent` is set when the last one has broken.
     """
 
@@ -36,6 +38,7 @@ class CutLink:
         self.hole = False
         self.connections = 0
         self.spent = threading.Event()
+        self.idle = threading.Event()
         self._points = iter(points or [])
         self._unspent = len(points or [])
         self._server_port = server_port
@@ -83,6 +86,7 @@ class CutLink:
             await self._changed.wait()
             return
         self.connections += 1
+        self.idle.clear()
         left: dict[str, int | None] = {}
         server = await trio.open_tcp_stream("127.0.0.1", self._server_port)
         self._streams.add(server)
@@ -92,6 +96,8 @@ class CutLink:
                 both.start_soon(self._pump, server, client, both.cancel_scope, left, "down")
         finally:
             self._streams -= {client, server}
+            if not self._streams:
+                self.idle.set()
             for stream in (client, server):
                 stream.socket.close()
 

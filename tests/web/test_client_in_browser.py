@@ -487,6 +487,7 @@ def test_a_lost_link_is_resumed_and_commands_are_applied_once(place: BrowserPage
           await client.close();
           return { replies, same, heard, comebacks: client.statistics().comebacks };
         """)
+        assert link.idle.wait(60)
     assert told == {"replies": [count, count + 1, count + 2], "same": True, "heard": [0], "comebacks": 1}
     place.said.clear()  # a browser may tell the link
 

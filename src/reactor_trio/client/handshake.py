@@ -91,7 +91,8 @@ async def connect_stream(url: SplitResult, ssl_context: ssl.SSLContext | None) -
     except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
         cause = error.__cause__ or error
         number = getattr(cause, "errno", None) or 0  # a resolver's is negative
-        why = os.strerror(number) if number > 0 else cause
+        plain = number > 0 and not isinstance(cause, ssl.SSLError)  # whose `errno` is OpenSSL's
+        why = os.strerror(number) if plain else cause
         raise ConnectionError(f"cannot connect to {address(url)}: {why}") from error
 
 
