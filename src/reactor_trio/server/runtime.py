@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import trio
 
@@ -213,8 +213,7 @@ class Runtime:
             await self.worker(prepare_rest, self.settings.codec)
         except Exception as error:
             what = f"what is installed cannot be used: {type(error).__name__}: {error}"
-            self._failed(what)
-            raise ModelFailed(f"{self.name}: {what}") from error
+            await self._end_for_good(what, error, self.drain_reason)
         self.at_rest.set()
 
     async def watch_model(self) -> None:
@@ -223,16 +222,10 @@ class Runtime:
         Raises ModelFailed when the loop ends, a session ends the model, or the model cannot be loaded again.
         """
         restarts = Restarts()
-        while (ending := await self.placement.until_ended()).restarts:
+        while (ending := await self.placement.until_ended()).restarts and self.journal.phase == "ready":
             await self._restart(ending, restarts)
-        self.failure = failure = ModelFailed(f"{self.name}: {ending.what}")
-        failure.__cause__ = ending.cause
-        self._failed(ending.what)
-        for session in self.sessions:
-            session.end("model_error", ending.what)
-        # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
-        await self.session_manager.all_left(self.settings.drain_grace, shield=True)
-        raise failure from ending.cause
+        reason: EndReason = self.drain_reason if ending.restarts else "model_error"  # a drain does not load again
+        await self._end_for_good(ending.what, ending.cause, reason)
 
     async def drain(self) -> None:
         """Refuse new clients, give sessions their notice, end them in order.
@@ -272,8 +265,9 @@ class Runtime:
         for sender in self.session_manager.clients:
             sender.end(self.drain_reason)
         await self.session_manager.all_left(self.settings.drain_grace / 2)
-        self.journal.enter("drained", trio.current_time())
-        self.on_phase("drained")
+        if self.journal.phase == "draining":  # else the model has failed, and its clients have left
+            self.journal.enter("drained", trio.current_time())
+            self.on_phase("drained")
 
     def revoke(self, session_id: str) -> bool:
         """End the session with this id for the reason `revoked`, or free the slot that a gate has reserved for it.
@@ -326,28 +320,34 @@ class Runtime:
         self.metrics.model_restarted()
         for session in self.sessions:
             session.end("model_restarting")
-        if self.journal.phase != "ready":
-            raise ModelFailed(f"{self.name}: {ending.what}") from ending.cause
         self.journal.enter("loading", trio.current_time(), ending.what)
         self.room.admission.stop_admitting()
         self.room.tell_again()
         self.on_phase("loading")
-        failure = ModelFailed(f"{self.name}: {restarts.why(ending)}")
-        failure.__cause__ = ending.cause
+        what, cause = restarts.why(ending), ending.cause
         while not restarts.given_up:
             await restarts.wait()
             try:
                 await self._load()
             except ModelFailed as error:
-                failure = error
-                log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=error.__cause__)
+                what, cause = str(error).removeprefix(f"{self.name}: "), error.__cause__
+                log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=cause)
             else:
                 restarts.loaded()
                 await self.admit_clients()
                 return
-        self._failed(str(failure).removeprefix(f"{self.name}: "))
-        await self.session_manager.all_left(self.settings.drain_grace, shield=True)  # as in `watch_model`
-        raise failure
+        await self._end_for_good(what, cause, self.drain_reason)
+
+    async def _end_for_good(self, what: str, cause: BaseException | None, reason: EndReason) -> NoReturn:
+        """End all sessions for `reason`, wait until the clients have left, and raise ModelFailed."""
+        self.failure = ModelFailed(f"{self.name}: {what}")
+        self.failure.__cause__ = cause
+        self._failed(what)
+        for session in self.sessions:
+            session.end(reason, what)
+        # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
+        await self.session_manager.all_left(self.settings.drain_grace, shield=True)
+        raise self.failure
 
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)

@@ -78,6 +78,11 @@ class Lifetime:
         self._ends.append(_End(now + seconds, now, "draining"))
         self._sleep.cancel()
 
+    def reason(self, reason: EndReason) -> EndReason:
+        """Return why the session ends if its model ends it for `reason`. A server that goes down loads no model again."""
+        goes_down = any(end.reason == "draining" for end in self._ends)
+        return "draining" if reason == "model_restarting" and goes_down else reason
+
     def over(self) -> None:
         """Note that the session has been ended: there is nothing to warn of any more."""
         self._over = True

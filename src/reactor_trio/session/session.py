@@ -388,7 +388,7 @@ class Session:
                 nursery.start_soon(self._bound_farewell, closed)
                 try:
                     await self._run.run()
-                    self.reason = self.reason or self._run.reason  # the model ended it
+                    self.reason = self.reason or self.lifetime.reason(self._run.reason)  # the model ended it
                 finally:
                     self.error = self._run.raised
                     closed.set()
