@@ -12,6 +12,7 @@ import trio
 
 from reactor_trio import ModelFailed, Output, ReactorError, ReactorModel, ReactorPipeline, RuntimeHost, SessionEnded, Video
 from reactor_trio.client import connect
+from reactor_trio.server import runtime_host
 
 
 class Picture(Output):
@@ -73,3 +74,41 @@ def test_a_model_that_cannot_load_is_the_caller_s_error() -> None:
     assert isinstance(failed.value.__cause__, ValueError)
     with pytest.raises(ReactorError, match="not been started"):
         host.post(print)
+
+
+class Endless(ReactorModel):
+    output: Picture
+
+    async def load(self, config: dict[str, Any]) -> None:
+        await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["before its thread has a loop", "while it loads"])
+def test_a_server_that_is_not_ready_can_be_stopped(monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
+    loading, goes_on, over = threading.Event(), threading.Event(), threading.Event()
+    run = trio.run
+
+    def late(*args: Any, **options: Any) -> Any:
+        assert goes_on.wait(60)
+        return run(*args, **options)
+
+    monkeypatch.setattr(runtime_host.trio, "run", late)
+    phases: list[str] = []
+
+    def on_phase(phase: str) -> None:
+        phases.append(phase)
+        (over if phase == "stopped" else loading).set()
+
+    host = RuntimeHost(Endless, on_phase=on_phase)
+    with pytest.raises(TimeoutError):
+        host.start(timeout=0)
+    if not held:
+        goes_on.set()
+        assert loading.wait(60)
+    with pytest.raises(TimeoutError):
+        host.stop(timeout=0)
+    goes_on.set()
+    assert over.wait(60)
+    host.wait()
+    assert phases[-1] == "stopped"
+    assert "ready" not in phases

@@ -48,6 +48,8 @@ class ServerThread(Generic[T]):
         self._serving: T | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._drain: trio.Event | None = None
+        #: `stop` may be called before the thread has its loop
+        self._stop_asked = False
         self._result: outcome.Maybe[None] | None = None
         self._thread = threading.Thread(target=self._run, name="reactor-io", daemon=True)
 
@@ -61,13 +63,15 @@ class ServerThread(Generic[T]):
     def launch(self, timeout: float | None = None) -> None:
         """Start the thread and wait until the server is ready.
 
-        Raises what `serve` raises, TimeoutError if it is not ready in `timeout` seconds (it goes on loading).
+        Raises what `serve` raises, ReactorError if `stop` was called meanwhile, TimeoutError if it is not ready in
+        `timeout` seconds (it goes on loading).
         """
         self._thread.start()
         if not self._ready.wait(timeout):
             raise TimeoutError(f"the model was not ready within {timeout} s")
         if self._serving is None:
             self._finish()
+            raise ReactorError("the server was stopped before it was ready")
 
     def post(self, function: Callable[..., object], *args: object) -> None:
         """Call `function(*args)` on the server's I/O loop; returns at once. It must not raise."""
@@ -87,6 +91,7 @@ class ServerThread(Generic[T]):
         """
         if self._thread.ident is None or (self._over.is_set() and self._result is None):
             return
+        self._stop_asked = True
         if self._token is not None and self._drain is not None:
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._drain.set)
@@ -114,8 +119,10 @@ class ServerThread(Generic[T]):
             self._over.set()
 
     async def _main(self) -> None:
-        self._token, self._drain = trio.lowlevel.current_trio_token(), trio.Event()
-        drain = self._drain
+        self._drain = drain = trio.Event()
+        self._token = trio.lowlevel.current_trio_token()
+        if self._stop_asked:  # read after the token is there, so that `stop` cannot come between
+            drain.set()
         failure: BaseException | None = None
         async with trio.open_nursery() as nursery:
 

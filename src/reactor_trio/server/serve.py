@@ -78,7 +78,8 @@ async def serve(
     """Load a model and serve it until `drain` is set and done, or until cancelled.
 
     The port answers from the start, `/health` with 503 until the model is loaded; `task_status.started` is called with a
-    `Serving` then. Cancelling ends every session in its order without a goodbye; the running step is still waited for.
+    `Serving` then, but not if `drain` is set before. An `async load()` is cancelled then, one that blocks is waited for.
+    Cancelling ends every session in its order without a goodbye; the running step is still waited for.
 
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
@@ -111,17 +112,25 @@ async def serve(
                 accepting = trio.CancelScope()
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(lag.tick)
+                    if drain is not None:
+                        nursery.start_soon(_drain_when_asked, drain, runtime, accepting, nursery.cancel_scope)
                     listen = partial(_listen, serving, ports, accepting)
                     await nursery.start(partial(runtime.run, source.config, transports=[listen]))
                     if certificates is not None:
                         nursery.start_soon(certificates.run)
                     task_status.started(serving)
-                    await (trio.Event() if drain is None else drain).wait()
-                    if runtime.drain_reason == "model_restarting":
-                        accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
-                    await runtime.drain()
-                    nursery.cancel_scope.cancel()
     tell("stopped")
+
+
+async def _drain_when_asked(
+    drain: trio.Event, runtime: Runtime, accepting: trio.CancelScope, everything: trio.CancelScope
+) -> None:
+    """Task, from before the load on: drain when asked to, then end the server."""
+    await drain.wait()
+    if runtime.drain_reason == "model_restarting":
+        accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
+    await runtime.drain()
+    everything.cancel()
 
 
 @asynccontextmanager
