@@ -13,6 +13,7 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import SessionOver
+from reactor_trio.errors import CommandError
 from reactor_trio.lost_part import ModelPartLost
 from reactor_trio.plain_text import sendable
 
@@ -30,14 +31,21 @@ def ends_model(error: BaseException) -> bool:
 
 
 def ends_process(error: BaseException) -> bool:
-    """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
-    fatal = isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in sendable(error)
-    return fatal or ends_model(error)
+    """Whether the model cannot go on after this exception: it ends any program, or its device is lost.
+
+    A device is lost also if the author has raised another exception from that of the device, or a nursery has grouped it.
+    """
+    return ends_model(error) or any(map(_loses_device, _with_causes(error)))
 
 
 def is_failure(error: BaseException) -> bool:
     """Whether this exception, or each of a group, is a failure of what raised it, and of nothing beyond."""
     return not _has(error, (*_ENDINGS, *_UNWINDING))
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether this exception is a cancellation, or one of a group is: beside it, a group has what the cleanup has raised."""
+    return _has(error, (trio.Cancelled,))
 
 
 def without_cancellation(error: BaseException) -> BaseException:
@@ -72,6 +80,29 @@ def _another(error: BaseException) -> BaseException:
     other.__cause__, other.__context__ = error.__cause__, error.__context__
     other.__suppress_context__ = error.__suppress_context__
     return other.with_traceback(error.__traceback__)
+
+
+def _loses_device(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or type(error).__name__ in _FATAL or "CUDA error" in sendable(error)
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    """The exception, those that it groups, and those that they were raised from. An exception may be its own cause.
+
+    What a CommandError was raised from does not count: the author has handled it, and this is the answer.
+    """
+    found: list[BaseException] = []
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is None or any(each is other for other in found):
+            continue
+        found.append(each)
+        if not isinstance(each, CommandError):
+            left.append(each.__cause__)
+        if isinstance(each, BaseExceptionGroup):
+            left += each.exceptions
+    return found
 
 
 def _has(error: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:

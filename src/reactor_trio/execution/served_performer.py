@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency import SessionOver
 from reactor_trio.crossing.messages import Answer, Command, StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_failures import is_failure
@@ -73,6 +74,8 @@ class ServedPerformer(Performer):
         command, numbers = commands[-1], tuple(command.number for command in commands)
         if command.name == FILE_UPLOADED:
             await self.call_hook(FILE_UPLOADED, partial(self.file_uploaded, command.arguments))
+            if session.failures.error is not None:
+                raise SessionOver
             self.tell_values()
             return True
         if command.name in TRANSPORT:
@@ -117,9 +120,11 @@ class ServedPerformer(Performer):
                 await call()
         except trio.Cancelled:
             raise
-        except BaseException as raised:
-            if not session.failures.of_hook(kind, raised, session.over):
-                raise
+        except BaseException as raised:  # a group may have a cancellation, which goes on below
+            session.failures.of_hook(kind, raised, session.over)
+        else:
+            return
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def ready_for(self, action: Action) -> None:
         """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""

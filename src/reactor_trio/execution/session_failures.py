@@ -54,20 +54,15 @@ class SessionFailures:
         """Note what the copying of the model, or the making of the state, has raised."""
         self.error = with_twin(raised)
 
-    def of_hook(self, kind: str, raised: BaseException, over: bool) -> bool:
-        """Note an exception of a hook; see `ServedPerformer.call_hook`. False if it is to be raised on."""
-        error = strip(raised, SessionOver, *_endings(over))
-        if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
-            return False
-        if error is not None and not ends_model(error):
-            error = without_cancellation(with_twin(error))
-            if kind not in ("session_started", "connected"):
-                self.unheard(error, "session %s: @%s raised", self._session_id, kind)
-                return True
-        if self.error is None and error is not None:
+    def of_hook(self, kind: str, raised: BaseException, over: bool) -> None:
+        """Note an exception of a hook, without its cancellation; see `ServedPerformer.call_hook`."""
+        error = strip(raised, SessionOver, trio.Cancelled, *_endings(over))
+        if error is None:
+            return
+        needed = not over and kind in ("session_started", "connected")
+        if self._note(error, needed, f"@{kind} raised"):
             log.info("session %s: @%s raised, which ends the session", self._session_id, kind)
-            self.error, self.failed_hook = error, kind
-        return True
+            self.failed_hook = kind
 
     def of_handler(self, command: str, raised: BaseException, over: bool) -> str | None:
         """Log an exception of a handler; returns its text. None if it only says that the session is over."""
@@ -80,24 +75,15 @@ class SessionFailures:
     def of_driving(self, raised: BaseException, over: bool) -> bool:
         """Note what has ended the driver. True if that is no error, and no cancellation of the session either."""
         error = strip(raised, SessionOver, trio.Cancelled, *_endings(over))
-        if error is not None and not ends_model(error):
-            error = with_twin(error)
-            if over:  # too late to end the session by it
-                text = "session %s: the model raised after its end"
-                self.unheard(without_cancellation(error), text, self._session_id)
-                error = None
-        self.error = self.error or error
+        if error is not None:
+            self._note(error, not over, "the model raised after its end")
         return self.error is None and strip(raised, trio.Cancelled) is None and not over
 
     def of_closing(self, raised: BaseException, over: bool) -> None:
         """Note what the closing of author code has raised."""
         error = strip(raised, GeneratorExit, SessionOver, trio.Cancelled, *_endings(over))
-        if error is None:
-            return
-        if self.error is None and not over:
-            self.error = error
-        else:
-            self.unheard(error, "session %s: closing inference() raised", self._session_id)
+        if error is not None:
+            self._note(error, not over, "closing inference() raised")
 
     def look_for_lost_part(self) -> None:
         """End the model if author code has raised and a part that it needs is lost: later sessions would raise too."""
@@ -111,6 +97,26 @@ class SessionFailures:
         if self.error is not None and self._host.is_interrupt(self.error):
             raise self.error
         return self.error
+
+    def _note(self, error: BaseException, needed: bool, what: str) -> bool:
+        """Note an exception; returns whether it is now what ends the session.
+
+        One that ends the model goes before one that ends the session; there it is the first. The others are logged.
+
+        Args:
+            needed: whether the session cannot go on without what has raised.
+        """
+        model = ends_model(error)
+        if not model:
+            error = without_cancellation(with_twin(error))
+        before = self.error
+        if (model and (before is None or not ends_model(before))) or (needed and before is None):
+            self.error = error
+            if before is not None:
+                self.unheard(before, "session %s: the model raised", self._session_id)
+            return True
+        self.unheard(error, f"session %s: {what}", self._session_id)
+        return False
 
 
 def _endings(over: bool) -> tuple[type[BaseException], ...]:

@@ -53,6 +53,10 @@ class World(ReactorPipeline):
                     raise RuntimeError("CUDA error: an illegal memory access was encountered")
                 case "memory":
                     raise MemoryError
+                case "grouped":
+                    raise ExceptionGroup("of a nursery", [ValueError("a"), RuntimeError("CUDA error: launch failed")])
+                case "cause":
+                    raise ValueError("the step failed") from RuntimeError("CUDA error: launch failed")
                 case "exit":
                     raise SystemExit(3)
                 case "value":
@@ -128,7 +132,7 @@ async def test_who_waits_goes_on_waiting_and_is_next(autojump_clock):
     assert places == [(1, 1), (1, 1), round(at + LOAD, 3)]
 
 
-@pytest.mark.parametrize("what", ["cuda", "memory", "exit"])
+@pytest.mark.parametrize("what", ["cuda", "memory", "exit", "grouped", "cause"])
 async def test_what_no_model_survives_ends_its_process(autojump_clock, what, caplog):
     async with open_server(World, isolation="process") as server:
         async with server.connect() as client:

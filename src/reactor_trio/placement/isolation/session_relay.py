@@ -46,6 +46,7 @@ class SessionRelay:
         self._declaration = declaration
         self._send = send
         self._over = trio.CancelScope()
+        self._fault: Exception | None = None
         self._frame_reports: dict[str, FlowReports] = {}  # by track
         self._files, self._piece_reports = FilePieces(), FlowReports(PIECES)
         run.channel.connect(dict.fromkeys(FROM_MODEL, send))
@@ -55,14 +56,17 @@ class SessionRelay:
         try:
             with self._over:
                 await self._run.run()
+        except Exception as fault:
+            log.error("session %s failed in the runtime: please report this", self._run.session_id, exc_info=fault)
+            self._fault = fault
         finally:
             self._run.channel.take()
             self._run.close()
 
     @property
     def raised(self) -> BaseException | None:
-        """See `SessionRun`."""
-        return self._run.raised
+        """See `SessionRun`. A fault of the runtime in one session must not end the others, so it is here too."""
+        return self._run.raised or self._fault
 
     def closed(self) -> None:
         """Tell the server that the model has let go of the session."""

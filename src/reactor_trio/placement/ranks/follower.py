@@ -13,11 +13,12 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import ModelHost, strip
+from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import FilePieces
 from reactor_trio.crossing.messages import Command, FilePiece
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
+from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.step_loop import DONE
@@ -28,7 +29,7 @@ from reactor_trio.kinds.table import kind_of
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
-from reactor_trio.placement.ranks.leader import GRACE, call_name, is_fatal, outcome_text
+from reactor_trio.placement.ranks.leader import GRACE, call_name, outcome_text
 from reactor_trio.placement.ranks.rank_messages import LED, RankCall, RankCallDone
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 
@@ -96,18 +97,21 @@ class Follower:
         try:
             outcome = "ended" if await self._make(call) is DONE else ""
         except BaseException as error:
-            if strip(error, trio.Cancelled) is None:
-                self._link.send(RankCallDone(call.number, "Cancelled"))
-                raise
             raised = error
         else:
             self._link.send(RankCallDone(call.number, outcome))
             return
         finally:
             IN_CALL.reset(token)
-        if is_fatal(raised):
+        if ends_process(raised):
             self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(raised)))
             await trio.sleep_forever()
+        if is_cancelled(raised):
+            self._link.send(RankCallDone(call.number, "Cancelled"))
+            if (failure := strip(raised, trio.Cancelled, SessionOver)) is not None:
+                log.error("rank %d raised as %s was cancelled", self._rank, call_name(call), exc_info=failure)
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return
         done = RankCallDone(call.number, type(raised).__name__, Failure.of(raised))
         self._link.send(done)
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.

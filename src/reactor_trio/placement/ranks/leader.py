@@ -25,11 +25,11 @@ from typing import Any, TypeVar
 import msgspec
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver, strip
+from reactor_trio.concurrency import ModelHost
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
-from reactor_trio.execution.author_failures import ends_process
+from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.step_loop import DONE
 from reactor_trio.lifecycle import Action
@@ -160,13 +160,13 @@ class Leader:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _raised(self, error: BaseException) -> None:
-        if strip(error, trio.Cancelled) is None or isinstance(error, GeneratorExit):
+        if ends_process(error):
+            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(error)))
+            await self._stopped.wait()
+        if is_cancelled(error) or isinstance(error, GeneratorExit):
             self._send(rank_messages.CancelRankCall())
             self._finish(None)
             return
-        if is_fatal(error):
-            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(error)))
-            await self._stopped.wait()
         self._finish(type(error).__name__, Failure.of(error))
         if not await answered_within(GRACE, self._all_done) and (late := self._late()) is not None:
             log.error("rank 0 raised alone", exc_info=error)
@@ -216,12 +216,6 @@ def outcome_text(done: rank_messages.RankCallDone) -> str:
     if done.failure is not None:
         return f"raised {done.failure.kind}: {done.failure.text}"
     return {"": "returned", "ended": "ended its generator"}.get(done.outcome, f"raised {done.outcome}")
-
-
-def is_fatal(error: BaseException) -> bool:
-    """Whether the exception ends all ranks. SessionOver, which `check_cancelled` raises, does not."""
-    left = strip(error, SessionOver, trio.Cancelled)
-    return left is not None and ends_process(left)
 
 
 def call_name(call: rank_messages.RankCall) -> str:
