@@ -213,6 +213,43 @@ async def test_a_client_that_leaves_while_disconnected_runs_does_not_hide_what_e
             assert server.sessions[0].reason == "model_error"
 
 
+class Seats(ReactorPipeline):
+    """Its `@disconnected` has a fault, which in every second session comes from another one."""
+
+    output: Picture
+
+    def load(self, config):
+        self.seats = [1]
+
+    @disconnected
+    def go(self):
+        try:
+            self.seats.pop()
+        except IndexError:
+            raise ValueError("no seat is left")  # noqa: B904 - as authors write it
+        raise ValueError("this seat is broken")
+
+    def inference(self):
+        while True:
+            yield picture(1)
+
+
+async def test_the_log_shows_what_a_fault_came_from_but_not_the_end_of_the_session(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_server(Seats, step_cost=COST) as server:
+        for _ in range(2):
+            async with server.connect() as client:
+                await client.take()
+                with pytest.raises(ValueError, match="seat"):
+                    await client.close()
+    causes = [
+        (str(fault), type(fault.__context__))
+        for record in caplog.records if record.exc_info and (fault := record.exc_info[1]) is not None
+    ]  # fmt: skip
+    assert causes == [("this seat is broken", type(None)), ("no seat is left", IndexError)]
+
+
 async def test_another_session_goes_on(autojump_clock: object) -> None:
     async with open_server(Sync, step_cost=COST, max_sessions=2) as server, server.connect() as first:
         await first.command("next_comes_badly")

@@ -367,6 +367,24 @@ async def test_a_run_loop_reads_the_frames_of_each_session(autojump_clock, place
         assert server.model.log == ["closed", "closed"]
 
 
+async def test_a_session_that_ends_before_the_model_has_it_closes_its_inputs(autojump_clock):
+    """Else a run loop that reads without a client would wait, with no BufferClosed."""
+    async with open_server(Reader, step_cost=0.25) as server, trio.open_nursery() as nursery:
+
+        async def come() -> None:
+            async with server.connect() as client:
+                await trio.sleep_forever()
+
+        nursery.start_soon(come)
+        while not server.sessions:
+            await trio.lowlevel.checkpoint()
+        server.sessions[0].end("draining")
+        await trio.sleep(1)
+        assert server.model.log == []  # no session was there for it
+        assert server.model.input.camera.closed
+        nursery.cancel_scope.cancel()
+
+
 class Careless(Reader):
     """Never looks at `connected`; to read a frame is to serve its session."""
 

@@ -30,6 +30,7 @@ from reactor_trio.interface import (
     get_ctx,
 )
 from reactor_trio.testing import open_server
+from tests.support.resume_peers import returner
 
 log = logging.getLogger("authors.own")
 
@@ -158,6 +159,21 @@ async def test_the_runtimes_own_lines_have_it_too_and_there_is_one_for_each_even
         ("client 1 has left: client_left", sid),
         ("client 2 has left: client_left", sid),
     ], key=str)  # fmt: skip
+
+
+async def test_a_client_that_is_lost_and_comes_back_is_a_line_each_of_its_session(autojump_clock, collected):
+    async with open_server(Pipeline, step_cost=0.25, resume_window=30) as server:
+        async with returner(server) as peer:
+            sid = peer.welcome["session_id"]
+            await peer.vanish()
+            await peer.connect()
+            assert peer.welcome["resumed"]
+            await peer.leave()
+        await server.settle()
+    assert [line for line in collected.ours if "its client" in line[0]] == [
+        (f"session {sid} has lost its client, which may come back in 30 s", sid),
+        (f"session {sid} has its client again", sid),
+    ]
 
 
 class RunLoop(ReactorModel):

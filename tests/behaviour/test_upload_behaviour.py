@@ -516,10 +516,16 @@ async def test_a_write_error_is_answered_and_no_file_is_kept(code, status, messa
         await client.upload(b"abc")
 
 
-async def test_a_folder_that_is_not_there(autojump_clock):
+async def test_a_folder_that_is_not_there(autojump_clock, caplog):
+    """This is the operator's fault, who finds it in the log."""
     async with open_session(Model, step_cost=0.01, uploads={"folder": "/nowhere"}) as client:
-        with pytest.raises(UploadRefused, match="cannot store it: No such file or directory"):
+        with pytest.raises(UploadRefused, match="cannot store it: No such file or directory") as raised:
             await client.upload(b"abc")
+        assert raised.value.status == 500
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        f"session {client.session_id}: an upload failed: the server cannot store it: No such file or directory; "
+        "the file was not kept (runtime.uploads.folder says where files go)"
+    ]
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), MemoryError()])

@@ -176,6 +176,8 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         receiver.take(packet(JPEG, codec="jpeg"), deliver)
         nursery.cancel_scope.cancel()
     assert noted.drops[3:] == [("input", "client_left", 2)]
+    receiver.take(packet(JPEG, codec="jpeg"), deliver)  # the last of a connection that is over
+    assert noted.drops[4:] == [("input", "client_left", 1)]
     assert said == []
 
 

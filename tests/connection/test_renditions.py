@@ -438,6 +438,15 @@ async def test_the_parts_of_the_time_from_a_command_to_its_picture(stage: Stage,
     assert viewer.link.acknowledgements == [2, 2]
 
 
+async def test_each_packet_tells_the_parts_of_its_time_in_microseconds(stage: Stage, autojump_clock: Any) -> None:
+    stage.encoding_time = 0.1875  # the next frame waits for the encoder for half a frame's time
+    viewer = stage.watch()
+    await stage.show(command=5, waited=0.5)
+    await stage.show()
+    await trio.sleep(1)
+    assert viewer.timings == [[500_000, 250_000, 0, 187_500], [None, 250_000, 62_500, 187_500]]
+
+
 # ---- the choice of a rendition --------------------------------------------------------------------------------------
 
 

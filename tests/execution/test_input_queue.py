@@ -158,6 +158,17 @@ def test_waiting_input_of_a_track_is_bounded_in_bytes_in_each_queue():
     assert (400 - setting.drops["evicted"]) * full_hd.data.nbytes <= 512 * 2**20
 
 
+def test_a_frame_larger_than_the_bound_waits_alone_and_a_newer_one_takes_its_place():
+    setting = Setting(most_bytes=4)  # two bytes in each of the two places, and a frame has three
+    session = setting.flow.begin()
+    setting.host.turn()
+    setting.put(session, 1)
+    assert setting.read() == [1]
+    setting.put(session, 2, 3)
+    assert setting.drops == {"evicted": 1}
+    assert setting.read() == [3]
+
+
 async def test_a_pipelines_buffers_are_closed_until_a_client_comes(autojump_clock):
     setting = Setting()
     with pytest.raises(BufferClosed):

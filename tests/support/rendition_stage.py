@@ -147,6 +147,8 @@ class Viewer(MessageChannel):
         self.texts: list[dict[str, Any]] = []
         #: when, keyframe, encoder, value
         self.packets: list[tuple[float, bool, int, int]] = []
+        #: of each packet, in microseconds: waited (if a command was carried out), step, queue, encoding
+        self.timings: list[list[int | None]] = []
         self.link = FakeLink()
         (down_track,) = sender._down_tracks.values()
         down_track.link = self.link  # type: ignore[assignment]
@@ -188,6 +190,7 @@ class Viewer(MessageChannel):
         packet = decode_packet(head + bytes(payload))
         said = json.loads(bytes(packet.payload))
         self.packets.append((trio.current_time() - self.stage.began, packet.keyframe, said["encoder"], said["value"]))
+        self.timings.append(packet.meta["timing"])
 
     async def aclose(self, code: int, reason: str) -> None:
         await trio.lowlevel.checkpoint()
