@@ -372,7 +372,7 @@ async def test_a_session_that_ends_before_the_model_has_it_closes_its_inputs(aut
     async with open_server(Reader, step_cost=0.25) as server, trio.open_nursery() as nursery:
 
         async def come() -> None:
-            async with server.connect() as client:
+            async with server.connect():
                 await trio.sleep_forever()
 
         nursery.start_soon(come)

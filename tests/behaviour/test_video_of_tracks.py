@@ -14,7 +14,7 @@ from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
 from reactor_trio.protocol import decode_packet
-from reactor_trio.testing import open_server
+from reactor_trio.testing import Link, open_server
 from reactor_trio.testing.memory_connection import Stall
 
 FPS = 10
@@ -105,6 +105,34 @@ def codecs(client):
     """The codec of each output video track, as the client knows it last."""
     known = {track["name"]: track["codec"] for track in client.welcome["tracks"] if track["kind"] == "video"}
     return known | {track["name"]: track["codec"] for track in client.of("reactor.track")}
+
+
+class Grainy(ReactorPipeline):
+    output: Pictures
+    fps = FPS
+
+    def inference(self):
+        while True:
+            yield Pictures(*(np.full((64, 64, 3), number, np.uint8) for number in range(3)))
+
+
+async def test_on_a_thin_link_the_tracks_take_turns(autojump_clock):
+    """A picture has 12 kB, so a link of 120 kB/s carries 10 of the 30 of each second."""
+    counts = dict.fromkeys(THREE, 0)
+    link = Link(bits_per_second=960_000, buffer=0)
+
+    async def count(name):
+        async for _ in client.frames(name):
+            counts[name] += 1
+
+    async with open_server(Grainy) as server, server.connect(video="raw", link=link) as client:
+        async with trio.open_nursery() as nursery:
+            for name in THREE:
+                nursery.start_soon(count, name)
+            await trio.sleep(1.5)
+            nursery.cancel_scope.cancel()
+    assert min(counts.values()) > 0
+    assert max(counts.values()) - min(counts.values()) <= 1
 
 
 # ---- reactor.video ----------------------------------------------------------------------------------------------------

@@ -121,6 +121,21 @@ async def test_a_closed_window_lets_packets_wait_until_they_are_too_old(stage: S
     assert bad.packets[1][1]
 
 
+async def test_an_acknowledgement_that_opens_the_window_lets_the_picture_out_at_once(
+    stage: Stage, autojump_clock: Any
+) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.link.is_open = False
+    await stage.show()
+    await trio.sleep(0.5)
+    assert viewer.values == [0]
+    viewer.link.is_open = True
+    viewer.sender.acknowledge(0, 0, None)
+    await trio.sleep(0.25)
+    assert viewer.packets == [(0.0, True, 0, 0), (0.75, False, 0, 1)]
+
+
 async def test_the_queue_of_a_viewer_is_bounded(stage: Stage, autojump_clock: Any) -> None:
     stage.watch()
     bad = stage.watch()
