@@ -27,6 +27,7 @@ from reactor_trio.errors import ModelFailed, SessionEnded
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.testing import open_server, open_session
 from tests.support.behaviour_models import in_all_placements, picture, raw_peer, shown
+from tests.support.resume_peers import returner
 
 IN_MEMORY_OR_FRAMED = pytest.mark.parametrize("placement", [{}, {"websocket": True}], ids=["memory", "websocket"])
 
@@ -321,6 +322,24 @@ async def test_a_handler_may_emit_and_may_wait_for_the_session_code(autojump_clo
     async with open_session(Both) as client:
         await client.command("ask")
         assert shown(await client.take(2)) == [1, 5]
+
+
+async def test_a_handler_that_emits_in_mid_block_is_answered_with_the_block_after_that(autojump_clock):
+    class Flash(VideoModel):
+        @command("flash")
+        def flash(self):
+            get_ctx().emit_block(picture(5))
+
+        def start_session(self):
+            get_ctx().emit_block(picture(1))
+            wait_for_stop()  # in the block after the flash, so only the next one sees the command
+
+    async with open_server(Flash) as server, returner(server, "raw") as peer:
+        await trio.sleep(0.25)
+        await peer.command("flash")
+        await trio.sleep(0.25)
+        assert [packet.step for _, packet in peer.frames] == [0, 1]
+        assert peer.of("reactor.ack") == [{"step": 3, "reply": None}]
 
 
 async def test_a_handler_that_emits_may_wait_for_room(autojump_clock):
