@@ -6,7 +6,7 @@ Three kinds of things are counted:
 * objects of ours that the garbage collector knows, by type: `of_ours` says which are ours;
 * big values that a test has given to `BIG`, by weak reference: frames, states, input frames, uploads;
 * what the system lends: descriptors by kind, maps of memory that is shared or a file without a name, threads, files in a
-  folder for temporary files; and resident memory.
+  folder for temporary files; and the bytes in use.
 
 `hold_still` collects once and turns the collector off. `why` then says what holds what is left: the knots that only a
 collection would free, and for objects that are still in use the shortest chain of references from a module or a frame.
@@ -47,7 +47,10 @@ class _Info(ctypes.Structure):
 
 
 def in_use() -> int:
-    """Bytes that the C library has given to this process and not got back."""
+    """Bytes that the C library has given to this process and not got back; Python's too under PYTHONMALLOC=malloc.
+
+    Resident memory counts free memory, too, and how much of that there is depends on all that ran before.
+    """
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = _Info
     info = mallinfo()
@@ -86,24 +89,24 @@ class Held(msgspec.Struct, frozen=True):
         objects: objects of ours by type.
         big: big values by kind.
         system: what the system lends, by kind.
-        resident: bytes of resident memory.
+        in_use: bytes, see `in_use`.
     """
 
     objects: dict[str, int]
     big: dict[str, int]
     system: dict[str, int]
-    resident: int
+    in_use: int
 
     @classmethod
     def now(cls, temporary: Path | None = None) -> Held:
         """Count. `temporary` is a folder whose files count, too."""
-        return cls(dict(_objects()), dict(+BIG.alive), dict(_lent(temporary)), resident())
+        return cls(dict(_objects()), dict(+BIG.alive), dict(_lent(temporary)), in_use())
 
     def beyond(self, before: Held, *, big: int = 0) -> list[str]:
         """A line for each kind of which there is more than `before`, or another number of what the system lends.
 
         `big`: how many big values of a kind may be there beyond the earlier ones, such as the picture that stands.
-        Resident memory is the caller's to compare.
+        Bytes are the caller's to compare.
         """
         left = [f"{count:+d} {name}" for name, count in _more(self.objects, before.objects).items()]
         left += [f"{count:+d} {name} (big)" for name, count in _more(self.big, before.big).items() if count > big]
@@ -198,13 +201,6 @@ def why(before: Held, *, most: int = 6) -> str:
         newest = next(one for one in reversed(now) if of_ours(one) == name)
         lines.append(f"{more[name]:+d} {name} in use: {chain(newest, ignore=(now,))}")
     return "\n".join(lines)
-
-
-def resident() -> int:
-    """Bytes of resident memory of this process, without those of files: the system drops them and reads them as it likes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    values = {name: value for name, _, value in (line.partition(":") for line in lines)}
-    return sum(int(values[name].split()[0]) for name in ("RssAnon", "RssShmem")) * 1024
 
 
 def _more(now: dict[Any, int], before: dict[Any, int]) -> dict[Any, int]:

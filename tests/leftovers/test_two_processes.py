@@ -28,7 +28,7 @@ from tests.support.model_processes import children
 
 ROOT = Path(__file__).parents[2]
 #: and no fork of one: its memory is counted
-NEW_INTERPRETER = ("env",)
+NEW_INTERPRETER = ("env", "PYTHONMALLOC=malloc")
 MODEL = """
 import sys
 sys.path.insert(0, {root!r})
@@ -226,7 +226,7 @@ def left(folder: Path, name: str, pid: int, before: Held, sessions: int) -> list
         if time.monotonic() > until:
             return [f"{name}: {line}" for line in [*lines, ask(folder, pid, "why", msgspec.to_builtins(before))]]
         time.sleep(0.05)
-    grown = now.resident - before.resident
+    grown = now.in_use - before.in_use
     return [f"{name}: grown by {grown / 2**20:.1f} MiB"] if grown > SHAPE[0] * SHAPE[1] * 3 + MAY_GROW else []
 
 
