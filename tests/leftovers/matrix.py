@@ -20,7 +20,7 @@ from reactor_trio.session import Session
 from reactor_trio.session.upload_store import UploadStore
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
-from tests.leftovers.held import BIG, Held, standing_still, why
+from tests.leftovers.held import BIG, Held, in_use, standing_still, why
 from tests.leftovers.kinds import BREAKS, KINDS, RETURNS, SHAPE
 from tests.leftovers.visitor import Visitor
 
@@ -188,13 +188,13 @@ class Cell:
                 await self.first(visits)
             await visits.over()
             with standing_still():
-                before = Held.now(folder)
+                before, at_first = Held.now(folder), in_use()
                 for _ in range(self.sessions):
                     await self.visit(visits)
                 await visits.over()
-                after = Held.now(folder)
+                at_last, after = in_use(), Held.now(folder)
                 lines = after.beyond(before)
-                return Left(lines, why(before) if lines else "", after.in_use - before.in_use)
+                return Left(lines, why(before) if lines else "", at_last - at_first)
 
 
 @dataclass
