@@ -32,7 +32,7 @@ def test_a_number_is_taken_or_refused_with_what_it_should_be(kind, good, bad, ex
 
 def test_arguments_of_a_command_have_names():
     assert command_of("jump={x: 1}") == ("jump", {"x": 1})
-    with pytest.raises(UsageError, match=r"^--send jump=\{1: 2\}: expected names of arguments before the colons: jump="):
+    with pytest.raises(UsageError, match=r"^jump=\{1: 2\}: expected names of arguments before the colons: jump="):
         command_of("jump={1: 2}")
 
 

@@ -42,7 +42,7 @@ assert encoder.encode(picture).size == (320, 240)
 try:
     parse_connect_request({"video": "h264,vp8"}, "m")
 except Refused as refused:
-    print(refused.message)
+    print(refused.refusal.message)
 try:
     encoders(CodecSettings(h264="libx264"))
 except ManifestError as error:
@@ -109,7 +109,7 @@ def test_the_reported_encoder_of_a_codec_is_the_one_that_runs(codec: str) -> Non
 def test_the_error_for_unavailable_codecs_lists_the_available_ones() -> None:
     with pytest.raises(Refused) as refused:
         parse_connect_request({"video": "hevc"}, "model")
-    why = f"{refused.value.message}\n".encode()
+    why = f"{refused.value.refusal.message}\n".encode()
     assert why == b"video: this server encodes h264, vp8, vp9, av1, jpeg, lossless, raw, not hevc\n"
 
 

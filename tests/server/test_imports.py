@@ -35,8 +35,8 @@ LATE = [
 OURS = {
     "admission", "cli", "concurrency", "configuration", "connection", "crossing", "decoding", "descriptors", "edge",
     "errors", "execution", "interface", "interpreter", "kinds", "leases", "lifecycle", "log", "lost_part", "media",
-    "notebook", "pacing", "placement", "plain_text", "protocol", "server", "session", "standard_streams", "telemetry",
-    "transport",
+    "notebook", "pacing", "placement", "plain_text", "processors", "protocol", "server", "session", "standard_streams",
+    "telemetry", "transport",
 }  # fmt: skip
 OTHERS = {
     "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",
