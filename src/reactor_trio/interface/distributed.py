@@ -16,6 +16,10 @@ class DistributedPipeline(ReactorPipeline):
     Calls of the runtime (`cancelled()`, `connected`, input tracks) return the same values on all ranks. The runtime does not
     control clocks, random numbers and the environment: give all ranks the same seed, or broadcast one rank's values.
 
+    A task or thread that goes on between steps belongs to the step or hook in which it begins, and to no later one. From the
+    end of that call on, it gets what its own rank knows, and frames of input tracks come on rank 0 alone: on the other ranks
+    a `read` waits until its timeout. A result that all ranks need, the step itself must ask for.
+
     Class attributes, beside those of every pipeline:
         ranks: number of processes, 1 by default: the model is then a plain `ReactorPipeline`. `runtime.ranks` overrides it.
 

@@ -2,13 +2,15 @@
 
 It has no session, no pacing and no output: what author code yields, replies and sends here is discarded. One task makes all
 calls, so what an author's generator keeps in its task stays there. A generator may hold a nursery open across a yield, so
-the scope around a session's calls is entered before the generator is made and left after it is closed.
+the scope of a session's steps is entered before the generator is made and left after it is closed. Any other call has a
+scope of its own. Nothing is cancelled between two calls: only the call itself, as long as this rank makes it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -49,11 +51,15 @@ class Follower:
         self._link = link
         self._host = host
         self._report = report
-        self._answers = ReplicatedAnswers(host)
+        #: of the newest call that has come, with its number
+        self._answers, self._newest = ReplicatedAnswers(host), 0
         self._files = FilePieces()
         #: on the model loop. Rank 0 sends the next call when this rank has made the call before.
         self._next_call, self._calls = trio.open_memory_channel[tuple[RankCall, ReplicatedAnswers]](1)
+        #: the call that this rank makes, by its number, and the scope that cancels it
+        self._making: int | None = None
         self._scope = trio.CancelScope()
+        self._cancelled = 0  # the call that rank 0 has cancelled last
         #: of the current session
         self._performer: Performer | None = None
 
@@ -62,40 +68,81 @@ class Follower:
         match message:
             case FilePiece():
                 self._files.add(message)
-            case RankCall():
+            case RankCall(number):
+                self._newest = number
                 self._files.give(message.files)
                 self._answers = ReplicatedAnswers(self._host)
-                self._host.post(self._next_call.send_nowait, (message, self._answers))
-            case rank_messages.RuntimeAnswer(key, value):
+                self._host.post(self._add_call, message, self._answers)
+            case rank_messages.RuntimeAnswer(number, key, value) if number == self._newest:
                 self._answers.put(key, value)
             case rank_messages.LeaderFinished():
                 self._answers.finish()
-            case rank_messages.CancelRankCall():
-                self._host.post(lambda: self._scope.cancel())
+            case rank_messages.CancelRankCall(number):
+                self._host.post(self._cancel, number)
 
     async def run(self, model: Model, declaration: Declaration, binding: BareBinding) -> None:
-        """Task: make the calls until cancelled. One scope holds the calls of a session, up to one that is cancelled."""
+        """Task: make the calls until cancelled."""
         self._model, self._declaration, self._binding = model, declaration, binding
         open_source = kind_of(declaration).source
         assert open_source is not None, "ranks make their steps when rank 0 says so"
         self._source = open_source(None)
-        while True:
-            with trio.CancelScope() as self._scope:
-                over = False
-                while not over:
-                    try:  # a call that has come belongs to this scope, also if it is cancelled by now
-                        call, answers = self._calls.receive_nowait()
-                    except trio.WouldBlock:
-                        call, answers = await self._calls.receive()
-                    await self._carry_out(call, answers)
-                    over = self._performer is None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._close_when_cancelled)
+            with suppress(trio.EndOfChannel):
+                while True:
+                    with trio.CancelScope() as steps:
+                        try:
+                            await self._make_calls(steps)
+                        finally:
+                            await self._close_source()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _close_when_cancelled(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._next_call.close()
+
+    async def _close_source(self) -> None:
+        """Close what is left of a generator that is cancelled, or whose process ends, before its scope is left."""
+        try:
+            await self._source.close()
+        except BaseException as error:
+            if (failure := strip(error, GeneratorExit, trio.Cancelled)) is not None:
+                log.error("rank %d: closing inference() raised", self._rank, exc_info=failure)
+
+    def _add_call(self, call: RankCall, answers: ReplicatedAnswers) -> None:
+        with suppress(trio.ClosedResourceError):
+            self._next_call.send_nowait((call, answers))
+
+    def _cancel(self, number: int) -> None:
+        self._cancelled = number
+        if number == self._making:
+            self._scope.cancel()
+
+    async def _make_calls(self, steps: trio.CancelScope) -> None:
+        """Make the calls of a session, up to a step that is cancelled. Raises EndOfChannel if this rank is to end.
+
+        Args:
+            steps: the scope of what the generator does.
+        """
+        over = False
+        while not over and not steps.cancel_called:
+            with trio.CancelScope(shield=True):  # the generator may hold a nursery that is cancelled
+                call, answers = await self._calls.receive()
+            if call.kind == "step" or call.name == Action.CLOSE_DRIVER.value:
+                self._scope = steps
+                await self._carry_out(call, answers)
+            else:
+                with trio.CancelScope() as self._scope:
+                    await self._carry_out(call, answers)
+            over = self._performer is None
 
     async def _carry_out(self, call: RankCall, answers: ReplicatedAnswers) -> None:
         token = IN_CALL.set(answers)
         try:
-            outcome = "ended" if await self._make(call) is DONE else ""
+            outcome = "ended" if await self._make(call, answers) is DONE else ""
         except BaseException as error:
             raised = error
         else:
@@ -121,7 +168,16 @@ class Follower:
             self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text))
             await trio.sleep_forever()
 
-    async def _make(self, call: RankCall) -> Any:
+    async def _make(self, call: RankCall, answers: ReplicatedAnswers) -> Any:
+        answers.caller, self._making = trio.lowlevel.current_task(), call.number
+        if self._cancelled == call.number:
+            self._scope.cancel()
+        try:
+            return await self._call(call)
+        finally:
+            answers.caller, answers.made, self._making = None, True, None
+
+    async def _call(self, call: RankCall) -> Any:
         if call.kind == "perform" and self._performer is None:
             client = ClientInfo(call.client, call.at, _send_nothing)
             self._performer = Performer(self._model, self._declaration, client, self._binding, self._binding)

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -56,7 +57,8 @@ _ACTIONS = {
 #: calls of a session's end; rank 0 has `CLOSE_TIMEOUT` for each, so the others have no more
 _OF_END = frozenset({Action.DISCONNECTED.value, Action.CLOSE_DRIVER.value, Action.SESSION_ENDED.value})
 
-_LEADING: ContextVar[bool] = ContextVar("reactor_leading", default=False)
+#: the number of the call in which this code began; tasks and threads keep it when the call is over
+_IN_CALL: ContextVar[int | None] = ContextVar("reactor_in_call", default=None)
 
 
 class Leader:
@@ -76,6 +78,8 @@ class Leader:
         self._report = report
         self._one_at_a_time = trio.Lock()
         self._call = rank_messages.RankCall(0, "perform", name=Action.LET_GO.value)
+        #: the number of the call that runs on this rank
+        self._running: int | None = None
         #: the newest call's result on this rank; None if it was cancelled
         self._result: rank_messages.RankCallDone | None = None
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
@@ -102,13 +106,15 @@ class Leader:
     def answer(self, key: str, found: Any) -> None:
         """Send the other ranks what the runtime answers to `key` in this call. For any thread.
 
-        Raises RuntimeError if one call asks more than `MOST_ANSWERS` times.
+        What began in a call that is over asks outside of a call. Raises RuntimeError if one call asks more than
+        `MOST_ANSWERS` times.
         """
-        if _LEADING.get():
+        number = _IN_CALL.get()
+        if number is not None and number == self._running:
             self._asked += 1
             if self._asked > MOST_ANSWERS:
                 raise RuntimeError(f"{call_name(self._call)} asked the runtime {MOST_ANSWERS} times; ask less often")
-            self._send(rank_messages.RuntimeAnswer(key, found))
+            self._send(rank_messages.RuntimeAnswer(number, key, found))
 
     def made_frame(self) -> None:
         """A session has made its first frame on rank 0; the others may still compute it."""
@@ -139,32 +145,48 @@ class Leader:
 
     async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]]) -> T:
         """Have every rank make the call, this one by `make`; return or raise what `make` does."""
-        async with self._one_at_a_time:
-            await self.level()
+        async with self._next_call(shield=call.name == Action.CLOSE_DRIVER.value):
             self._call = call = msgspec.structs.replace(call, number=self._call.number + 1)
             self._asked = 0
             for piece in pieces_of(call.files):
                 self._send(piece)
             self._send(msgspec.structs.replace(call, files=without_data(call.files)))
-            token = _LEADING.set(True)
+            self._running = call.number
+            token = _IN_CALL.set(call.number)
             try:
                 value = await make()
             except BaseException as error:
                 await self._raised(error)
                 raise
             finally:
-                _LEADING.reset(token)
+                _IN_CALL.reset(token)
             self._finish("ended" if value is DONE else "")
             return value
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _next_call(self, *, shield: bool) -> AsyncIterator[None]:
+        """Wait until the next call may begin.
+
+        Args:
+            shield: for the closing of a generator. It may hold a nursery that is cancelled, and must be closed even so.
+        """
+        with trio.CancelScope(shield=shield):
+            await self._one_at_a_time.acquire()
+        try:
+            with trio.CancelScope(shield=shield):
+                await self.level()
+            yield
+        finally:
+            self._one_at_a_time.release()
 
     async def _raised(self, error: BaseException) -> None:
         if ends_process(error):
             self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(error)))
             await self._stopped.wait()
         if is_cancelled(error) or isinstance(error, GeneratorExit):
-            self._send(rank_messages.CancelRankCall())
+            self._send(rank_messages.CancelRankCall(self._call.number))
             self._finish(None)
             return
         self._finish(type(error).__name__, Failure.of(error))
@@ -175,6 +197,7 @@ class Leader:
         await self._compare()
 
     def _finish(self, outcome: str | None, failure: Failure | None = None) -> None:
+        self._running = None
         self._result = None if outcome is None else rank_messages.RankCallDone(self._call.number, outcome, failure)
         self._send(rank_messages.LeaderFinished())
 

@@ -8,7 +8,7 @@ same place the answer that rank 0 has sent (`FollowerAnswers`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import outcome
@@ -19,7 +19,7 @@ from reactor_trio.errors import BufferClosed
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.model import ModelBinding
 from reactor_trio.interface.tracks import with_buffers
-from reactor_trio.placement.ranks.replicated_answers import IN_CALL
+from reactor_trio.placement.ranks.replicated_answers import IN_CALL, OUTSIDE
 
 T = TypeVar("T")
 F = TypeVar("F", list[InputFrame], list[InputFrame] | None)
@@ -79,15 +79,15 @@ class FollowerAnswers:
     def same(self, key: str, look: Callable[[], T]) -> T:
         """See `RankAnswers`."""
         answers = IN_CALL.get()
-        return look() if answers is None else answers.take(key)
+        found = OUTSIDE if answers is None else answers.take(key)
+        return look() if found is OUTSIDE else cast(T, found)
 
     async def read(self, key: str, look: Callable[[], Awaitable[list[InputFrame]]]) -> list[InputFrame]:
-        """See `RankAnswers`. Waits for ever outside of a call."""
+        """See `RankAnswers`. Outside of a call no frame comes."""
         await trio.lowlevel.checkpoint()
-        if (answers := IN_CALL.get()) is None:
-            await trio.sleep_forever()
-            raise AssertionError  # pragma: no cover
-        return _frames(await answers.wait(key)) or []
+        answers = IN_CALL.get()
+        found = OUTSIDE if answers is None else await answers.wait(key)
+        return await look() if found is OUTSIDE else _frames(found) or []
 
     def try_read(self, key: str, look: Callable[[], list[InputFrame] | None]) -> list[InputFrame] | None:
         """See `RankAnswers`. Reads nothing outside of a call."""

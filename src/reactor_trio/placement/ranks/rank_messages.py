@@ -51,8 +51,9 @@ class RankCall(IpcMessage, frozen=True, tag=1):
 
 
 class RuntimeAnswer(IpcMessage, frozen=True, tag=2):
-    """The runtime's answer when author code on rank 0 asked for `key` in this call."""
+    """The runtime's answer when author code on rank 0 asked for `key` in the call `number`."""
 
+    number: int
     key: str
     value: Any
 
@@ -62,7 +63,9 @@ class LeaderFinished(IpcMessage, frozen=True, tag=3):
 
 
 class CancelRankCall(IpcMessage, frozen=True, tag=4):
-    """The newest call was cancelled while it waited."""
+    """This call was cancelled while it waited. A rank that has made it ignores this."""
+
+    number: int
 
 
 # ---- to rank 0 -----------------------------------------------------------------------------------------------------------
