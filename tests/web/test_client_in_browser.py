@@ -499,7 +499,6 @@ def test_a_page_that_is_loaded_again_finds_its_session(place: BrowserPage, site:
     place.go(site)
     place.ask(PAGE)
     assert place.ask(begin + count) == [session, first + 1]
-    place.ask("await client.close()")  # a viewer of another test would join what is kept
 
 
 # ---- who is not let in ------------------------------------------------------------------------------------------------
