@@ -105,7 +105,7 @@ class Wire:
     def decode(self, buffer: bytearray) -> tuple[Any, int, int] | None:
         """Decode the first message of `buffer`: the message, its session, and its bytes. None if it is not yet complete.
 
-        Raises ValueError as soon as the first bytes are no head, and for a message that is none.
+        Raises ValueError as soon as the first bytes cannot begin a head, and if the message cannot be decoded.
         """
         here = len(buffer)
         mark, size, session = _HEAD.unpack_from(buffer) if here >= HEAD else (buffer[: len(MARK)], 0, 0)

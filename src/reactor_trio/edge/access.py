@@ -64,8 +64,8 @@ class Access:
     def identify(self, exchange: Exchange, credentials: Credentials, denials: AccessDenials) -> Grant:
         """Return what the client may do by the credential that it shows, or why it may do nothing (`Grant.refusal`).
 
-        A credential that is not good is noted. One of another kind than `credentials` is not good. Without any of those the
-        client may do what every client may.
+        A credential is wrong if it is unknown or of a kind that is not in `credentials`, and each wrong one is counted. A
+        client that shows none of these kinds may do what every client may.
         """
         if not credentials:
             return Grant()

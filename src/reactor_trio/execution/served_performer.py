@@ -60,7 +60,7 @@ class ServedPerformer(Performer):
         self.observer, self.call_handler, self.thread = driver.observer, driver.call_handler, driver.thread
 
     def steps(self, of_author: StepSource) -> StepSource:
-        """The steps that the driver makes, of those of the author's code."""
+        """The steps of the author's code that the driver makes."""
         return of_author
 
     # ---- commands -----------------------------------------------------------------------------------------------------

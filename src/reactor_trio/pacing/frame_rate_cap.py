@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-#: What a frame that a viewer is offered says of its encoder: it replaced no other frame; it replaced one that the link would
-#: have taken, since the encoder is still at work; or nothing, since it replaced one that the link held up, or there is none.
+#: Whether an encoder keeps up, by what happens to a new frame. "kept_up": no older frame was waiting. "outpaced": the new
+#: frame replaced one that only the encoder held up. "unknown": the link held it up, or the viewer has no encoder.
 EncoderPace: TypeAlias = Literal["kept_up", "outpaced", "unknown"]
 
 #: The shortest measurement window: frames, and seconds. A new encoder needs that long to get up to speed.

@@ -1,4 +1,4 @@
-"""The heads of responses: the headers that all have, and the bytes of those that h11 does not send."""
+"""Heads of responses: the headers that every response has, and the bytes of a head that we send without h11."""
 
 from __future__ import annotations
 
