@@ -493,12 +493,18 @@ def test_a_lost_link_is_resumed_and_commands_are_applied_once(place: BrowserPage
 
 
 def test_a_page_that_is_loaded_again_finds_its_session(place: BrowserPage, site: str, guarded: str) -> None:
-    begin = f"await begin({{ server: '{guarded}', token: '{TOKEN}', memory: undefined }});"
+    begin = f"""
+      const Socket = class extends WebSocket {{
+        constructor(...values) {{ super(...values); window.socketEnd = new Promise((tell) => this.addEventListener("close", tell)); }}
+      }};
+      await begin({{ server: '{guarded}', token: '{TOKEN}', memory: undefined, WebSocket: Socket }});
+    """
     count = "await client.ready; return [client.session.id, (await client.command('count')).reply]"
     session, first = place.ask(begin + count)
     place.go(site)
     place.ask(PAGE)
     assert place.ask(begin + count) == [session, first + 1]
+    assert place.ask("await client.close(); return (await socketEnd).code") == 1000  # so the server keeps it for nobody
 
 
 # ---- who is not let in ------------------------------------------------------------------------------------------------

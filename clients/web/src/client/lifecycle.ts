@@ -120,8 +120,9 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   /** Leaves the session, and ends. */
   close(): void {
     if (!this.#running && this.#state.status !== "ended") this.#set({ status: "ended", end: null });
+    const session = this.#session; // the abort may end this client at once: WebKit can run promises' callbacks within it
     this.#stop.abort();
-    this.#session?.close();
+    session?.close();
     this.#tryNow();
   }
 
