@@ -495,7 +495,10 @@ def test_a_lost_link_is_resumed_and_commands_are_applied_once(place: BrowserPage
 def test_a_page_that_is_loaded_again_finds_its_session(place: BrowserPage, site: str, guarded: str) -> None:
     begin = f"""
       const Socket = class extends WebSocket {{
-        constructor(...values) {{ super(...values); window.socketEnd = new Promise((tell) => this.addEventListener("close", tell)); }}
+        constructor(...values) {{
+          super(...values);
+          window.socketEnd = new Promise((tell) => this.addEventListener("close", tell));
+        }}
       }};
       await begin({{ server: '{guarded}', token: '{TOKEN}', memory: undefined, WebSocket: Socket }});
     """
