@@ -27,7 +27,7 @@ from reactor_trio.interface import (
     Video,
     event,
 )
-from reactor_trio.protocol import TRANSPORT, asyncapi_document
+from reactor_trio.protocol import PLAYBACK, asyncapi_document
 from reactor_trio.testing import open_server
 
 ROOT = Path(__file__).parents[2]
@@ -241,7 +241,7 @@ def test_the_protocol_vectors_fit_the_document():
 
 def test_the_document_has_all_that_the_server_reads_of_the_runtimes_own_messages():
     document = asyncapi_document({"name": "m", "protocol": 1, "tracks": [], "commands": [], "messages": []}, host="h")
-    for operation, decoded in (("client", _DATA), ("transport", TRANSPORT)):
+    for operation, decoded in (("client", _DATA), ("transport", PLAYBACK)):
         messages = document["operations"][operation]["messages"]
         assert {reference["$ref"].rpartition("/")[2] for reference in messages} == set(decoded)
     for key, data, fits in (

@@ -8,6 +8,7 @@ from reactor_trio.client.connecting import connect as connect
 from reactor_trio.client.decoders import available as available
 from reactor_trio.client.handshake import open_websocket as open_websocket
 from reactor_trio.client.observing import observe as observe
+from reactor_trio.client.playback import TransportControl as TransportControl
 from reactor_trio.client.recording import record as record
 from reactor_trio.client.running import running as running
 from reactor_trio.client.session_events import Ending as Ending
@@ -21,5 +22,4 @@ from reactor_trio.client.statistics import TrackStatistics as TrackStatistics
 from reactor_trio.client.streams import Frame as Frame
 from reactor_trio.client.streams import FrameStream as FrameStream
 from reactor_trio.client.streams import MessageStream as MessageStream
-from reactor_trio.client.transport_control import TransportControl as TransportControl
 from reactor_trio.client.uploads import Upload as Upload

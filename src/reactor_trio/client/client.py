@@ -23,13 +23,13 @@ from numpy.typing import ArrayLike
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.decoders import wanted
 from reactor_trio.client.persistent_connection import Follow, PersistentConnection
+from reactor_trio.client.playback import TransportControl
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Callbacks, Receiver, ReplyFuture, ignore
 from reactor_trio.client.reconnecting import Reopen
 from reactor_trio.client.session_events import Commanded, Ending
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
-from reactor_trio.client.transport_control import TransportControl
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import Late, TrackInfo, Welcome
@@ -79,7 +79,7 @@ class Client:
         self._receiver = Receiver(callbacks, self.frames_queued, feedback)
         self._protocol = self._receiver.protocol
         self._connection = PersistentConnection(transport, self._receiver, follow, reopen)
-        self._transport = TransportControl(self._protocol, self.command)
+        self._playback = TransportControl(self._protocol, self.command)
 
     @property
     def ended(self) -> str | None:
@@ -160,7 +160,7 @@ class Client:
     @property
     def transport(self) -> TransportControl:
         """Pause, step and restart the model, where it allows that."""
-        return self._transport
+        return self._playback
 
     @property
     def tracks(self) -> list[TrackInfo]:

@@ -30,8 +30,8 @@ from reactor_trio.client.session_events import (
 from reactor_trio.client.statistics import SAMPLES, CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
+    PLAYBACK,
     PROTOCOL,
-    TRANSPORT,
     Admitted,
     Cadence,
     Late,
@@ -119,7 +119,7 @@ class SessionProtocol:
             raise CommandError("invalid_command", f"Expected a finite number - at {path}")
         text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
-        self.commands.sent(self._last_id, now, shows=not self.paused and name not in TRANSPORT)
+        self.commands.sent(self._last_id, now, shows=not self.paused and name not in PLAYBACK)
         field = name.removeprefix("set_")
         if field != name and field in data:
             self._sets[self._last_id] = (field, data[field])

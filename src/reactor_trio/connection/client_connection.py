@@ -31,7 +31,7 @@ from reactor_trio.connection.resumable_session import Entry, ResumableSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.protocol import (
-    TRANSPORT,
+    PLAYBACK,
     ClientText,
     EndReason,
     Feedback,
@@ -248,7 +248,7 @@ class _ClientConnection:
             else:
                 self._refuse("protocol_error", str(error), None)
             return
-        if text.type.startswith("reactor.") and text.type not in TRANSPORT:
+        if text.type.startswith("reactor.") and text.type not in PLAYBACK:
             self._runtime_message(text)
             return
         self._count_command()

@@ -126,7 +126,7 @@ class DrivenSession:
             PauseSteps: lambda _message: output_pacer.pause(),
         })  # fmt: skip
         self._waited: float | None = None
-        #: when the newest command arrived, also one of the transport
+        #: when the newest command arrived, also one of playback
         self.newest_at = 0.0
         self._turn_waited = 0.0  # by a run loop, before the step that runs now
         self._idle = False  # the generator waits for a command or an input frame

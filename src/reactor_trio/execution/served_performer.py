@@ -24,7 +24,7 @@ from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import Action, Event, State
 from reactor_trio.plain_text import sendable
-from reactor_trio.protocol import TRANSPORT
+from reactor_trio.protocol import PLAYBACK
 
 
 @dataclass(eq=False, kw_only=True)
@@ -78,7 +78,7 @@ class ServedPerformer(Performer):
                 raise SessionOver
             self.tell_values()
             return True
-        if command.name in TRANSPORT:
+        if command.name in PLAYBACK:
             await self._steer(command)
             session.newest_at = command.at  # what an earlier command waited for in a pause is no latency
             self._answer(self._applied(command, numbers, None))
@@ -163,7 +163,7 @@ class ServedPerformer(Performer):
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _steer(self, command: Command) -> None:
-        """Carry out a command of the transport: pause, step or restart. Raises what ends the session.
+        """Carry out a command of playback: pause, step or restart. Raises what ends the session.
 
         What came on the input tracks while the model stood still is too old for it.
         """

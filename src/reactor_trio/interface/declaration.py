@@ -39,8 +39,9 @@ Sharing = Literal["none", "consecutive", "anywhere"]
 BLOCKING_INPUT: Final = "_reactor_input"
 
 
-#: What the controlling client of a model may do, at most: `pause` it, make a `step` of a paused one, `restart` it.
-TRANSPORT: Final = ("pause", "step", "restart")
+#: What the controlling client of a model may do, at most: `pause` it, make a `step` of a paused one, `restart` it. Authors
+#: and clients call it `transport`, which is the name of the socket layer inside the runtime.
+PLAYBACK: Final = ("pause", "step", "restart")
 
 
 class CommandSpec(msgspec.Struct, frozen=True):
@@ -73,8 +74,8 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     session_ended: Handler | None = None
     #: whether the state is a plain attribute of the model, as in an app
     keeps_state: bool = False
-    #: which of `TRANSPORT` the controlling client may do
-    transport: tuple[str, ...] = ()
+    #: which of `PLAYBACK` the controlling client may do
+    playback: tuple[str, ...] = ()
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
@@ -212,7 +213,7 @@ def declare(cls: type) -> None:
         inputs,
         hook_of(cls, "session_started"), hook_of(cls, "session_ended"),
         app and state is not None,
-        _transport(cls, kind),
+        _playback(cls, kind),
     )  # fmt: skip
     for attribute in inputs:
         setattr(cls, attribute, _InputAttribute(attribute))
@@ -268,7 +269,7 @@ def _is_batched(cls: type, kind: ModelKind) -> bool:
     return True
 
 
-def _transport(cls: type, kind: ModelKind) -> tuple[str, ...]:
+def _playback(cls: type, kind: ModelKind) -> tuple[str, ...]:
     """What the controlling client may do: what the class says, by default all that its kind can. Raises DeclarationError."""
     possible = _POSSIBLE.get(kind, ())
     given = cls.transport  # type: ignore[attr-defined]
@@ -276,19 +277,19 @@ def _transport(cls: type, kind: ModelKind) -> tuple[str, ...]:
         return possible
     where = f"{cls.__qualname__}.transport"
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise DeclarationError(f"{where}: expected names, such as {TRANSPORT}, or () for none, not {given!r}")
+        raise DeclarationError(f"{where}: expected names, such as {PLAYBACK}, or () for none, not {given!r}")
     for name in given:
-        if name not in TRANSPORT:
-            raise DeclarationError(f"{where}: {name!r} is not one of {', '.join(TRANSPORT)}")
+        if name not in PLAYBACK:
+            raise DeclarationError(f"{where}: {name!r} is not one of {', '.join(PLAYBACK)}")
         if name not in possible:
             raise DeclarationError(f"{where}: {name!r} is not possible here; {_WHY_NOT[kind]}")
     if "step" in given and "pause" not in given:
         raise DeclarationError(f"{where}: 'step' needs 'pause', since only a paused model is stepped")
-    return tuple(name for name in TRANSPORT if name in given)
+    return tuple(name for name in PLAYBACK if name in given)
 
 
 _POSSIBLE: Final[dict[ModelKind, tuple[str, ...]]] = {
-    "generator": TRANSPORT, "batch": TRANSPORT[:2], "app": TRANSPORT[:2]
+    "generator": PLAYBACK, "batch": PLAYBACK[:2], "app": PLAYBACK[:2]
 }  # fmt: skip
 
 _WHY_NOT: Final[dict[ModelKind, str]] = {

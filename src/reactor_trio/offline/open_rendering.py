@@ -28,7 +28,7 @@ from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_time import UnpacedTime
 from reactor_trio.placement.model_source import model_source
 from reactor_trio.placement.placement import load_on
-from reactor_trio.protocol import transport_arguments
+from reactor_trio.protocol import playback_arguments
 from reactor_trio.telemetry import Telemetry
 
 T = TypeVar("T")
@@ -150,9 +150,9 @@ def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uplo
             raise ScriptError(f"{entry.where}: {entry.name}: {wrong}") from None
         try:
             if entry.name == "reactor.restart":
-                if "restart" not in declaration.transport:
+                if "restart" not in declaration.playback:
                     raise ScriptError("this model cannot be restarted")
-                arguments = transport_arguments(entry.name, data)
+                arguments = playback_arguments(entry.name, data)
             else:
                 arguments = declaration.command(entry.name).arguments.decode(data, files.find)
         except (CommandError, ScriptError) as error:

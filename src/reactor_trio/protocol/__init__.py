@@ -1,12 +1,12 @@
 """Wire protocol, version 1 (`docs/protocol.md`): text messages, packets, end reasons and the AsyncAPI document. No I/O."""
 
 from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
-from reactor_trio.protocol.client_messages import TRANSPORT as TRANSPORT
+from reactor_trio.protocol.client_messages import PLAYBACK as PLAYBACK
 from reactor_trio.protocol.client_messages import Cadence as Cadence
 from reactor_trio.protocol.client_messages import Feedback as Feedback
 from reactor_trio.protocol.client_messages import Keyframe as Keyframe
 from reactor_trio.protocol.client_messages import VideoChoice as VideoChoice
-from reactor_trio.protocol.client_messages import transport_arguments as transport_arguments
+from reactor_trio.protocol.client_messages import playback_arguments as playback_arguments
 from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME
 from reactor_trio.protocol.packet import KEYFRAME_REQUEST_FLOOR as KEYFRAME_REQUEST_FLOOR
 from reactor_trio.protocol.packet import Packet as Packet

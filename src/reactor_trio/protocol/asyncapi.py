@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from reactor_trio.protocol.client_messages import TRANSPORT, Cadence, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
+from reactor_trio.protocol.client_messages import PLAYBACK, Cadence, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
 from reactor_trio.protocol.refusals import REFUSAL_CODES
 from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, Late, TrackInfo, Welcome
@@ -61,7 +61,7 @@ class _Beat(msgspec.Struct):
     pass
 
 
-class _Transport(msgspec.Struct):
+class _Paused(msgspec.Struct):
     paused: bool
 
 
@@ -82,7 +82,7 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.cadence", "server", "How often to acknowledge a track from now on, to a client with `cadence=1`.", Cadence),
     ("reactor.video", "client", "The video codecs that the client decodes from now on.", VideoChoice),
     ("reactor.state", "server", _STATE, dict),
-    ("reactor.transport", "server", "The session was paused, or goes on.", _Transport),
+    ("reactor.transport", "server", "The session was paused, or goes on.", _Paused),
     ("reactor.pause", "client", "Begin no further step and hold the picture, or go on.", Pause),
     ("reactor.step", "client", "Make so many steps; only while the session is paused.", Step),
     ("reactor.restart", "client", "Close the model's generator and start a new one, with the state kept or fresh.", Restart),
@@ -115,13 +115,13 @@ class _Document:
             key = self._text(command["name"], summary, command["schema"], "client", prefix="command.", answered=True)
             self._operation(key, "receive", [key], summary, reply=_ANSWERS)
         for name, sender, summary, data in _MESSAGES:
-            self._text(name, summary, _schema_of(data), sender, answered=name in TRANSPORT)
+            self._text(name, summary, _schema_of(data), sender, answered=name in PLAYBACK)
         from_model = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
                       for m in self._schema["messages"]]  # fmt: skip
         self._operation("runtime", "send", [m[0] for m in _MESSAGES if m[1] != "client"], "Messages from the runtime.")
-        self._operation("client", "receive", [m[0] for m in _MESSAGES if m[1] != "server" and m[0] not in TRANSPORT],
+        self._operation("client", "receive", [m[0] for m in _MESSAGES if m[1] != "server" and m[0] not in PLAYBACK],
                         "Messages from clients.")  # fmt: skip
-        self._operation("transport", "receive", list(TRANSPORT), "Pause, step and restart the model.", reply=_ANSWERS)
+        self._operation("transport", "receive", list(PLAYBACK), "Pause, step and restart the model.", reply=_ANSWERS)
         if from_model:
             self._operation("messages", "send", from_model, "Messages from the model.")
         ways: tuple[tuple[str, Literal["send", "receive"]], ...] = (("out", "send"), ("in", "receive"))

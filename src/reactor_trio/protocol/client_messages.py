@@ -63,18 +63,18 @@ class Restart(msgspec.Struct):
     state: Literal["kept", "fresh"]
 
 
-#: The transport: what the controlling client may do with a model that is stepped. A message of it is counted, ordered and
-#: answered as a command is.
-TRANSPORT: Final[dict[str, type[msgspec.Struct]]] = {
+#: Playback, on the wire called `transport`: what the controlling client may do with a model that is stepped. A message of it
+#: is counted, ordered and answered as a command is.
+PLAYBACK: Final[dict[str, type[msgspec.Struct]]] = {
     "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart
 }  # fmt: skip
 
-_transport = {name: msgspec.json.Decoder(data) for name, data in TRANSPORT.items()}
+_playback = {name: msgspec.json.Decoder(data) for name, data in PLAYBACK.items()}
 
 
-def transport_arguments(name: str, data: bytes) -> dict[str, Any]:
-    """Return the fields of a message of the transport, from its JSON. Raises CommandError."""
+def playback_arguments(name: str, data: bytes) -> dict[str, Any]:
+    """Return the fields of a message of playback, from its JSON. Raises CommandError."""
     try:
-        return msgspec.structs.asdict(_transport[name].decode(data))
+        return msgspec.structs.asdict(_playback[name].decode(data))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise CommandError("invalid_command", readable(error)) from None

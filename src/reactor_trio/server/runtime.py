@@ -2,7 +2,7 @@
 
     Runtime.run -> load -> nursery -+- watch_model   run() of a run-loop model; the server ends with it
                                     +- prepare       imports and probes that the first client waits for
-                                    '- transports    a task for each connection: serve_client(session_manager, ...)
+                                    '- listeners     a task for each connection: serve_client(session_manager, ...)
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from reactor_trio.session.upload_store import Disk
 log = logging.getLogger("reactor_trio.server")
 
 #: accepts clients, and runs their connections in the nursery that it gets
-Transport = Callable[[trio.Nursery], Awaitable[None]]
+Listener = Callable[[trio.Nursery], Awaitable[None]]
 
 
 @contextmanager
@@ -143,14 +143,14 @@ class Runtime:
         self,
         config: dict[str, Any],
         *,
-        transports: Sequence[Transport] = (),
+        listeners: Sequence[Listener] = (),
         watch: Callable[[Runtime], Awaitable[None]] | None = None,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Load the model and serve it until cancelled; started once the model is ready.
 
         Args:
-            transports: run from before the load on, so that the port answers meanwhile. Each gets the nursery of its
+            listeners: run from before the load on, so that the port answers meanwhile. Each gets the nursery of its
                 connections.
             watch: runs instead of `watch_model`, which it must call.
 
@@ -164,8 +164,8 @@ class Runtime:
                 if self.free_memory is not None:
                     nursery.start_soon(self.free_memory.when_idle, lambda: self.sessions, lambda: self.placement.idle())
                 await nursery.start(self.session_manager.run)
-                for transport in transports:
-                    nursery.start_soon(transport, nursery)
+                for listener in listeners:
+                    nursery.start_soon(listener, nursery)
                 await self.load(config)
                 nursery.start_soon(watch or Runtime.watch_model, self)
                 await self.admit_clients()

@@ -115,7 +115,7 @@ async def serve(
                     if drain is not None:
                         nursery.start_soon(_drain_when_asked, drain, runtime, accepting, nursery.cancel_scope)
                     listen = partial(_listen, serving, ports, accepting)
-                    await nursery.start(partial(runtime.run, source.config, transports=[listen]))
+                    await nursery.start(partial(runtime.run, source.config, listeners=[listen]))
                     if certificates is not None:
                         nursery.start_soon(certificates.run)
                     task_status.started(serving)

@@ -251,7 +251,7 @@ class SessionManager:
             resume_window=self._window if may_return and math.isfinite(self._window) else None,
             resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=self.loaded.schema["schema_hash"],
-            transport=self.loaded.services.placement.declaration.transport if request.role == "control" else (),
+            transport=self.loaded.services.placement.declaration.playback if request.role == "control" else (),
             paused=session.stepping.paused,
         )  # fmt: skip
 

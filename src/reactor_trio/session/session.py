@@ -31,7 +31,7 @@ from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import EncoderPace, FrameRateCap
 from reactor_trio.plain_text import sendable
-from reactor_trio.protocol import TRANSPORT, EndReason, transport_arguments
+from reactor_trio.protocol import PLAYBACK, EndReason, playback_arguments
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
@@ -177,8 +177,8 @@ class Session:
             self._ledger.admit()
             preparations: list[Preparation] = []
             sharing: Sharing = "none"
-            if name in TRANSPORT:
-                arguments = self._transport_arguments(name, data)
+            if name in PLAYBACK:
+                arguments = self._playback_arguments(name, data)
             else:
                 spec = self.services.placement.declaration.command(name)
                 arguments = spec.arguments.decode(data, partial(self._find_file, files))
@@ -189,7 +189,7 @@ class Session:
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
-        if name in TRANSPORT:
+        if name in PLAYBACK:
             self._steer(command)
         preparations = [*(partial(self._load_file, name, file) for file in files.values()), *preparations]
         if preparations or self._preparer:
@@ -273,12 +273,12 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _transport_arguments(self, name: str, data: bytes) -> dict[str, Any]:
-        """Decode a message of the transport. Raises CommandError, also if it is not allowed now."""
-        allowed = self.services.placement.declaration.transport
+    def _playback_arguments(self, name: str, data: bytes) -> dict[str, Any]:
+        """Decode a message of playback. Raises CommandError, also if it is not allowed now."""
+        allowed = self.services.placement.declaration.playback
         if name.removeprefix("reactor.") not in allowed:
             raise CommandError("not_allowed", f"{name}: this model allows {', '.join(allowed) or 'no transport'}")
-        arguments = transport_arguments(name, data)
+        arguments = playback_arguments(name, data)
         if name == "reactor.step" and not self.stepping.paused:
             raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
         return arguments

@@ -205,7 +205,7 @@ async def open_server(
             )  # fmt: skip
             server = TestServer(served, sessions, host, nursery, websocket)
             try:
-                await nursery.start(partial(served.run, source.config, transports=[server._accept], watch=server._watch))
+                await nursery.start(partial(served.run, source.config, listeners=[server._accept], watch=server._watch))
                 await served.at_rest.wait()  # takes no virtual time, so no client comes earlier
                 yield server
             except trio.Cancelled:

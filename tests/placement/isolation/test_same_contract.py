@@ -12,9 +12,9 @@ from tests.behaviour.test_app_sessions import *  # noqa: F403
 from tests.behaviour.test_app_steps import *  # noqa: F403
 from tests.behaviour.test_driver_matrix import *  # noqa: F403
 from tests.behaviour.test_generator_lifecycle import *  # noqa: F403
+from tests.behaviour.test_playback import *  # noqa: F403
 from tests.behaviour.test_several_clients import *  # noqa: F403
 from tests.behaviour.test_told_values import *  # noqa: F403
-from tests.behaviour.test_transport import *  # noqa: F403
 from tests.behaviour.test_upload_behaviour import *  # noqa: F403
 
 import reactor_trio.testing.memory_server as kit

@@ -29,7 +29,7 @@ from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.placement.local_session_run import LocalSessionRun
-from reactor_trio.protocol import TRANSPORT, transport_arguments
+from reactor_trio.protocol import PLAYBACK, playback_arguments
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -112,8 +112,8 @@ class SessionRelay:
             assert hook is not None
             assert hook.file_parameter is not None
             arguments: dict[str, Any] = {hook.file_parameter: next(iter(command.files.values()))}
-        elif command.name in TRANSPORT:
-            arguments = transport_arguments(command.name, command.data)
+        elif command.name in PLAYBACK:
+            arguments = playback_arguments(command.name, command.data)
         else:
             arguments = self._declaration.command(command.name).arguments.decode(command.data, command.files.__getitem__)
         return msgspec.structs.replace(command, arguments=arguments)

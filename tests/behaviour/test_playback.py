@@ -147,7 +147,7 @@ async def test_the_welcome_says_what_the_controlling_client_may_do(model, allowe
 
 
 def test_a_video_model_allows_nothing():
-    assert Endless.__reactor_declaration__.transport == ()
+    assert Endless.__reactor_declaration__.playback == ()
 
 
 @pytest.mark.parametrize(
