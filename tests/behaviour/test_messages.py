@@ -38,7 +38,7 @@ class Quiet(ReactorModel):
 def wire_order(client, number_of=lambda message: message.data["done"]):
     """What arrives at `client` from now on, in order: the model's messages and frames with their numbers."""
     order = []
-    conversation = client._protocol
+    conversation = client.receiver.protocol
     receive_text, receive_packet = conversation.receive_text, conversation.receive_packet
 
     def text(data, now):

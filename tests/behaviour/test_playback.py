@@ -282,7 +282,7 @@ async def test_no_figure_counts_a_pause(autojump_clock):
         await trio.sleep(100)
         await client.command("set_value", value=0)
         await trio.sleep(100)
-        await client._connection.send(encode_client_text("reactor.pause", {"paused": False}))  # no command of its own
+        await client.connection.send(encode_client_text("reactor.pause", {"paused": False}))  # no command of its own
         await trio.sleep(0.05)
         await client.command("set_value", value=2)
         await trio.sleep(1)

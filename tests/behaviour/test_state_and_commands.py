@@ -642,8 +642,8 @@ async def test_a_command_left_over_never_reaches_the_next_session(autojump_clock
         async with server.connect() as client:
             await trio.sleep_until(0.5)
             for number, name in enumerate(["mark", "refresh", "slow"], 1):
-                await client._connection.transport.send(encode_client_text(name, {"what": name}, number))
-            await client._connection.transport.send(encode_client_text("set_x", {"x": 7}, 4))
+                await client.connection.transport.send(encode_client_text(name, {"what": name}, number))
+            await client.connection.transport.send(encode_client_text("set_x", {"x": 7}, 4))
             await client.vanish()
         async with server.connect() as client:
             assert trio.current_time() == 1

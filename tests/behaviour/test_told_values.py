@@ -121,7 +121,7 @@ class Ear:
 
     def __init__(self, client: Client) -> None:
         self.heard: list[tuple[float, Any]] = []
-        client._receiver.observers.append(self._hear)
+        client.receiver.observers.append(self._hear)
 
     def _hear(self, what: Any) -> None:
         if isinstance(what, StateChanged):

@@ -174,7 +174,7 @@ async def test_a_client_may_say_which_trace_its_command_is_part_of(autojump_cloc
     async with traced(Model, step_cost=0.25) as (server, spans):
         async with server.connect() as client:
             text = '{"type": "set_level", "data": {"level": 7}, "traceparent": ' + given + "}"
-            await client._connection.transport.send(text)
+            await client.connection.transport.send(text)
             await client.take(3)
             (root,) = spans.roots()
     assert (root.parent is not None, f"{root.context.trace_id:032x}" == TRACE) == (continued, continued)

@@ -308,7 +308,7 @@ class chunks:
 
 
 def head(client, **headers):
-    return {"authorization": f"Bearer {client._welcome.upload_token}", **headers}
+    return {"authorization": f"Bearer {client.welcome.upload_token}", **headers}
 
 
 HEADS = {
@@ -329,7 +329,7 @@ HEADS = {
 async def test_heads(name, autojump_clock):
     headers, expected = HEADS[name]
     async with open_session(Model, step_cost=0.01, uploads={"file_size": 2048}) as client:
-        given = {key: value.replace("TOKEN", client._welcome.upload_token) for key, value in headers.items()}
+        given = {key: value.replace("TOKEN", client.welcome.upload_token) for key, value in headers.items()}
         status, body, _refusal = await client._post("/uploads?name=a", given, chunks(b"abc"))
         assert status == expected, body
         metrics = client.server.http("/metrics").body.decode()
@@ -341,7 +341,7 @@ async def test_the_token_in_the_query_goes_first_and_a_proxy_may_set_the_header(
         async def posted(token, headers):
             return (await client._post(f"/uploads?token={token}", {"content-length": "3", **headers}, chunks(b"abc")))[0]
 
-        token = client._welcome.upload_token
+        token = client.welcome.upload_token
         assert await posted(token, {}) == 201
         assert await posted(token, {"authorization": "Bearer a-proxy-s-own"}) == 201
         assert await posted(token[:-1], {"authorization": f"Bearer {token}"}) == 401

@@ -35,7 +35,7 @@ async def lose_and_return(client, session):
     session.link.cut()
     await anyio.wait_all_tasks_blocked()
     assert not client.connected
-    await client._connection.wait_available()
+    await client.connection.wait_available()
     assert client.connected
     await anyio.wait_all_tasks_blocked()
 
@@ -152,7 +152,7 @@ def test_two_hundred_commands_over_a_link_that_breaks_anywhere(seed):
             tasks.cancel_scope.cancel()
         assert session.applied == [{"x": x} for x in range(200)]
         assert heard == list(range(200))
-        assert len(client._receiver.outbox) == 0
+        assert len(client.receiver.outbox) == 0
 
     in_session(story)
 
@@ -166,7 +166,7 @@ def test_waiting_commands_are_sent_slowly_after_a_reconnect():
             await anyio.wait_all_tasks_blocked()
             for _ in range(300):
                 tasks.start_soon(client.command, "move")
-            await client._connection.wait_available()
+            await client.connection.wait_available()
             begin = anyio.current_time()
             await anyio.sleep(0.0001)
             assert len(session.applied) == 100
@@ -304,7 +304,7 @@ def test_the_client_does_not_reconnect_when_the_link_is_not_lost(backend, case):
     async def main():
         client = session.client()
         if case == "not wanted":
-            client._connection._reopen = None
+            client.connection._reopen = None
         async with running(client):
             if case == "said goodbye":
                 session.say("reactor.bye", {"reason": "taken_over"})
@@ -456,7 +456,7 @@ def test_a_packet_is_not_repeated_if_the_link_breaks_under_it(backend):
 
         link.send_bytes = broken
         assert not await client.push_video("camera", picture, codec="raw")
-        assert client._receiver.push_tracks._tracks[2].keyframe_wanted
+        assert client.receiver.push_tracks._tracks[2].keyframe_wanted
         assert await client.push_video("camera", picture, codec="raw")
         assert session.link is not link
 
@@ -498,7 +498,7 @@ def test_old_feedback_is_not_sent_on_a_new_connection():
         session.frame(0)
         await anyio.wait_all_tasks_blocked()
         session.link.cut()
-        client._receiver.feedback_sender.acknowledge(0, 0)
+        client.receiver.feedback_sender.acknowledge(0, 0)
         await client.command("move")
         session.frame(5)
         await anyio.wait_all_tasks_blocked()
@@ -536,7 +536,7 @@ def test_a_command_fails_with_answer_lost_if_the_server_forgot_its_answer():
             session.answers = True
         assert caught == ["answer_lost"]
         assert await client.command("move", x=2) == 2
-        assert len(client._receiver.outbox) == 0
+        assert len(client.receiver.outbox) == 0
 
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 
@@ -551,7 +551,7 @@ def test_a_cancelled_command_takes_no_room_when_its_answer_is_lost():
         session.forgotten = 2
         session.answers = True
         assert await client.command("move", x=2) == 2
-        assert len(client._receiver.outbox) == 0
+        assert len(client.receiver.outbox) == 0
 
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 

@@ -229,7 +229,7 @@ def test_a_command_answered_just_before_the_end_has_its_answer(backend):
             tasks.start_soon(send)
             command = await server.command()
             # Taken one after the other, before `send` runs again.
-            take = client._receiver._take_text
+            take = client.receiver._take_text
             take(json.dumps({"type": "reactor.ack", "data": {"step": 1, "reply": "finished"}, "id": 1}))
             take(json.dumps({"type": "reactor.bye", "data": {"reason": "done"}}))
             assert command["id"] == 1

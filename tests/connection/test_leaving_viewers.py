@@ -236,7 +236,7 @@ async def test_feedback_with_any_numbers_changes_nothing(autojump_clock: Any) ->
             for _ in range(400):
                 data = {key: rng.choice(NUMBERS) for key in ("track", "seq", "held_us")}
                 kind = rng.choice(["reactor.feedback", "reactor.keyframe"])
-                await client._connection.transport.send(json.dumps({"type": kind, "data": data}))
+                await client.connection.transport.send(json.dumps({"type": kind, "data": data}))
             frames = await client.take(10)
             assert [later.seq - frames[0].seq for later in frames] == list(range(10))
             assert not other.ended

@@ -78,7 +78,7 @@ BAD = {
 
 async def send(client: Client, *messages: bytes) -> None:
     for message in messages:
-        await client._connection.transport.send_bytes(message)
+        await client.connection.transport.send_bytes(message)
 
 
 @pytest.mark.parametrize(("message", "words"), BAD.values(), ids=BAD)

@@ -73,7 +73,7 @@ async def test_a_page_of_a_listed_origin_sends_a_file_and_reads_the_answer(autoj
         status, headers = await ask(server, "OPTIONS", "/uploads?name=a", *preflight(PAGE))
         assert (status, shared(headers)) == (200, MAY_SEND)
 
-        token = client._welcome.upload_token
+        token = client.welcome.upload_token
         sending = (f"origin: {PAGE}", "content-length: 3")
         shown = f"authorization: Bearer {token}"
         status, headers = await ask(server, "POST", "/uploads?name=a", *sending, shown, body=b"cat")

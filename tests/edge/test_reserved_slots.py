@@ -190,7 +190,7 @@ async def test_the_owner_of_a_session_gets_in():
             with pytest.raises(ConnectionRefused, match="503"):
                 async with connect(server.session_url("127.0.0.1")):
                     raise AssertionError("there is no room for another")
-            token = client._welcome.resume_token
+            token = client.welcome.resume_token
             await client.vanish()
             while server.runtime.metrics.connections > 2:
                 await trio.lowlevel.checkpoint()

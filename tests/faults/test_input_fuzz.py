@@ -84,7 +84,7 @@ def broken(dice: random.Random) -> bytes:
 async def push_broken(client: Client, packets: int, seed: int) -> None:
     dice = random.Random(seed)
     for number in range(packets):
-        await client._connection.transport.send_bytes(broken(dice))
+        await client.connection.transport.send_bytes(broken(dice))
         if number % 10 == 0:
             await trio.sleep(0.1)
 

@@ -105,7 +105,7 @@ async def test_the_session_goes_on(autojump_clock, codec):
         for number in range(300):
             data, key = packets[number % len(packets)]
             data = damaged(dice, data)
-            await client._connection.transport.send_bytes(
+            await client.connection.transport.send_bytes(
                 encode_packet(Packet(1, number, number, int(key), None, 0, {"codec": codec}, memoryview(data)))
             )
             await trio.sleep(0.02)

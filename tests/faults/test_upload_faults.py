@@ -155,7 +155,7 @@ async def main():
         for _ in range(3):
             await client.upload(bytes(100_000))
         with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as half:
-            token = client._welcome.upload_token.encode()
+            token = client.welcome.upload_token.encode()
             half.sendall(b"POST /uploads HTTP/1.1\\r\\nhost: localhost\\r\\ncontent-length: 1000000\\r\\n"
                          b"authorization: Bearer " + token + b"\\r\\n\\r\\n" + bytes(500_000))
             print("there", flush=True)

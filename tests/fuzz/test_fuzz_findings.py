@@ -52,7 +52,7 @@ def answered(text: str) -> list[object]:
 async def test_a_refusal_can_be_sent_and_is_short(autojump_clock, text):
     if "c" * 9 in text or "b" * 9 in text:
         async with open_server(Fuzzed) as server, server.connect(video=["none"]) as client:
-            await client._connection.transport.send(text)
+            await client.connection.transport.send(text)
             await trio.sleep(0.1)
             assert client.ended is None
         return
@@ -244,7 +244,7 @@ async def test_a_model_whose_error_has_lone_surrogates_is_reported(autojump_cloc
         with pytest.raises(OSError, match="no such file"):
             await client.take(2)
         assert client.ended == "model_error"
-        assert "?" in client._receiver._end_message
+        assert "?" in client.receiver._end_message
 
 
 def test_h11_bounds_the_digits_of_a_length():

@@ -212,8 +212,8 @@ async def test_every_text_of_a_session_fits_the_document(autojump_clock):
         document = check(json.loads(server.http("/schema?format=asyncapi").body))
         async with server.connect() as client:
             texts = []
-            receive = client._protocol.receive_text
-            client._protocol.receive_text = lambda text, now: (texts.append(json.loads(text)), receive(text, now))[1]
+            receive = client.receiver.protocol.receive_text
+            client.receiver.protocol.receive_text = lambda text, now: (texts.append(json.loads(text)), receive(text, now))[1]
             await client.command("move")
             message = await client.next_message()
             assert isinstance(message, Message)

@@ -175,7 +175,7 @@ async def test_the_timeline_contains_no_token_and_of_an_upload_only_its_facts(tm
         async with server.connect() as client:
             upload = await client.upload(b"precious bytes", name="cat.png")
             await client.command("set_image", image=upload)
-            tokens = [value for key, value in vars_of(client._welcome).items() if key.endswith("_token") and value]
+            tokens = [value for key, value in vars_of(client.welcome).items() if key.endswith("_token") and value]
         await server.wait_left(client)
     (path,) = tmp_path.glob("*.jsonl")
     text = path.read_text()

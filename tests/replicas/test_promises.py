@@ -106,7 +106,7 @@ async def test_a_client_that_vanishes_frees_its_slot(application: Application) -
     places = [await application.place() for _ in range(2)]
     async with application.client(places[0]), application.client(places[1]) as client:
         assert await application.allocate() is None
-        transport = client._connection.transport
+        transport = client.connection.transport
         await transport._stream.aclose()  # type: ignore[attr-defined]
         async with application.client() as next_one:
             await pictures(next_one)

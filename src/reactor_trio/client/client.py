@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import anyio
@@ -27,18 +26,19 @@ from reactor_trio.client.playback import TransportControl
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Callbacks, Receiver, ReplyFuture, ignore
 from reactor_trio.client.reconnecting import Reopen
-from reactor_trio.client.session_events import Commanded, Ending
+from reactor_trio.client.session_events import Commanded
+from reactor_trio.client.session_view import SessionView
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
-from reactor_trio.protocol import Late, TrackInfo, Welcome
+from reactor_trio.protocol import TrackInfo
 from reactor_trio.protocol.close_codes import ABNORMAL
 
 T = TypeVar("T")
 
 
-class Client:
+class Client(SessionView):
     """One session. `connect()` yields one that is ready; `running()` makes one over any Transport ready.
 
     Args:
@@ -76,104 +76,15 @@ class Client:
         callbacks = Callbacks(
             on_queued or ignore, on_waiting or ignore, on_ending or ignore, on_lost or ignore, on_resumed or ignore
         )
-        self._receiver = Receiver(callbacks, self.frames_queued, feedback)
-        self._protocol = self._receiver.protocol
-        self._connection = PersistentConnection(transport, self._receiver, follow, reopen)
+        receiver = Receiver(callbacks, self.frames_queued, feedback)
+        super().__init__(receiver, PersistentConnection(transport, receiver, follow, reopen))
+        self._protocol = receiver.protocol
         self._playback = TransportControl(self._protocol, self.command)
-
-    @property
-    def ended(self) -> str | None:
-        """Why the session ended (`"lost"` if the link broke); None while it goes on."""
-        return self._receiver.ended
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a link. False while the client reconnects, and when the session has ended."""
-        return self._connection.connected
-
-    @property
-    def position(self) -> int | None:
-        """This client's place in the server's queue, from 1; None when it does not wait."""
-        return self._receiver.position
-
-    @property
-    def wait(self) -> float | None:
-        """Seconds that this client still waits in the queue at most; None if it does not wait, or that is not known."""
-        by = self._receiver.admitted_by
-        return None if by is None else max(0.0, by - anyio.current_time())
-
-    @property
-    def ending(self) -> Ending | None:
-        """The announced end: why (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; None if there is none."""
-        return self._receiver.ending
-
-    @property
-    def late(self) -> Late | None:
-        """The model's code that takes long: `what`, as in `"step 7 has run"`, for how many `seconds`; None if none does."""
-        return self._receiver.late
-
-    @property
-    def session_id(self) -> str:
-        """The session's id."""
-        return self._welcome.session_id
-
-    @property
-    def name(self) -> str:
-        """The served model's name."""
-        return self._welcome.name
-
-    @property
-    def role(self) -> str:
-        """`"control"` or `"viewer"`."""
-        return self._welcome.role
-
-    @property
-    def heartbeat(self) -> float:
-        """Seconds between the server's pings."""
-        return self._welcome.heartbeat
-
-    @property
-    def share_token(self) -> str | None:
-        """The token with which other clients may watch this session (`token=...`, `role="viewer"`); None for a viewer."""
-        return self._welcome.share_token
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The model's tracks, commands and messages, in the form of `GET /schema`."""
-        return self._welcome.schema
-
-    @property
-    def schema_hash(self) -> str:
-        """The hash of `schema`: two servers with the same hash take the same commands and send the same messages."""
-        return self._welcome.schema_hash
-
-    @property
-    def state(self) -> Mapping[str, Any]:
-        """The value of each setting by its field's name: a read-only, live mapping, also for a viewer.
-
-        A value that `command` sets is here when `command` returns. A value that the model or a handler changes is here at
-        most 0.1 s plus the network's delay later. Values without a JSON form (files, arrays) and values of more than 64 KiB
-        of JSON are left out. While the link is lost nothing changes.
-        """
-        return MappingProxyType(self._protocol.state)
 
     @property
     def transport(self) -> TransportControl:
         """Pause, step and restart the model, where it allows that."""
         return self._playback
-
-    @property
-    def tracks(self) -> list[TrackInfo]:
-        """The current description of each track. Sizes are None until the first frame is known."""
-        return list(self._protocol.tracks.values())
-
-    @property
-    def last_command(self) -> int | None:
-        """Id of the newest command that the model applied; None before the first.
-
-        A frame that was made with this command, or with a later one, has a `command_id` that is at least as high.
-        """
-        return self._receiver.last_command
 
     async def command(self, name: str, /, **arguments: Any) -> Any:
         """Send a command, wait until the model has applied it, and return its handler's reply.
@@ -191,19 +102,19 @@ class Client:
 
         Cancellation stops the waiting, not the command, and leaves the connection usable.
         """
-        await self._receiver.outbox.wait_room()
-        self._receiver.check_alive()
+        await self.receiver.outbox.wait_room()
+        self.receiver.check_alive()
         number, text = self._protocol.command(name, arguments, anyio.current_time())
-        self._receiver.tell(Commanded(number, name, arguments))
-        answer = self._receiver.answers[number] = ReplyFuture()
-        self._receiver.outbox.put(number, text)
+        self.receiver.tell(Commanded(number, name, arguments))
+        answer = self.receiver.answers[number] = ReplyFuture()
+        self.receiver.outbox.put(number, text)
         try:
             await answer.done.wait()
         except BaseException:
             self._protocol.commands.forget(number)
             raise
         finally:
-            del self._receiver.answers[number]
+            del self.receiver.answers[number]
         if answer.error is not None:
             raise answer.error
         return answer.reply
@@ -223,8 +134,8 @@ class Client:
 
         The server keeps a file until the session ends. A cancelled upload leaves nothing on the server.
         """
-        self._receiver.check_alive()
-        token = self._welcome.upload_token
+        self.receiver.check_alive()
+        token = self.welcome.upload_token
         if token is None or self._post is None:
             why = "a viewer cannot upload" if self.role == "viewer" else f"{self.name} takes no files"
             raise UploadRefused(404, why)
@@ -247,7 +158,7 @@ class Client:
         `client_left`). It raises SessionEnded if the session ends otherwise, and ProtocolError if frames cannot be decoded.
         Cancellation loses no frame.
         """
-        reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
+        reader = self.receiver.frames[self._find_track(track).index].subscribe(latest=latest)
         return FrameStream(reader, self._run_in_thread, self._protocol.latency)
 
     async def request_video(self, codecs: Iterable[str], tracks: Mapping[str, Iterable[str]] | None = None) -> None:
@@ -266,7 +177,7 @@ class Client:
             self._find_track(name, kind="video")
         named = {name: wanted(given) for name, given in (tracks or {}).items()}
         # If the connection breaks, the next one asks for these codecs.
-        await self._connection.send(self._protocol.request_video(wanted(codecs), named))
+        await self.connection.send(self._protocol.request_video(wanted(codecs), named))
 
     def messages(self) -> MessageStream:
         """Return an async iterator over the model's messages. It ends as the iterator of `frames()` does.
@@ -274,12 +185,12 @@ class Client:
         The queue holds 1024 messages; the oldest are then dropped and counted. The first iterator also gets the messages
         that came before it.
         """
-        return MessageStream(self._receiver.messages.subscribe())
+        return MessageStream(self.receiver.messages.subscribe())
 
     def statistics(self) -> Statistics:
         """Return rates, jitter, latency and losses of the session until now."""
-        lost = {index: (frames.dropped_by_readers, frames.skipped) for index, frames in self._receiver.frames.items()}
-        dropped, connection = self._receiver.messages.dropped, self._connection
+        lost = {index: (frames.dropped_by_readers, frames.skipped) for index, frames in self.receiver.frames.items()}
+        dropped, connection = self.receiver.messages.dropped, self.connection
         return self._protocol.statistics(anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost)
 
     async def push_video(
@@ -305,17 +216,17 @@ class Client:
         the session is over. If the server cannot use the picture, it sends a message of type `reactor.error`. If the call is
         cancelled before the picture is sent, nothing is sent.
         """
-        self._receiver.check_alive()
+        self.receiver.check_alive()
         push_track, picture = self._find_input(track, "video"), checked_picture(frame)
         check_codec(codec)
-        captured = self._receiver.push_tracks.capture_time(pts)
+        captured = self.receiver.push_tracks.capture_time(pts)
 
         async def encode() -> Payload:
-            await self._connection.wait_available()
+            await self.connection.wait_available()
             work = partial(push_track.encode, picture, captured, codec, quality)
             return (work() if codec == "raw" else await self._run_in_thread(work)).stating(metadata, capture_time_us)
 
-        return await push_track.push_newest(captured, encode, self._connection.send_bytes)
+        return await push_track.push_newest(captured, encode, self.connection.send_bytes)
 
     async def push_audio(
         self, track: str | None, samples: ArrayLike, pts: float | None = None, *, capture_time_us: int | None = None
@@ -331,14 +242,14 @@ class Client:
 
         Raises as `push_video` does.
         """
-        self._receiver.check_alive()
-        push_track, captured = self._find_input(track, "audio"), self._receiver.push_tracks.capture_time(pts)
+        self.receiver.check_alive()
+        push_track, captured = self._find_input(track, "audio"), self.receiver.push_tracks.capture_time(pts)
         payload = encode_sound(samples).stating(None, capture_time_us)
-        await push_track.push(captured, payload, self._connection.send_bytes)
+        await push_track.push(captured, payload, self.connection.send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Acknowledge frame `seq`, the newest shown, of `track` (a name; None as in `frames()`). Raises SessionEnded."""
-        await self._connection.send(self._protocol.feedback(self._find_track(track).index, seq))
+        await self.connection.send(self._protocol.feedback(self._find_track(track).index, seq))
 
     async def aclose(self) -> None:
         """Leave the session politely, within 1 s and also under cancellation. A second call does nothing.
@@ -346,20 +257,14 @@ class Client:
         The session ends at once. While the link is lost the client cannot tell the server, which then keeps the session
         until its time is over.
         """
-        await self._connection.aclose()
+        await self.connection.aclose()
 
     async def vanish(self) -> None:
         """Break the connection without a close frame, as a killed program does; the server may keep the session.
 
         This is for tests of a server.
         """
-        await self._connection.aclose(ABNORMAL)
-
-    @property
-    def _welcome(self) -> Welcome:
-        welcome = self._protocol.welcome
-        assert welcome is not None, "running() has not been entered"
-        return welcome
+        await self.connection.aclose(ABNORMAL)
 
     def _find_track(self, name: str | None, direction: str = "out", kind: str | None = None) -> TrackInfo:
         """Return the track of that name; for None the first of `kind`, by default video. Raises ValueError."""
@@ -372,7 +277,7 @@ class Client:
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in tracks) or 'none'}")
 
     def _find_input(self, name: str | None, kind: str) -> PushTrack:
-        return self._receiver.push_tracks.of(self._find_track(name, "in", kind))
+        return self.receiver.push_tracks.of(self._find_track(name, "in", kind))
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` on a worker thread and return its result."""

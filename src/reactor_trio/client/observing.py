@@ -26,7 +26,7 @@ def observe(client: Client, see: Observer) -> Iterator[None]:
 @contextmanager
 def observing(client: Client, see: Observer) -> Iterator[None]:
     """As `observe`, but keep the frames that come before the first iterator of a track."""
-    observers = client._receiver.observers
+    observers = client.receiver.observers
     observers.append(see)
     try:
         yield

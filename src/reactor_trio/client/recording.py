@@ -51,7 +51,7 @@ class _Recording:
         self._reason: str | None = None
         # Shielded, so that a cancelled block leaves complete files.
         self._scope = anyio.CancelScope(shield=True)
-        self.recorder.note(session_line(client._welcome))
+        self.recorder.note(session_line(client.welcome))
         self._changed.set()
 
     def take(self, event: TextEvent | Received | Commanded) -> None:
@@ -84,7 +84,7 @@ class _Recording:
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
                 for index in self.recorder.keyframes_wanted():
-                    self._client._receiver.feedback_sender.request_keyframe(index)
+                    self._client.receiver.feedback_sender.request_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
 

@@ -23,11 +23,11 @@ async def running(client: C) -> AsyncIterator[C]:
     task leaves the block than entered it; the session ends all the same.
     """
     try:
-        await client._connection.begin()
+        await client.connection.begin()
     except BaseException:
         await client.aclose()
         raise
-    async with TaskBlock("connect()", client._connection.run, client.aclose):
+    async with TaskBlock("connect()", client.connection.run, client.aclose):
         yield client
 
 

@@ -39,8 +39,7 @@ Sharing = Literal["none", "consecutive", "anywhere"]
 BLOCKING_INPUT: Final = "_reactor_input"
 
 
-#: What the controlling client of a model may do, at most: `pause` it, make a `step` of a paused one, `restart` it. Authors
-#: and clients call it `transport`, which is the name of the socket layer inside the runtime.
+#: What a model's controlling client may do, at most (for authors `transport`): `pause`, `step` while paused, `restart`.
 PLAYBACK: Final = ("pause", "step", "restart")
 
 

@@ -130,9 +130,9 @@ class InspectedServer:
 
     def check_failures(self, client: Client | None = None) -> None:
         """Raise exceptions of author code that the test has not seen, from this client's session or from all."""
-        watched = [one for one in self._clients if one._protocol.welcome is not None]
+        watched = [one for one in self._clients if one.receiver.protocol.welcome is not None]
         for one in watched:
-            if one._receiver.end_raised and one._receiver.ended in MODEL_FAILURES:
+            if one.receiver.end_raised and one.receiver.ended in MODEL_FAILURES:
                 self._failures.hear(one.session_id)
         sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
         self._failures.check(sessions, {one.session_id for one in watched})
