@@ -101,8 +101,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors interpreter standard_streams plain_text protocol typegen interface media configuration execution kinds edge "
-        "server replicas offline client deployment loadtest",
+        "errors interpreter standard_streams plain_text protocol typegen interface media recording configuration execution "
+        "kinds edge server replicas offline client deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

@@ -1,18 +1,20 @@
-"""`reactor client` while it waits: it prints the reason and leaves in time."""
+"""`reactor client` without a display: what it prints, also while it waits, and that it leaves in time."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 
 import numpy as np
 import pytest
 import trio
+from tests.support.client_doubles import SOUND, VIDEO, ScriptedTransport
 from tests.support.models import Picture
 
 from reactor_trio.cli import main
-from reactor_trio.client import watch as headless
-from reactor_trio.errors import SessionEnded
+from reactor_trio.cli import watching as headless
+from reactor_trio.client import Client, running
+from reactor_trio.errors import ReactorError, SessionEnded
 from reactor_trio.interface import ReactorPipeline, event
 from reactor_trio.testing import open_server
 
@@ -121,3 +123,56 @@ def test_a_servers_text_is_printed_in_one_line_without_terminal_codes(reason, co
     monkeypatch.setattr(headless, "watch", ended)
     assert main(["client", "127.0.0.1:1"]) == code
     assert getattr(capsys.readouterr(), stream).rstrip("\n").endswith("over [2J and out")
+
+
+class Answering(Still):
+    @event
+    def reset(self):
+        pass
+
+    @event
+    def double(self, x: int) -> dict[str, int]:
+        return {"twice": 2 * x}
+
+
+async def test_the_headless_client_sends_and_reports(server_of_watch, autojump_clock):
+    lines: list[str] = []
+    async with open_server(Answering) as server:
+        server_of_watch(server)
+        await headless.watch("", send=[("reset", {}), ("double", {"x": 1})], seconds=0.5, report=lines.append)
+    assert lines[0].endswith(": Answering as control")
+    assert lines[1:] == ["reset: applied", "double: {'twice': 2}"]
+
+
+async def test_the_headless_client_reports_once_a_second(autojump_clock, monkeypatch):
+    lines: list[str] = []
+    server = ScriptedTransport()
+    server.welcome(VIDEO, SOUND)
+
+    async def ten_a_second():
+        for seq in range(25):
+            server.frame(seq)
+            for block in range(10):  # which the client does not decode, so it loses none
+                server.frame(10 * seq + block, b"\0\0", track=1)
+            await trio.sleep(0.1)
+        server.say("reactor.bye", {"reason": "draining"})
+
+    async with running(Client(server)) as client, trio.open_nursery() as nursery:
+        monkeypatch.setattr(headless, "connect", lambda _url, **_others: nullcontext(client))
+        nursery.start_soon(ten_a_second)
+        # Between two frames, so that the count does not depend on which task runs first.
+        await trio.sleep(0.05)
+        with pytest.raises(SessionEnded, match="draining"):
+            await headless.watch("", report=lines.append)
+    server.let_go()
+    figures = lines[1:]
+    assert [line.split(",")[0] for line in figures] == ["main_video: 9.5 fps", "main_video: 10.0 fps"]
+    pictures, sound = figures[1].split(" | ")
+    assert pictures.endswith("fps, jitter 0.0 ms, p95 100.0 ms, 0 missing, 0 dropped")
+    assert sound.endswith("0 missing, 0 dropped")
+
+
+def test_recording_names_what_it_needs_before_it_connects(monkeypatch):
+    monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
+    with pytest.raises(ReactorError, match=r'pip install "reactor-trio\[video\]"'):
+        trio.run(partial(headless.watch, "ws://127.0.0.1:1", record="out.mp4", report=print))

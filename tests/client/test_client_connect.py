@@ -12,17 +12,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import pytest
-import trio
-from tests.support.client_doubles import BACKENDS, SOUND, VIDEO, ScriptedTransport, packet, welcome
-from trio.testing import MockClock
+from tests.support.client_doubles import BACKENDS, VIDEO, packet, welcome
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from reactor_trio.client import Client, Statistics, TrackStatistics, connect, running
-from reactor_trio.client import watch as headless
+from reactor_trio.client import Statistics, TrackStatistics, connect
 from reactor_trio.client.statistics import spread
 from reactor_trio.client.urls import session_url
-from reactor_trio.errors import ConnectionRefused, ReactorError, SessionEnded
+from reactor_trio.errors import ConnectionRefused, SessionEnded
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
 PICTURE = bytes(range(256)) * (1280 * 720 * 3 // 256)
@@ -218,64 +215,6 @@ def test_the_url_asks_for_the_session():
     assert "audio=none" in session_url("ws://h", audio=[])
     with pytest.raises(ValueError, match="audio=mp3 cannot be decoded here; available: opus, pcm_s16le"):
         session_url("ws://h", audio=["mp3"])
-
-
-@every_backend
-def test_the_headless_client_sends_and_reports(backend):
-    lines = []
-
-    def once(connection):
-        say(connection, "reactor.welcome", welcome(), n=1)
-        for _ in range(2):
-            command = json.loads(connection.recv())
-            reply = {} if command["type"] == "reset" else {"reply": command["data"]}
-            say(connection, "reactor.ack", {"step": 0, **reply}, id=command["id"])
-        connection.send(packet(0))
-        say(connection, "reactor.bye", {"reason": "done"})
-
-    async def main(port):
-        send = [("reset", {}), ("set_x", {"x": 1})]
-        await headless.watch(f"ws://127.0.0.1:{port}", send=send, report=lines.append)
-
-    with serving(once) as port:
-        anyio.run(main, port, backend=backend)
-    assert lines == ["session s1: glow as control", "reset: applied", "set_x: {'x': 1}"]
-
-
-def test_the_headless_client_reports_once_a_second():
-    lines = []
-
-    async def main():
-        server = ScriptedTransport()
-        server.welcome(VIDEO, SOUND)
-        async with running(Client(server)) as client, trio.open_nursery() as nursery:
-
-            @nursery.start_soon
-            async def ten_a_second():
-                for seq in range(25):
-                    server.frame(seq)
-                    for block in range(10):  # which the client does not decode, so it loses none
-                        server.frame(10 * seq + block, b"\0\0", track=1)
-                    await trio.sleep(0.1)
-                server.say("reactor.bye", {"reason": "draining"})
-
-            # Between two frames, so that the count does not depend on which task runs first.
-            await trio.sleep(0.05)
-            with pytest.raises(SessionEnded, match="draining"):
-                await headless._watch(client, lines.append)
-        server.let_go()
-
-    trio.run(main, clock=MockClock(autojump_threshold=0))
-    assert [line.split(",")[0] for line in lines] == ["main_video: 9.5 fps", "main_video: 10.0 fps"]
-    pictures, sound = lines[1].split(" | ")
-    assert pictures.endswith("fps, jitter 0.0 ms, p95 100.0 ms, 0 missing, 0 dropped")
-    assert sound.endswith("0 missing, 0 dropped")
-
-
-def test_recording_names_what_it_needs_before_it_connects(monkeypatch):
-    monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
-    with pytest.raises(ReactorError, match=r'pip install "reactor-trio\[video\]"'):
-        anyio.run(lambda: headless.watch("ws://127.0.0.1:1", record="out.mp4", report=print))
 
 
 def test_a_line_of_figures_tells_latency_once_there_is_one():

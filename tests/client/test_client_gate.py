@@ -15,8 +15,8 @@ from tests.support.models import Picture
 from tests.support.stand_in_gate import KEY, Place, StandInGate, gate_in_a_thread
 
 from reactor_trio import RuntimeHost
+from reactor_trio.cli import watching as headless
 from reactor_trio.client import Client, connect, handshake, running, uploads
-from reactor_trio.client import watch as headless
 from reactor_trio.client.urls import replica_url, session_url
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ConnectionRefused, SessionEnded
@@ -254,16 +254,16 @@ def test_over_real_sockets(backend):
             cat = await client.upload(b"meow", name="cat.txt")
             assert await client.command("size", file=cat) == 4
             assert (await anext(client.frames())).data.shape == (4, 4, 3)
-        send = [("add", {"amount": 1})]
-        await headless.watch(f"ws://127.0.0.1:{port}", send=send, watching=leave, report=lines.append)
 
     async def leave(_client):
-        await anyio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
 
     with RuntimeHost(Adder, settings=settings) as host:
         url = host.url.replace("http", "ws") + "ws"
         gate = StandInGate([Place(url, positions=(1,))])
         with gate_in_a_thread(gate) as port:
             anyio.run(main, port, backend=backend)
+            add_one = partial(headless.watch, send=[("add", {"amount": 1})], watching=leave, report=lines.append)
+            trio.run(add_one, f"ws://127.0.0.1:{port}")
     assert lines[:2] == ["queued: 1 of 1: someone else has the session; see max_sessions", f"admitted: {url}"]
     assert lines[-1] == "add: 1"

@@ -13,8 +13,8 @@ from tests.support.models import Picture
 from wsproto.events import BytesMessage, Ping, TextMessage
 
 import reactor_trio.client.route as route
+from reactor_trio.cli import watching as headless
 from reactor_trio.client import connect, open_websocket
-from reactor_trio.client import watch as headless
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server

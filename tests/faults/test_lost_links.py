@@ -11,8 +11,8 @@ from tests.support.adder import Adder
 from tests.support.cut_link import cut_link, port_of
 from tests.support.link_drops import drive
 
+from reactor_trio.cli.watching import watch
 from reactor_trio.client import connect
-from reactor_trio.client.watch import watch
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.server.runtime_host import RuntimeHost
 

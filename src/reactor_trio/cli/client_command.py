@@ -26,7 +26,7 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
 
     A terminal gets the live view, unless `options.plain` is set; other outputs get a line a second. Raises UsageError.
     """
-    from reactor_trio.client.watch import StillWaiting, watch
+    from reactor_trio.cli.watching import StillWaiting, watch
 
     live = not options.plain and terminal.draws
     if options.picture and not live:

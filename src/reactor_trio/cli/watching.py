@@ -1,4 +1,4 @@
-"""`reactor client URL`: a client without a display. It drives a session and reports its figures once a second."""
+"""Drives a session without a display, and reports its figures once a second: what `reactor client` does with a URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
+import trio
 
 from reactor_trio.client.client import Client
 from reactor_trio.client.connecting import connect
@@ -58,14 +58,14 @@ async def watch(
     if record is not None and video is None:
         video = container_of(Path(record)).video  # before connecting: the file name may be invalid
     watching = watching or partial(_watch, report=report)
-    admission = anyio.CancelScope()
+    admission = trio.CancelScope()
     deadline: float | None = None
     waits_for = ""
 
     def answered() -> float:
         nonlocal deadline
         if deadline is None:
-            deadline = math.inf if seconds is None else anyio.current_time() + seconds
+            deadline = math.inf if seconds is None else trio.current_time() + seconds
         return deadline
 
     def waiting(why: str) -> None:
@@ -109,7 +109,7 @@ async def _drive(
     watching: Callable[[Client], Awaitable[None]],
 ) -> None:
     unanswered = ""
-    with anyio.CancelScope(deadline=deadline):
+    with trio.CancelScope(deadline=deadline):
         for name, arguments in send:
             unanswered = name
             reply = await client.command(name, **arguments)
@@ -123,15 +123,15 @@ async def _drive(
 async def _watch(client: Client, report: Callable[[str], object]) -> None:
     outputs = [track.name for track in client.tracks if track.direction == "out"]
     arriving = client.frames(outputs[0]) if outputs else client.messages()
-    arrived = anyio.current_time()
+    arrived = trio.current_time()
     next_report = arrived + 1
     while True:
-        with anyio.move_on_after(next_report - anyio.current_time()):
+        with trio.move_on_at(next_report):
             async for _ in arriving:
-                arrived = anyio.current_time()
+                arrived = trio.current_time()
             return
         next_report += 1
-        silence = anyio.current_time() - arrived
+        silence = trio.current_time() - arrived
         report(" | ".join([
             str(client.statistics()),
             *([f"no {outputs[0]} for {silence:.0f} s"] if outputs and silence >= SILENCE else []),
