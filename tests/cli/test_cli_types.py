@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import urllib.request
+from contextlib import contextmanager, suppress
 
 import pytest
 from tests.support.cli_doubles import reactor
 from tests.support.real_server import real_server
+
+from reactor_trio.cli import main
 
 MODEL = """\
 from reactor_trio.interface import InputField, InputState, ModelMessage, Output, ReactorPipeline, Video, event
@@ -112,7 +117,10 @@ def test_a_file_that_is_missing_fails_the_check(project):
             ("--url", "http://127.0.0.1:1/", "--path", "."),
             "--path and --url: give the project's folder or the server, not both",
         ),
-        (("--url", "http://127.0.0.1:1/"), "http://127.0.0.1:1/: cannot connect: Connection refused; does the server run?"),
+        (
+            ("--url", "http://127.0.0.1:1/"),
+            "http://127.0.0.1:1/: cannot connect to 127.0.0.1:1: Connection refused; does the server run?",
+        ),
         (
             ("--url", "ftp://127.0.0.1/"),
             "'ftp://127.0.0.1/' is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws",
@@ -142,8 +150,8 @@ def test_folder_server_and_http_give_the_same_bytes(project):
             with urllib.request.urlopen(asked, timeout=60) as answer:
                 assert answer.headers["content-type"] == "text/plain; charset=utf-8"
                 assert answer.read().decode() == local
-            socket = url.replace("http", "ws") + "ws"
-            for where in (("--url", url, "--token", "secret-of-the-test"), ("--url", f"{socket}?token=secret-of-the-test")):
+            websocket = url.replace("http", "ws") + "ws?token=secret-of-the-test"
+            for where in (("--url", url, "--token", "secret-of-the-test"), ("--url", websocket)):
                 assert reactor("types", "--language", language, *where, cwd="/").stdout == local
         refused = reactor("types", "--url", url)
         assert refused.returncode == 2
@@ -151,3 +159,30 @@ def test_folder_server_and_http_give_the_same_bytes(project):
         elsewhere = reactor("types", "--url", f"{url}elsewhere/", "--token", "secret-of-the-test")
         assert elsewhere.returncode == 2
         assert "elsewhere/: the server answered 404: not found; there are /, " in elsewhere.stderr
+
+
+@contextmanager
+def answering(*pieces: bytes):
+    """The URL of a program that answers one request with these bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            connection, _ = listener.accept()
+            with connection, suppress(ConnectionError):
+                connection.recv(65536)
+                for piece in pieces:
+                    connection.sendall(piece)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        thread.join()
+
+
+def test_a_server_cannot_make_it_read_without_an_end(monkeypatch, capsys):
+    monkeypatch.setattr("reactor_trio.cli.types_command.MOST_SCHEMA", 1000)
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n", *[b" " * 1000] * 100) as url:
+        assert main(["types", "--url", url]) == 2
+    where = url.removeprefix("http://").strip("/")
+    told = f"reactor: {url}: {where} answered with more than 1000 bytes, which is not the schema of a model\n"
+    assert capsys.readouterr().err == told

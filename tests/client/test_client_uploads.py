@@ -9,7 +9,7 @@ import pytest
 import trio
 from anyio.abc import ByteStream
 
-from reactor_trio.client.uploads import PATIENCE, http_post
+from reactor_trio.client.http_request import PATIENCE, http_post
 
 
 class Silent(ByteStream):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
+import trio
 
 from reactor_trio.cli.client_command import target_of
 from reactor_trio.cli.schema_command import give, schema_of
@@ -19,8 +19,10 @@ from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.schema_hash import schema_hash
 from reactor_trio.typegen import Language, types_of
 
-_TIMEOUT: Final = 10.0
-_MOST_READ: Final = 4096  # bytes of the reason for a refusal
+#: Bytes of the largest schema that is read from a server.
+MOST_SCHEMA: Final = 4 * 1024 * 1024
+#: Seconds in which a server answers, to the last byte.
+TIMEOUT: Final = 10.0
 
 
 def types(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -65,29 +67,20 @@ def _schema(options: argparse.Namespace) -> dict[str, Any]:
 
 def _fetched(target: str, token: str | None) -> bytes:
     """Return the answer to `GET /schema` of the server at `target`. Raises UsageError."""
-    from reactor_trio.client.urls import path_beside
+    from reactor_trio.client.http_request import http_get  # few commands need the client
+    from reactor_trio.client.refusals import refusal_reason
 
-    parts = urlsplit(target)
-    kind = HTTPSConnection if parts.scheme in ("https", "wss") else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT)
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
     try:
-        connection.request("GET", path_beside(parts.path, "schema"), headers=headers)
-        answer = connection.getresponse()
-        body = answer.read()
-    except (OSError, HTTPException) as error:
-        reason = getattr(error, "strerror", None) or error or type(error).__name__
-        raise UsageError(f"{target}: cannot connect: {reason}; does the server run?") from error
-    except ValueError as error:
-        raise UsageError(f"{target}: {error}") from error
-    finally:
-        connection.close()
+        answer = trio.run(partial(http_get, target, "schema", headers, most=MOST_SCHEMA, timeout=TIMEOUT))
+    except OSError as error:
+        raise UsageError(f"{target}: {error}; does the server run?") from error
+    except ProtocolError as error:
+        raise UsageError(f"{target}: {error}, which is not the schema of a model") from error
     if answer.status != 200:
-        from reactor_trio.client.refusals import refusal_reason  # few commands need the client
-
-        reason, _ = refusal_reason(answer.status, body[:_MOST_READ])
+        reason, _ = refusal_reason(answer.status, answer.body)
         raise UsageError(f"{target}: the server answered {answer.status}: {reason}")
-    return body
+    return answer.body
 
 
 def _check(out: Path, text: str, terminal: Terminal) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.decoders import wanted
+from reactor_trio.client.http_request import Post
 from reactor_trio.client.persistent_connection import Follow, PersistentConnection
 from reactor_trio.client.playback import TransportControl
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
@@ -30,7 +31,7 @@ from reactor_trio.client.session_events import Commanded
 from reactor_trio.client.session_view import SessionView
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
-from reactor_trio.client.uploads import Post, Source, Upload, upload
+from reactor_trio.client.uploads import Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo
 from reactor_trio.protocol.close_codes import ABNORMAL

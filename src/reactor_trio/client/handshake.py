@@ -21,6 +21,9 @@ from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
 from reactor_trio.protocol.refusals import REFUSAL_HEADER
 
+#: Schemes of URLs whose servers use TLS.
+_SECURE = ("wss", "https")
+
 #: Most bytes of a refusal's body that are read.
 _MAX_REFUSAL = 4096
 
@@ -80,10 +83,10 @@ async def open_websocket(
 
 
 async def connect_stream(url: SplitResult, ssl_context: ssl.SSLContext | None) -> ByteStream:
-    """Connect to the server of a `ws` or `wss` URL, by TCP, and TLS for `wss`. Raises OSError."""
+    """Connect to the server of a URL by TCP, and TLS for `wss` and `https`. Raises OSError."""
     assert url.hostname is not None, url
     try:
-        if url.scheme == "wss":
+        if url.scheme in _SECURE:
             return await anyio.connect_tcp(
                 url.hostname, url.port or 443, tls=True, ssl_context=ssl_context, tls_standard_compatible=False
             )
@@ -97,8 +100,8 @@ async def connect_stream(url: SplitResult, ssl_context: ssl.SSLContext | None) -
 
 
 def address(url: SplitResult) -> str:
-    """Return host and port of a `ws` or `wss` URL, for messages."""
-    return f"{url.hostname}:{url.port or (443 if url.scheme == 'wss' else 80)}"
+    """Return host and port of a server's URL, for messages."""
+    return f"{url.hostname}:{url.port or (443 if url.scheme in _SECURE else 80)}"
 
 
 @contextmanager

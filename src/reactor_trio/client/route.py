@@ -20,9 +20,9 @@ import anyio
 
 from reactor_trio.client.client_transport import WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.http_request import Answer, http_post
 from reactor_trio.client.receiver import Observed
 from reactor_trio.client.session_events import Queued
-from reactor_trio.client.uploads import Answer, http_post
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
 from reactor_trio.protocol import Admitted, VideoChoice, Welcome

@@ -1,32 +1,22 @@
-"""Uploads: `POST /uploads` by any `Post`, and the `Post` over HTTP/1.1 (h11 over an anyio stream)."""
+"""Uploads: `POST /uploads` by any `Post`."""
 
 from __future__ import annotations
 
 import mimetypes
 import os
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import PurePath
-from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import anyio
-import h11
 import msgspec
-from anyio.abc import ByteStream
 
-from reactor_trio.client.handshake import address, answer_within, connect_stream
-from reactor_trio.client.refusals import known_code, refusal_reason
-from reactor_trio.client.urls import path_beside
+from reactor_trio.client.http_request import Answer, Post
+from reactor_trio.client.refusals import refusal_reason
 from reactor_trio.errors import ProtocolError, UploadRefused
-from reactor_trio.protocol.refusals import REFUSAL_HEADER
-
-#: Seconds within which the server takes a piece of the body, and within which it answers when it has all of them.
-PATIENCE = 60.0
 
 _PIECE = 256 * 1024
-_LONGEST_ANSWER = 64 * 1024
 
 
 class Upload(msgspec.Struct, frozen=True):
@@ -37,18 +27,6 @@ class Upload(msgspec.Struct, frozen=True):
     mime_type: str
     size: int
 
-
-class Answer(NamedTuple):
-    """The server's answer to a `Post`: status, body, and the code of its refusal, None if it gave none."""
-
-    status: int
-    body: bytes
-    code: str | None = None
-
-
-#: Posts a body to a path of the server: path, headers, body. Raises OSError (a TimeoutError is one) without an answer, and
-#: any exception of the body.
-Post = Callable[[str, Mapping[str, str], AsyncIterator[bytes]], Awaitable[Answer]]
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -97,100 +75,3 @@ async def _pieces_of_file(file: anyio.AsyncFile[bytes], left: int) -> AsyncGener
             raise OSError("the file became shorter while it was uploaded")
         left -= len(piece)
         yield piece
-
-
-async def http_post(
-    url: str,
-    target: str,
-    headers: Mapping[str, str],
-    body: AsyncIterator[bytes],
-    *,
-    ssl_context: ssl.SSLContext | None = None,
-    timeout: float = 10.0,
-    connect: Callable[[], Awaitable[ByteStream]] | None = None,
-) -> Answer:
-    """Post to the server of a session's WebSocket, over a connection of its own; without `url` a `Post`.
-
-    Args:
-        url: the URL of the WebSocket.
-        target: path and query, as a link that is relative to it.
-        ssl_context, timeout: as for `connect`; `timeout` is for connecting only. After that the server takes each piece, and
-            answers when it has all of them, within `PATIENCE` seconds.
-        connect: makes the connection; by default TCP, and TLS for `wss`.
-
-    Raises TimeoutError. Cancelled, it leaves nothing open.
-    """
-    server = urlsplit(url)
-    head = h11.Request(
-        method="POST", target=path_beside(server.path, target.lstrip("/")),
-        headers=[("host", server.netloc.rpartition("@")[2]), ("connection", "close"), *headers.items()],
-    )  # fmt: skip
-    with answer_within(timeout, server):
-        stream = await (connect() if connect is not None else connect_stream(server, ssl_context))
-    try:
-        return await _exchange(stream, head, body, address(server))
-    finally:
-        await anyio.aclose_forcefully(stream)
-
-
-async def _exchange(stream: ByteStream, head: h11.Request, body: AsyncIterator[bytes], server: str) -> Answer:
-    """Send and receive at the same time: a server that refuses does not wait for the whole body."""
-    http = h11.Connection(h11.CLIENT)
-    answer = Answer(0, b"")
-    failure: Exception | None = None
-    answering = anyio.CancelScope()
-
-    async def send() -> None:
-        nonlocal failure
-        try:
-            await _send(stream, http.send(head), server)
-            async for piece in body:
-                await _send(stream, http.send(h11.Data(data=piece)), server)
-            http.send(h11.EndOfMessage())
-            answering.deadline = anyio.current_time() + PATIENCE
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # reading the answer shows why
-        except Exception as error:
-            failure = error
-            tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(send)
-        try:
-            with answering:
-                answer = await _receive_answer(http, stream)
-            if answering.cancelled_caught:
-                failure = TimeoutError(f"{server} did not answer the upload within {PATIENCE:g} s")
-        except (h11.RemoteProtocolError, anyio.BrokenResourceError, OSError) as error:
-            failure = failure or ConnectionError(f"{server} closed the connection without an answer: {error}")
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-    return answer
-
-
-async def _send(stream: ByteStream, data: bytes | None, server: str) -> None:
-    try:
-        with anyio.fail_after(PATIENCE):
-            await stream.send(data or b"")
-    except TimeoutError:
-        raise TimeoutError(f"{server} took no byte of the upload for {PATIENCE:g} s") from None
-
-
-async def _receive_answer(http: h11.Connection, stream: ByteStream) -> Answer:
-    status, body, code = 0, bytearray(), None
-    while True:
-        event = http.next_event()
-        if event is h11.NEED_DATA:
-            try:
-                http.receive_data(await stream.receive(_LONGEST_ANSWER))
-            except anyio.EndOfStream:
-                http.receive_data(b"")
-        elif isinstance(event, h11.Response):
-            status, code = event.status_code, known_code(dict(event.headers).get(REFUSAL_HEADER.encode()))
-        elif isinstance(event, h11.Data):
-            body += event.data[: _LONGEST_ANSWER - len(body)]
-        elif isinstance(event, h11.EndOfMessage):
-            return Answer(status, bytes(body), code)
-        elif not isinstance(event, h11.InformationalResponse):
-            raise h11.RemoteProtocolError("not an HTTP/1.1 answer")

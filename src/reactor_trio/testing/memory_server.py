@@ -16,8 +16,8 @@ import trio.testing
 
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.http_request import Answer, Post, http_post
 from reactor_trio.client.running import running
-from reactor_trio.client.uploads import Answer, Post, http_post
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
