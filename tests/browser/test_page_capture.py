@@ -254,7 +254,8 @@ def test_a_disconnected_device_is_reported(server: FakeServer, page: Page) -> No
     page.get_by_role("button", name="Start camera").click()
     peer.pushed()
     page.evaluate("streams[0].getTracks()[0].dispatchEvent(new Event('ended'))")
-    expect(card(page, "camera").get_by_role("alert")).to_have_text("The camera failed: it was disconnected.")
+    words = "The camera has ended: it was disconnected, or its use was stopped."
+    expect(card(page, "camera").get_by_role("alert")).to_have_text(words)
     expect(page.get_by_role("button", name="Start camera")).to_be_visible()
 
 

@@ -63,7 +63,7 @@ export class Inputs {
   ): Promise<Publication> {
     const track = this.#find(name);
     const stop = new AbortController();
-    const device = track.kind === "video" ? "camera" : "microphone";
+    const device = typeof source === "string" ? source : "track";
     const refusal = (error: unknown): MediaError => this.#refuse(codeOf(error), describeRefusal(device, error, globalThis));
     const publication = new TrackInput(name, refusal, stop, {
       next: (busy) => this.#next(name, track.kind, busy),
@@ -115,7 +115,7 @@ export class Inputs {
   async #start(
     track: TrackDescription,
     source: Source,
-    { width, height, fps = DEFAULT_RATE, deviceId = "", preview = document.createElement("video") }: VideoInputOptions,
+    { width, height, fps = DEFAULT_RATE, deviceId = "", preview: shown }: VideoInputOptions,
     onLevel: (level: number) => void,
     sink: InputSink,
     signal: AbortSignal,
@@ -123,12 +123,12 @@ export class Inputs {
   ): Promise<MediaStream> {
     const { startCamera, startMicrophone } = await import("../input/devices.ts");
     signal.throwIfAborted();
-    const stream = typeof source === "string" ? null : streamOf(source, fps);
+    const stream = typeof source === "string" ? null : streamOf(source, fps, signal);
     if (track.kind === "audio") {
       return startMicrophone({ sampleRate: track.sample_rate ?? DEFAULT_SAMPLE_RATE, deviceId, stream, worklet }, onLevel, sink, signal);
     }
     const size = { width: width ?? track.width ?? DEFAULT_SIZE.width, height: height ?? track.height ?? DEFAULT_SIZE.height };
-    Object.assign(preview, { muted: true, playsInline: true });
+    const preview = Object.assign(shown ?? document.createElement("video"), { muted: true, playsInline: true });
     return startCamera({ ...size, rate: fps, deviceId, codecs: track.codecs ?? [], stream }, preview, sink, signal);
   }
 
@@ -200,7 +200,7 @@ class TrackInput implements Publication {
     if (this.#wire.push(number, at, meta, payload, key)) this.sent += 1;
   }
 
-  /** The device failed. */
+  /** The device failed, or ended by itself. */
   fail(error: unknown): void {
     this.#end(this.#refusal(error));
     this.stop();
@@ -224,8 +224,12 @@ const sinkOf = (publication: TrackInput): InputSink => ({
   ended: (error) => publication.fail(error),
 });
 
-function streamOf(source: MediaStreamTrack | HTMLCanvasElement, fps: number): MediaStream {
-  return source instanceof HTMLCanvasElement ? source.captureStream(fps) : new MediaStream([source]);
+/** A canvas is captured until `signal` aborts; a track is the application's, and goes on. */
+function streamOf(source: MediaStreamTrack | HTMLCanvasElement, fps: number, signal: AbortSignal): MediaStream {
+  if (!("captureStream" in source)) return new MediaStream([source]);
+  const stream = source.captureStream(fps);
+  signal.addEventListener("abort", () => stream.getTracks().forEach((track) => track.stop()));
+  return stream;
 }
 
 async function jpegOf(picture: ImageBitmapSource): Promise<Uint8Array<ArrayBuffer>> {
@@ -244,6 +248,7 @@ const CODES: { [name: string]: MediaError["code"] } = {
   OverconstrainedError: "not_found",
   NotReadableError: "in_use",
   AbortError: "in_use",
+  TrackEnded: "ended",
 };
 
 function codeOf(error: unknown): MediaError["code"] {

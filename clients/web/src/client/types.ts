@@ -264,7 +264,10 @@ export interface Publication extends Disposable {
   readonly skipped: number;
   /** The codec of what was last sent; null before. */
   readonly codec: string | null;
-  /** How it ended: null by `stop()`, the end of its signal or of the client; else why the device failed. Never rejects. */
+  /**
+   * How it ended: null by `stop()`, the end of its signal or of the client; else why its device failed, with the code "ended" if its
+   * track ended by itself: a device was unplugged, or the sharing of a screen stopped. Never rejects.
+   */
   readonly ended: Promise<MediaError | null>;
   stop(): void;
 }

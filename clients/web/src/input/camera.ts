@@ -2,7 +2,7 @@
 
 import type { InputSink } from "./capture.ts";
 import { chooseEncoder, StreamEncoder } from "./stream-encoder.ts";
-import { crop, FrameRateLimiter, openStream } from "./streams.ts";
+import { crop, FrameRateLimiter, takeStream } from "./streams.ts";
 
 const QUALITY = 0.8;
 
@@ -36,7 +36,7 @@ export async function startCamera(
     frameRate: { ideal: rate },
     ...(deviceId ? { deviceId: { exact: deviceId } } : { facingMode: "user" }),
   };
-  const camera = given ?? (await openStream({ video }, signal, () => sink.ended(new Error("it was disconnected."))));
+  const camera = await takeStream(given, { video }, signal, sink.ended);
   signal.addEventListener("abort", () => {
     preview.srcObject = null;
   });

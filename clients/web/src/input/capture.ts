@@ -14,7 +14,7 @@ export interface InputSink {
   takeKeyframe(): boolean;
   /** `at` is the capture time in milliseconds of the page's clock; `key` defaults to true. */
   deliver(number: number, at: number, meta: FrameMeta, payload: Uint8Array, key?: boolean): void;
-  /** The device failed. */
+  /** The device failed, or ended by itself. */
   ended(error: unknown): void;
 }
 
@@ -36,6 +36,8 @@ export function describeRefusal(
     case "NotFoundError":
     case "OverconstrainedError":
       return `No ${device} was found.`;
+    case "TrackEnded":
+      return `The ${device} has ended: it was disconnected, or its use was stopped.`;
     case "NotReadableError":
     case "AbortError":
       return `The ${device} could not be opened. Another program may be using it.`;

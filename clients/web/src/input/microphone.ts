@@ -1,7 +1,7 @@
 /** The microphone as blocks of 16-bit samples, mono, 20 ms each. */
 
 import type { InputSink } from "./capture.ts";
-import { openStream } from "./streams.ts";
+import { takeStream } from "./streams.ts";
 
 const BLOCKS_PER_SECOND = 50;
 
@@ -31,7 +31,7 @@ export async function startMicrophone(
   signal: AbortSignal,
 ): Promise<MediaStream> {
   const audio = { channelCount: { ideal: 1 }, ...(deviceId ? { deviceId: { exact: deviceId } } : {}) };
-  const stream = given ?? (await openStream({ audio }, signal, () => sink.ended(new Error("it was disconnected."))));
+  const stream = await takeStream(given, { audio }, signal, sink.ended);
   const context = new AudioContext({ sampleRate, latencyHint: "interactive" });
   signal.addEventListener("abort", () => context.close());
   await context.audioWorklet.addModule(worklet ?? new URL("./microphone-worklet.js", import.meta.url));

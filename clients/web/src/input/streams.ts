@@ -1,4 +1,4 @@
-/** Parts that camera and microphone share. Only `openStream` uses the browser. */
+/** Parts that camera and microphone share. Only `takeStream` uses the browser. */
 
 /** Selects, from pictures at the camera's own rate, those that make `rate` a second. */
 export class FrameRateLimiter {
@@ -30,11 +30,25 @@ export function crop(
   return [(width - w) / 2, (height - h) / 2, w, h];
 }
 
-/**
- * Asks the user for a device and returns its stream. The stream ends when `signal` aborts, even if the user answers later.
- * `ended` is called if the device disappears.
- */
-export async function openStream(constraints: MediaStreamConstraints, signal: AbortSignal, ended: () => void): Promise<MediaStream> {
+/** Takes the stream that the application gives, or else asks the user for a device. `ended` is called if it ends by itself. */
+export async function takeStream(
+  given: MediaStream | null,
+  constraints: MediaStreamConstraints,
+  signal: AbortSignal,
+  ended: (error: Error) => void,
+): Promise<MediaStream> {
+  const stream = given ?? (await openStream(constraints, signal));
+  const tell = (): void => ended(Object.assign(new Error("it has ended"), { name: "TrackEnded" }));
+  for (const track of stream.getTracks()) {
+    track.addEventListener("ended", tell, { signal });
+    if (track.readyState === "ended") tell();
+  }
+  signal.throwIfAborted();
+  return stream;
+}
+
+/** Asks the user for a device and returns its stream. The stream ends when `signal` aborts, even if the user answers later. */
+async function openStream(constraints: MediaStreamConstraints, signal: AbortSignal): Promise<MediaStream> {
   if (!navigator.mediaDevices?.getUserMedia) {
     throw Object.assign(new Error("no media devices"), { name: "NoMediaDevices" });
   }
@@ -43,6 +57,5 @@ export async function openStream(constraints: MediaStreamConstraints, signal: Ab
   if (signal.aborted) stop();
   signal.throwIfAborted();
   signal.addEventListener("abort", stop);
-  for (const track of stream.getTracks()) track.addEventListener("ended", ended, { signal });
   return stream;
 }

@@ -92,10 +92,10 @@ export class UploadRefused extends ReactorError {
   }
 }
 
-/** The browser gives no camera or microphone. */
+/** The browser gives no camera or microphone; "ended": it has given one, which was disconnected, or whose use was stopped. */
 export class MediaError extends ReactorError {
   override readonly name = "MediaError";
-  readonly code: "not_allowed" | "not_found" | "in_use" | "insecure" | "unsupported";
+  readonly code: "not_allowed" | "not_found" | "in_use" | "insecure" | "unsupported" | "ended";
 
   constructor(code: MediaError["code"], message: string) {
     super(message, code === "in_use");
