@@ -71,7 +71,7 @@ class SessionEnded(ReactorError):
     `code` says why the server refused this client, if it did (`docs/protocol.md` has the codes); else None.
     """
 
-    def __init__(self, reason: str, message: str = "", code: str | None = None) -> None:
+    def __init__(self, reason: str, message: str = "", *, code: str | None = None) -> None:
         super().__init__(message or f"the session ended: {reason}")
         self.reason = reason
         self.code = code
@@ -85,7 +85,7 @@ class ConnectionRefused(ReactorError):
     """
 
     def __init__(
-        self, status: int, message: str, retry_after: float | None = None, code: str | None = None
+        self, status: int, message: str, *, retry_after: float | None = None, code: str | None = None
     ) -> None:
         super().__init__(f"refused with HTTP {status}: {message}")
         self.status = status
@@ -100,7 +100,7 @@ class UploadRefused(ReactorError):
     `status` is the HTTP status of the response; `code` says why in one word (`docs/protocol.md`), None if that is not known.
     """
 
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+    def __init__(self, status: int, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message

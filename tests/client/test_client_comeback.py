@@ -185,7 +185,7 @@ def test_a_link_that_breaks_again_and_again(backend):
         if number == 1:
             raise ConnectionError("cannot connect")
         if number == 2:
-            raise ConnectionRefused(503, "draining", 0.05)
+            raise ConnectionRefused(503, "draining", retry_after=0.05)
         if number == 3:
             return other_transport(TransportClosed(1006))
         return None
@@ -255,10 +255,14 @@ def test_a_session_that_is_gone_ends_the_client(meets, reason, says, code):
     assert met[0].closed_with == code
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_a_server_that_does_not_know_the_session_is_not_asked_again(status):
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, None), (401, None), (403, None), (404, None), (401, "token_wrong"), (503, "wrong_model")]
+)
+def test_a_server_that_does_not_know_the_session_is_not_asked_again(status, code):
+    """The code decides; a proxy gives none, and its status decides."""
+
     def refuse(_number):
-        raise ConnectionRefused(status, "who are you")
+        raise ConnectionRefused(status, "who are you", code=code)
 
     async def story(client, session):
         session.on_reopen = refuse
@@ -270,6 +274,21 @@ def test_a_server_that_does_not_know_the_session_is_not_asked_again(status):
     in_session(story)
 
 
+@pytest.mark.parametrize(("status", "code"), [(429, None), (502, None), (503, None), (504, None), (408, "request_timeout")])
+def test_a_server_that_refuses_for_now_is_asked_again(status, code):
+    def refuse_once(number):
+        if number == 1:
+            raise ConnectionRefused(status, "not now", code=code)
+
+    async def story(client, session):
+        session.on_reopen = refuse_once
+        session.link.cut()
+        await client.command("move")
+        assert len(session.tries) == 2
+
+    in_session(story)
+
+
 @pytest.mark.parametrize("window", [5.0, None])
 def test_the_resume_window_bounds_reconnecting(window):
     """The server is down, is silent, or asks for a longer wait than the window."""
@@ -277,7 +296,7 @@ def test_the_resume_window_bounds_reconnecting(window):
 
     def meet(number):
         if number == 1:
-            raise ConnectionRefused(503, "full", 1.0)
+            raise ConnectionRefused(503, "full", retry_after=1.0)
         if number % 3:
             raise ConnectionError("cannot connect")
         return other_transport()

@@ -16,7 +16,7 @@ from tests.support.stand_in_gate import KEY, Place, StandInGate, gate_in_a_threa
 
 from reactor_trio import RuntimeHost
 from reactor_trio.cli import watching as headless
-from reactor_trio.client import Client, connect, handshake, running, uploads
+from reactor_trio.client import Client, connect, handshake, http_request, running
 from reactor_trio.client.urls import replica_url, session_url
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ConnectionRefused, SessionEnded
@@ -96,7 +96,7 @@ async def network(monkeypatch, *places: Place, **runtime):
         ):
             net = Network(gate, one=one, two=two)
             net.nursery = nursery
-            for module in (handshake, uploads):
+            for module in (handshake, http_request):
                 monkeypatch.setattr(module, "connect_stream", net.connect)
             yield net
         nursery.cancel_scope.cancel()

@@ -33,9 +33,13 @@ def edge_calls() -> Iterator[tuple[str, ast.Call]]:
 
 def test_every_code_has_a_status_and_the_page_has_the_same_table():
     assert tuple(REFUSALS) == REFUSAL_CODES
-    rows = re.findall(r"^\| `(\w+)` \| (\d{3}) \| (.*?) \| (.*?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    row = r"^\| `(\w+)` \| (\d{3}) \| (.*?) \| (.*?) \| (.*?) \|$"
+    rows = re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     setting = {code: f"`{kind.setting}`" if kind.setting else "–" for code, kind in REFUSALS.items()}
-    assert rows == [(code, str(kind.status), kind.meaning, setting[code]) for code, kind in REFUSALS.items()]
+    helps = {"later": "later", "credential": "another credential", None: "–"}
+    assert rows == [
+        (code, str(kind.status), kind.meaning, setting[code], helps[kind.retry]) for code, kind in REFUSALS.items()
+    ]
 
 
 def test_every_code_is_used_and_no_refusal_is_made_without_one():

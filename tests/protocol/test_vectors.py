@@ -29,6 +29,7 @@ from reactor_trio.protocol import (
     packet_head,
 )
 from reactor_trio.protocol.reasons import END_REASONS, refusal_close_code
+from reactor_trio.protocol.refusals import REFUSALS
 
 FILE = Path(__file__).parents[2] / "docs" / "protocol-vectors.json"
 VECTORS = json.loads(FILE.read_text(encoding="utf-8"))
@@ -95,6 +96,11 @@ def test_server_texts_are_encoded_and_decoded_exactly(vector):
 
 def test_close_codes():
     assert {reason: close_code(reason) for reason in END_REASONS} == VECTORS["close_codes"]
+
+
+def test_refusal_retries():
+    for retry, codes in VECTORS["refusal_retries"].items():
+        assert [code for code, kind in REFUSALS.items() if kind.retry == retry] == codes
 
 
 def test_refusal_close_codes():

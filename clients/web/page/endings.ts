@@ -24,8 +24,8 @@ export interface Wishes {
   readonly model?: string | undefined;
   readonly role?: "control" | "viewer" | undefined;
   readonly token?: string | null | undefined;
-  /** The status of the server's refusal, where it is known. */
-  readonly status?: number | null | undefined;
+  /** What the server's refusal means, where the server has told it. */
+  readonly refused?: ConnectionRefused["code"] | null | undefined;
 }
 
 /** The part of `fetch` that this module needs. */
@@ -63,7 +63,7 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
     return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
-  return diagnose(base, { ...wishes, status: error instanceof ConnectionRefused ? error.status : null });
+  return diagnose(base, { ...wishes, refused: error instanceof ConnectionRefused && error.status !== null ? error.code : null });
 }
 
 /**
@@ -95,7 +95,7 @@ export async function askIntroduction(
 
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
-  const { model, role, token, status } = wishes;
+  const { model, role, token, refused } = wishes;
   const asking = withToken(token);
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
@@ -106,7 +106,7 @@ export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = glob
     health = await answer.json().catch(() => ({}));
     // Without a valid credential `/health` has no details, but `/schema` says why. A server that has refused for another reason knows the
     // token, from the WebSocket's query, and a proxy has put its own into the header.
-    if (health.model === undefined && (status ?? 401) === 401) schema = await fetch(new URL("schema", base), asking);
+    if (health.model === undefined && (refused ?? "token_wanted") === "token_wanted") schema = await fetch(new URL("schema", base), asking);
     if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
     return { final: false, kind: "lost", text: STRINGS.unreachable };

@@ -120,12 +120,14 @@ interface FakeAnswer {
   status?: number;
   statusText?: string;
   responseText?: string;
+  refusal?: string;
 }
 
 class FakeRequest extends EventTarget {
   static last: FakeRequest;
   upload = new EventTarget();
   aborted = false;
+  refusal: string | null = null;
   line: string[] = [];
   body: unknown;
 
@@ -142,6 +144,9 @@ class FakeRequest extends EventTarget {
   }
   abort(): void {
     this.aborted = true;
+  }
+  getResponseHeader(name: string): string | null {
+    return name === "reactor-refusal" ? this.refusal : null;
   }
   reports(loaded: number, total: number): void {
     this.upload.dispatchEvent(Object.assign(new Event("progress"), { loaded, total }));
@@ -163,7 +168,7 @@ interface Going {
 
 function upload(token: string | null = "t"): Going {
   globalThis.XMLHttpRequest = FakeRequest as unknown as typeof XMLHttpRequest;
-  const refuse = (message: string, status: number): UploadRefused => new UploadRefused(message, status);
+  const refuse = (...why: ConstructorParameters<typeof UploadRefused>): UploadRefused => new UploadRefused(...why);
   const url = new URL("http://host/at/uploads");
   const uploads = new Uploads(token === null ? null : (file, options) => sendFile(url, token, file, options, fetch, refuse));
   const cancel = new AbortController();
@@ -182,6 +187,12 @@ test("an upload reports its progress and the server's answer", async () => {
   assert.deepEqual(parts, [0.25, 1]);
   request.ends("load", { status: 201, responseText: '{"upload_id": "u", "size": 3}' });
   assert.deepEqual(await answer, { upload_id: "u", size: 3 });
+});
+
+test("a refused upload has the code of the server", async () => {
+  const going = upload();
+  going.request.ends("load", { status: 429, responseText: "wait", refusal: "too_many_files" });
+  await assert.rejects(going.answer, { name: "UploadRefused", status: 429, refusal: "too_many_files", retryable: true });
 });
 
 test("an upload that fails says why", async () => {

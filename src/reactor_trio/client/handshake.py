@@ -153,4 +153,4 @@ def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
     retry_after = headers.get(b"retry-after", b"")
     # The header may also hold a date, which this project's server never sends, or an absurdly large number.
     seconds = float(retry_after) if retry_after.isdigit() and len(retry_after) <= _LONGEST_WAIT else None
-    return ConnectionRefused(status, message, seconds, known_code(headers.get(REFUSAL_HEADER.encode())))
+    return ConnectionRefused(status, message, retry_after=seconds, code=known_code(headers.get(REFUSAL_HEADER.encode())))

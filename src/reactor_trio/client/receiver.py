@@ -254,7 +254,7 @@ class Receiver:
         assert self.ended is not None
         self.end_raised = True
         message = self._end_message or _UNSAID.get(self.ended)
-        return SessionEnded(self.ended, f"{self.ended}: {message}" if message else "", self._refusal)
+        return SessionEnded(self.ended, f"{self.ended}: {message}" if message else "", code=self._refusal)
 
     def _iteration_end(self) -> Exception:
         """The exception with which an iterator ends."""

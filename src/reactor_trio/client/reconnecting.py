@@ -13,6 +13,7 @@ from itertools import count
 import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
+from reactor_trio.client.refusals import retry_of
 from reactor_trio.client.session_events import Bye, SessionResumed
 from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
@@ -26,8 +27,6 @@ LONGEST_WAIT = 2.0
 #: Longest time of the first try and of any later one, in seconds. Only a timeout reveals a link that drops all packets.
 FIRST_PATIENCE = 2.0
 LONGEST_PATIENCE = 10.0
-#: HTTP statuses after which a later try may succeed.
-_RETRY_STATUSES = (429, 502, 503, 504)
 
 #: Opens a new connection to the session. Arguments: the resume token; the number of the newest message received; the video
 #: to ask for, or None for what the session began with. Raises as `connect` does.
@@ -60,7 +59,7 @@ async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transpor
                 with anyio.fail_after(min(FIRST_PATIENCE * 2**tries, LONGEST_PATIENCE)):
                     return await _try(reopen, protocol)
             except ConnectionRefused as refused:
-                if refused.status not in _RETRY_STATUSES:
+                if retry_of(refused) != "later":
                     raise SessionLost("lost", f"the server no longer knows this session: {refused}") from None
                 why, wait = str(refused), max(wait, refused.retry_after or 0.0)
             except TimeoutError:

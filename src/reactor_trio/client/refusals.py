@@ -1,14 +1,15 @@
-"""Why an HTTP request was refused, as one line: the server's own text, or what the answer of a proxy means."""
+"""Why an HTTP request was refused, as one line, and whether to ask again: a server's own words, or a proxy's status."""
 
 from __future__ import annotations
 
 from http.client import responses
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from reactor_trio.errors import ConnectionRefused
 from reactor_trio.plain_text import one_line
-from reactor_trio.protocol.refusals import REFUSAL_CODES
+from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSALS, RefusalCode, Retry
 
 #: Most characters of a text that another program sent.
 LONGEST = 1000
@@ -28,6 +29,18 @@ _MEANINGS = {
     503: f"{_PROXY} knows no server that is ready",
     504: f"{_PROXY} got no answer from it in time",
 }  # fmt: skip
+
+#: What may let a client in after the answer of a proxy, which has no code, by its status.
+_RETRIES_OF_PROXIES: dict[int, Retry] = {
+    401: "credential", 403: "credential", 429: "later", 502: "later", 503: "later", 504: "later"
+}  # fmt: skip
+
+
+def retry_of(refused: ConnectionRefused) -> Retry | None:
+    """Return what may let the refused client in: the code's row in `REFUSALS`, or for a proxy its status; None: nothing."""
+    if refused.code is None:
+        return _RETRIES_OF_PROXIES.get(refused.status)
+    return REFUSALS[cast("RefusalCode", refused.code)].retry
 
 
 def known_code(given: str | bytes | None) -> str | None:

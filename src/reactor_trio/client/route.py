@@ -22,6 +22,7 @@ from reactor_trio.client.client_transport import WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.http_request import Answer, http_post
 from reactor_trio.client.receiver import Observed
+from reactor_trio.client.refusals import retry_of
 from reactor_trio.client.session_events import Queued
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
@@ -29,8 +30,6 @@ from reactor_trio.protocol import Admitted, VideoChoice, Welcome
 
 #: How often the client asks a gate again, and the seconds before the first time. The nth time waits n times as long.
 GATE_RETRIES, RETRY_PAUSE = 3, 0.5
-#: HTTP statuses of one replica after which another replica may accept the client.
-_RETRY_STATUSES = (401, 403, 429, 502, 503, 504)
 #: Heartbeats without a byte after which a server is lost. The server treats its clients alike; one heartbeat may be late.
 _MISSED_BEATS = 2
 
@@ -80,7 +79,7 @@ class Route:
         except ValueError as error:
             raise ProtocolError(f"reactor.admitted: {error}") from None
         except (ConnectionRefused, OSError) as error:
-            final = isinstance(error, ConnectionRefused) and error.status not in _RETRY_STATUSES
+            final = isinstance(error, ConnectionRefused) and retry_of(error) is None
             if final or self._retries == GATE_RETRIES:
                 raise
             self._retries += 1

@@ -43,7 +43,7 @@ async def upload(post: Post, token: str, source: Source, name: str | None, mime_
         answer = Answer(*await post(target, {"content-length": str(size)}, body))
     if answer.status != 201:
         reason, own = refusal_reason(answer.status, answer.body)
-        raise UploadRefused(answer.status, reason if own else f"{answer.status}: {reason}", answer.code)
+        raise UploadRefused(answer.status, reason if own else f"{answer.status}: {reason}", code=answer.code)
     try:
         return msgspec.json.decode(answer.body, type=Upload)
     except msgspec.MsgspecError as error:

@@ -1,9 +1,9 @@
 """The clients of a load test: one task for each, in one nursery. They arrive, wait, watch, send commands and leave as
 planned.
 
-A client that the server refuses with 429 or 503 asks again when the server says. It gives up when its patience is over,
-which covers asking and the wait in the queue. It sends its commands at their planned times, whether or not the one before
-was answered: a slow server gets no relief.
+A client that the server refuses for now, as when it is full, asks again when the server says. It gives up when its patience
+is over, which covers asking and the wait in the queue. It sends its commands at their planned times, whether or not the one
+before was answered: a slow server gets no relief.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import anyio
 import anyio.abc
 
 from reactor_trio.client import Client, MessageStream, observe
+from reactor_trio.client.refusals import retry_of
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
 from reactor_trio.loadtest.load_records import Ledger, PictureMeter, VisitRecord
 from reactor_trio.loadtest.plan import Shape, Visit, choices, moments, visits
@@ -26,7 +27,7 @@ from reactor_trio.loadtest.random_commands import Repertoire
 #: Opens a session for a block: `reactor_trio.client.connect` with its URL filled in, or a test's equivalent.
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
-#: HTTP statuses after which a client asks again
+#: HTTP statuses of a proxy, which gives no code, after which a client asks again
 RETRY_STATUSES = (429, 503)
 #: seconds before asking again if the server does not say
 RETRY_AFTER = 1.0
@@ -110,7 +111,8 @@ class Load:
         record.refused(refused)
         wait = None
         if isinstance(refused, ConnectionRefused):
-            if refused.status not in RETRY_STATUSES:
+            again = refused.status in RETRY_STATUSES if refused.code is None else retry_of(refused) == "later"
+            if not again:
                 record.end("refused", f"HTTP {refused.status}")
                 return None
             wait = refused.retry_after

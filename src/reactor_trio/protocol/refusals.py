@@ -31,6 +31,10 @@ REFUSAL_HEADER: Final = "reactor-refusal"
 DenialReason = Literal["missing", "wrong", "expired", "used", "not_allowed", "full"]
 
 
+#: What may let the refused client in: the same request later, or one with another token or ticket.
+Retry = Literal["later", "credential"]
+
+
 class RefusalKind(NamedTuple):
     """What a code means.
 
@@ -45,6 +49,7 @@ class RefusalKind(NamedTuple):
         end: the reason in the close frame of a client that has its WebSocket already; None: the text.
         ends_connection: whether the HTTP connection ends with it, also if the request was read whole: the client must ask
             in another way, has asked too often, or has met a bug.
+        retry: what may let this client in; None: nothing that it can do by itself.
     """
 
     status: int
@@ -56,16 +61,21 @@ class RefusalKind(NamedTuple):
     guess: bool = False
     end: EndReason | None = None
     ends_connection: bool = False
+    retry: Retry | None = None
 
 
 REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     "bad_request": RefusalKind(400, "it is not a request that this server understands"),
-    "token_missing": RefusalKind(401, "it has no token, and this takes one", denied="missing"),
-    "token_wrong": RefusalKind(401, "this server does not know its token, ticket or link", denied="wrong", guess=True),
-    "token_expired": RefusalKind(401, "its ticket has expired", denied="expired", guess=True),
-    "token_early": RefusalKind(401, "its ticket is not valid yet", denied="expired", guess=True),
-    "token_used": RefusalKind(401, "its ticket has been used", denied="used", guess=True),
-    "unclaimed": RefusalKind(401, "the session that its ticket names is not reserved any more", denied="expired"),
+    "token_missing": RefusalKind(401, "it has no token, and this takes one", denied="missing", retry="credential"),
+    "token_wrong": RefusalKind(
+        401, "this server does not know its token, ticket or link", denied="wrong", guess=True, retry="credential"
+    ),
+    "token_expired": RefusalKind(401, "its ticket has expired", denied="expired", guess=True, retry="credential"),
+    "token_early": RefusalKind(401, "its ticket is not valid yet", denied="expired", guess=True, retry="credential"),
+    "token_used": RefusalKind(401, "its ticket has been used", denied="used", guess=True, retry="credential"),
+    "unclaimed": RefusalKind(
+        401, "the session that its ticket names is not reserved any more", denied="expired", retry="credential"
+    ),
     "not_allowed": RefusalKind(403, "its token does not allow this", denied="not_allowed"),
     "wrong_origin": RefusalKind(
         403, "a page may connect if its origin is the server's own, or listed", "runtime.origins (--origin)"
@@ -73,7 +83,9 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     "not_found": RefusalKind(404, "there is nothing at its path"),
     "wrong_model": RefusalKind(404, "it asks for another model"),
     "method_not_allowed": RefusalKind(405, "its path takes another method"),
-    "request_timeout": RefusalKind(408, "it was not complete in time", "runtime.limits.handshake, runtime.uploads.time"),
+    "request_timeout": RefusalKind(
+        408, "it was not complete in time", "runtime.limits.handshake, runtime.uploads.time", retry="later"
+    ),
     "session_over": RefusalKind(410, "the session of its file is over"),
     "length_required": RefusalKind(411, "it does not say the size of its file"),
     "too_large": RefusalKind(413, "its body, or its file, is larger than this server takes", "runtime.uploads"),
@@ -83,27 +95,28 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     ),
     "upgrade_required": RefusalKind(426, "it asked for the WebSocket without being one", ends_connection=True),
     "too_many_files": RefusalKind(
-        429, "its session has as many files, or uploads, as it may have", "runtime.uploads", ends_connection=True
+        429, "its session has as many files, or uploads, as it may have", "runtime.uploads", ends_connection=True,
+        retry="later",
     ),
     "address_connections": RefusalKind(
         429, "its address has all the connections that it may have", "runtime.limits.connections_per_address",
-        "this address has all the connections that it may have", 1, ends_connection=True,
+        "this address has all the connections that it may have", 1, ends_connection=True, retry="later",
     ),
     "address_handshakes": RefusalKind(
         429, "its address asks too often", "runtime.limits.handshakes_per_minute",
-        "this address asks too often; wait a little", ends_connection=True,
+        "this address asks too often; wait a little", ends_connection=True, retry="later",
     ),
     "address_requests": RefusalKind(
         429, "its address sends too many requests", "runtime.limits.http_per_minute",
-        "this address sends too many requests; wait a little", ends_connection=True,
+        "this address sends too many requests; wait a little", ends_connection=True, retry="later",
     ),
     "address_failures": RefusalKind(
         429, "its address has shown too many wrong credentials",
-        text="this address has shown too many wrong credentials; wait a little", ends_connection=True,
+        text="this address has shown too many wrong credentials; wait a little", ends_connection=True, retry="later",
     ),
     "address_waiting": RefusalKind(
         429, "its address has as many clients in the queue as it may have", "runtime.limits.waiting_per_address",
-        "this address has as many clients in the queue as it may have", 1, ends_connection=True,
+        "this address has as many clients in the queue as it may have", 1, ends_connection=True, retry="later",
     ),
     "head_too_large": RefusalKind(431, "its head is too large", "runtime.limits.http_head"),
     "internal": RefusalKind(
@@ -111,17 +124,21 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     ),
     "connections": RefusalKind(
         503, "the server has all the connections that it may have", "runtime.limits.connections",
-        "the server has all the connections that it may have", 1,
+        "the server has all the connections that it may have", 1, retry="later",
     ),
-    "loading": RefusalKind(503, "the model is still loading", after=1),
-    "failed": RefusalKind(503, "the model did not load", after=1),
-    "draining": RefusalKind(503, "the server is going down", after=1, end="draining"),
-    "full": RefusalKind(503, "each session and each place in the queue is taken", "runtime.queue", after=1, end="no_room"),
-    "no_session": RefusalKind(503, "no session runs that a viewer could watch", after=1),
+    "loading": RefusalKind(503, "the model is still loading", after=1, retry="later"),
+    "failed": RefusalKind(503, "the model did not load", after=1, retry="later"),
+    "draining": RefusalKind(503, "the server is going down", after=1, end="draining", retry="later"),
+    "full": RefusalKind(
+        503, "each session and each place in the queue is taken", "runtime.queue", after=1, end="no_room", retry="later"
+    ),
+    "no_session": RefusalKind(503, "no session runs that a viewer could watch", after=1, retry="later"),
     "not_decided": RefusalKind(
-        503, "the server did not decide in time whether to take it", "runtime.limits.handshake", after=1
+        503, "the server did not decide in time whether to take it", "runtime.limits.handshake", after=1, retry="later",
     ),
-    "tickets_full": RefusalKind(503, "as many used tickets are remembered as can be", after=60, denied="full"),
+    "tickets_full": RefusalKind(
+        503, "as many used tickets are remembered as can be", after=60, denied="full", retry="later"
+    ),
     "disk_full": RefusalKind(507, "there is no room on the disk for its file", "runtime.uploads.folder"),
 })  # fmt: skip
 

@@ -203,7 +203,7 @@ class Session:
         Raises UploadRefused, and the exceptions of `body`.
         """
         if self.uploads is None:
-            raise UploadRefused(404, "this model takes no files", "not_found")
+            raise UploadRefused(404, "this model takes no files", code="not_found")
         try:
             with self.lifetime.busy():
                 upload = await self.uploads.receive(name, mime_type, size, body)

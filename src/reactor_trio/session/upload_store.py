@@ -176,7 +176,7 @@ class UploadStore:
 
 
 def _refused(code: RefusalCode, message: str) -> UploadRefused:
-    return UploadRefused(REFUSALS[code].status, message, code)
+    return UploadRefused(REFUSALS[code].status, message, code=code)
 
 
 def _create(folder: str | None) -> IO[bytes]:

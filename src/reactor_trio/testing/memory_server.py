@@ -123,7 +123,7 @@ class TestServer(InspectedServer):
         if isinstance(admitted, Response):
             headers, text = admitted.headers, admitted.body.decode().strip()
             after, code = headers.get("retry-after"), headers.get(REFUSAL_HEADER)
-            raise ConnectionRefused(admitted.status, text, float(after) if after else None, code)
+            raise ConnectionRefused(admitted.status, text, retry_after=float(after) if after else None, code=code)
         self._peers += 1
         patience, peer = self.runtime.settings.limits.stall, f"memory:{self._peers}"
         here, there = open_ends(stall, patience, peer) if link is None else link._open(patience, peer)

@@ -230,7 +230,7 @@ class ModelClient implements Client {
     if (session === null) throw new ClientFault("ended", "there is no session");
     const url = new URL("uploads", pageOf(session.url));
     const { upload } = await import("./upload.ts");
-    const refuse = (message: string, status: number): UploadRefused => new UploadRefused(message, status);
+    const refuse = (...why: ConstructorParameters<typeof UploadRefused>): UploadRefused => new UploadRefused(...why);
     return upload(url, session.welcome?.upload_token ?? null, source, options, this.#options.fetch ?? fetch, refuse);
   }
 

@@ -7,7 +7,7 @@
  *     waiting (says the error, and when it tries next)        ended -> connecting: reconnect() only
  */
 import { backoff, comeBack } from "../session/comeback.ts";
-import { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
+import { ConnectionRefused, meaningOf, SessionEnded } from "../wire/errors.ts";
 import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
 import { connect, openSocket, pageOf } from "../wire/protocol.ts";
@@ -152,7 +152,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       const error: SessionEnded | ConnectionRefused = closed.welcomed
         ? sessionEnded(closed)
         : await unlessAborted(this.#refusal(outcome), stop);
-      if (error instanceof ConnectionRefused && error.status === 401 && refusal === null && typeof this.#options.token === "function") {
+      if (error.code === "token_wanted" && refusal === null && typeof this.#options.token === "function") {
         refusal = error;
         continue;
       }
@@ -266,7 +266,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     if (bye !== null)
       return FINAL.has(bye.reason)
         ? sessionEnded(closed)
-        : new ConnectionRefused("busy", closed.message || `The server ended the try: ${bye.reason}.`, null, null, bye.reason);
+        : new ConnectionRefused("busy", closed.message || `The server ended the try: ${bye.reason}.`, { reason: bye.reason });
     if (closed.opened) return new ConnectionRefused("busy", closed.message || "The connection was lost before the session began.");
     const { origin } = pageOf(this.#options.url);
     const mine = pageOrigin(origin);
@@ -274,7 +274,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       return new ConnectionRefused(
         "origin",
         `${origin} takes no WebSocket from pages of ${mine}. Start the server with --origin ${mine}, or list it in runtime.origins.`,
-        403,
+        { status: 403 },
       );
     return new ConnectionRefused("unreachable", `${origin} cannot be reached. Is the server running, and is this its address?`);
   }
@@ -368,14 +368,7 @@ function sessionEnded({ reason, message, code }: Closed): SessionEnded {
 }
 
 /** A refusal that the server told in a `reactor.bye`. */
-function refused({ status, message, retry_after = null, code = null }: Bye): ConnectionRefused {
-  const codes: { [status: number]: ConnectionRefused["code"] } = { 401: "token_wanted", 404: "wrong_model", 429: "busy", 503: "busy" };
-  return new ConnectionRefused(
-    codes[status ?? 0] ?? "refused",
-    message || `The server refused with status ${status}.`,
-    status ?? null,
-    retry_after,
-    null,
-    code,
-  );
+function refused({ status = null, message, retry_after: retryAfter = null, code: refusal = null }: Bye): ConnectionRefused {
+  const words = message || `The server refused with status ${status}.`;
+  return new ConnectionRefused(meaningOf(refusal, status), words, { status, retryAfter, refusal });
 }

@@ -5,7 +5,7 @@ import type { UploadOptions, UploadRef } from "./types.ts";
 const LONGEST_REASON = 300;
 
 /** Makes the error of this package; handed in, so that this module stands alone and can be loaded when the first file is sent. */
-type Refuse = (message: string, status: number) => UploadRefused;
+type Refuse = (message: string, status: number, refusal?: string | null) => UploadRefused;
 
 /** Sends a file. Rejects with UploadRefused, or with the reason of the signal. `onProgress` needs a browser; elsewhere it hears the end alone. */
 export async function upload(
@@ -28,7 +28,7 @@ export async function upload(
       ? await request(address, file, onProgress, signal, refuse)
       : await post(fetch, address, file, signal, refuse);
   const taken = answer.status === 201 ? parsed(answer.text) : null;
-  if (typeof taken?.upload_id !== "string") throw refuse(reasonOf(answer), answer.status);
+  if (typeof taken?.upload_id !== "string") throw refuse(reasonOf(answer), answer.status, answer.refusal);
   onProgress?.(1);
   return taken as unknown as UploadRef;
 }
@@ -37,7 +37,11 @@ interface Answer {
   readonly status: number;
   readonly statusText: string;
   readonly text: string;
+  /** The code of the refusal; null: the answer is a proxy's, or no refusal. */
+  readonly refusal: string | null;
 }
+
+const REFUSAL_HEADER = "reactor-refusal";
 
 // A server that refuses a file answers and closes at once; the answer cannot always be read.
 const BROKEN = "The server broke off the upload. The file may be too large.";
@@ -51,7 +55,8 @@ async function post(
 ): Promise<Answer> {
   try {
     const answer = await fetch(url, { method: "POST", body, signal: signal ?? null });
-    return { status: answer.status, statusText: answer.statusText, text: await answer.text() };
+    const { status, statusText, headers } = answer;
+    return { status, statusText, text: await answer.text(), refusal: headers.get(REFUSAL_HEADER) };
   } catch (error) {
     signal?.throwIfAborted();
     throw Object.assign(refuse(BROKEN, 0), { cause: error });
@@ -70,7 +75,10 @@ function request(
     const asked = new XMLHttpRequest();
     asked.open("POST", url.href);
     asked.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1));
-    asked.addEventListener("load", () => resolve({ status: asked.status, statusText: asked.statusText, text: asked.responseText }));
+    asked.addEventListener("load", () => {
+      const { status, statusText, responseText: text } = asked;
+      resolve({ status, statusText, text, refusal: asked.getResponseHeader(REFUSAL_HEADER) });
+    });
     asked.addEventListener("error", () => reject(refuse(BROKEN, 0)));
     const abort = (): void => {
       asked.abort();

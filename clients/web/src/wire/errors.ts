@@ -9,33 +9,45 @@ export abstract class ReactorError extends Error {
   }
 }
 
+type Meaning = "busy" | "token_wanted" | "wrong_model";
+
+/** What the codes of refusals (docs/protocol.md) mean for a client: the same may succeed later, or another token may help. */
+const MEANINGS: readonly (readonly [codes: RegExp, meaning: Meaning])[] = [
+  [
+    /^(request_timeout|too_many_files|address_.+|connections|loading|failed|draining|full|no_session|not_decided|tickets_full|429|503)$/,
+    "busy",
+  ],
+  [/^(token_.+|unclaimed|401)$/, "token_wanted"],
+  [/^(wrong_model|404)$/, "wrong_model"],
+];
+
+/** What a refusal means: by its code, or by its status if it has no code that this client knows. */
+export function meaningOf(refusal: string | null, status: number | null): Meaning | "refused" {
+  for (const key of [refusal, status]) for (const [codes, meaning] of MEANINGS) if (codes.test(`${key}`)) return meaning;
+  return "refused";
+}
+
 /** The server did not let this client in, or could not be reached. */
 export class ConnectionRefused extends ReactorError {
   override readonly name = "ConnectionRefused";
-  readonly code: "refused" | "token_wanted" | "wrong_model" | "origin" | "busy" | "unreachable";
+  readonly code: Meaning | "refused" | "origin" | "unreachable";
   /** The HTTP status of the refusal; null if there was no answer. */
-  readonly status: number | null;
+  readonly status: number | null = null;
   /** Seconds after which the server wants the next try; null if it did not say. */
-  readonly retryAfter: number | null;
+  readonly retryAfter: number | null = null;
   /** The reason of the `reactor.bye` that ended the try before a session began; null if there was none. */
-  readonly reason: string | null;
+  readonly reason: string | null = null;
   /** The server's own code of the refusal, one of those in docs/protocol.md; null if it gave none. */
-  readonly refusal: string | null;
+  readonly refusal: string | null = null;
 
   constructor(
     code: ConnectionRefused["code"],
     message: string,
-    status: number | null = null,
-    retryAfter: number | null = null,
-    reason: string | null = null,
-    refusal: string | null = null,
+    facts: Partial<Pick<ConnectionRefused, "status" | "retryAfter" | "reason" | "refusal">> = {},
   ) {
     super(message, code === "busy" || code === "unreachable");
     this.code = code;
-    this.status = status;
-    this.retryAfter = retryAfter;
-    this.reason = reason;
-    this.refusal = refusal;
+    Object.assign(this, facts);
   }
 }
 
@@ -80,15 +92,17 @@ export class CommandError extends ReactorError {
   }
 }
 
-/** The server did not take a file; `status` is 0 if the connection broke. */
+/** The server did not take a file; `status` is 0 if the connection broke, `refusal` the server's own code, null if it gave none. */
 export class UploadRefused extends ReactorError {
   override readonly name = "UploadRefused";
   readonly code = "upload";
   readonly status: number;
+  readonly refusal: string | null;
 
-  constructor(message: string, status: number) {
-    super(message, status === 0 || status === 429 || status === 503);
+  constructor(message: string, status: number, refusal: string | null = null) {
+    super(message, status === 0 || meaningOf(refusal, status) === "busy");
     this.status = status;
+    this.refusal = refusal;
   }
 }
 

@@ -144,7 +144,7 @@ export interface Bye {
   readonly reason: string;
   readonly message?: string;
   /** With the reason "refused": the HTTP status, the seconds after which to try again, and the code of the refusal. */
-  readonly status?: number;
+  readonly status?: number | null;
   readonly retry_after?: number | null;
   readonly code?: string | null;
 }

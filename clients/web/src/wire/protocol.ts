@@ -492,7 +492,7 @@ export class Session extends TypedEvents<SessionEvents> {
       this.#adopt(this.#follow(admitted));
     } catch (error) {
       // also an invalid address, or one that this page may not connect to
-      this.#emit("error", { code: "protocol_error", message: `reactor.admitted: ${(error as Error).message}` });
+      this.#emitBroken("reactor.admitted", error);
       gate?.close(ABANDONED);
       return;
     }
@@ -518,13 +518,18 @@ export class Session extends TypedEvents<SessionEvents> {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
+  /** The server has sent what the protocol does not have. */
+  #emitBroken(what: string, error: unknown): void {
+    this.#emit("error", { code: "protocol_error", message: `${what}: ${(error as Error).message}` });
+  }
+
   #binary(data: ArrayBuffer): void {
     if (this.decode === null) return;
     let frame: Packet;
     try {
       frame = this.decode(new Uint8Array(data));
     } catch (error) {
-      this.#emit("error", { code: "protocol_error", message: `not a packet of the protocol: ${(error as Error).message}` });
+      this.#emitBroken("not a packet of the protocol", error);
       return;
     }
     this.#emit("frame", frame);
@@ -536,7 +541,7 @@ export class Session extends TypedEvents<SessionEvents> {
       message = JSON.parse(text);
       if (typeof message?.type !== "string") throw new TypeError("it has no type");
     } catch (error) {
-      this.#emit("error", { code: "protocol_error", message: `not a message of the protocol: ${(error as Error).message}` });
+      this.#emitBroken("not a message of the protocol", error);
       return;
     }
     const { type, n, data = {} } = message;
