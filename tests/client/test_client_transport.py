@@ -334,6 +334,23 @@ async def test_nothing_follows_an_incomplete_message(autojump_clock):
     await theirs.aclose()
 
 
+async def test_only_the_newest_of_many_pings_is_answered_so_they_cost_no_memory(autojump_clock):
+    transport, server, ours, theirs = await opened(unread=1)
+    await transport.send("fills the pipe")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(transport.send, "stuck")
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(100):
+            await server.send(Ping(payload=b"%d" % number))
+        await server.send(TextMessage(data="heard"))
+        assert await transport.receive() == "heard"
+        assert [await server.message(), await server.message()] == ["fills the pipe", "stuck"]
+        assert await server.event() == Pong(payload=b"99")
+        await transport.send("next")
+        assert await server.message() == "next"
+    await let_go(ours, theirs)
+
+
 async def test_a_pong_does_not_make_the_reader_wait_for_anothers_message(autojump_clock):
     transport, server, ours, theirs = await opened(unread=1)
     await transport.send("fills the pipe")

@@ -65,6 +65,35 @@ test("close() does not wait for the answer of /health while the model is loaded 
   assert.equal(given?.aborted, true);
 });
 
+test("a server that takes the question for /health and never answers is asked again", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const patience: AbortController[] = [];
+  t.mock.method(AbortSignal, "timeout", (milliseconds: number) => {
+    assert.equal(milliseconds, 10_000);
+    patience.push(new AbortController());
+    return patience.at(-1)?.signal;
+  });
+  const { server, client } = begin({
+    fetch: async (_url, options) => {
+      if (patience.length === 2) return new Response("{}");
+      return new Promise((_, reject) => options?.signal?.addEventListener("abort", () => reject(new TypeError("it took too long"))));
+    },
+  });
+  const connection = await server.connection();
+  connection.welcome();
+  connection.bye("model_restarting", { message: "" });
+  await settled();
+  t.mock.timers.tick(250);
+  await settled();
+  patience[0]?.abort();
+  await settled();
+  assert.equal(client.state.status, "restarting");
+  t.mock.timers.tick(1000);
+  (await server.connection()).welcome();
+  assert.deepEqual([client.state.status, patience.length], ["live", 2]);
+  await client.close();
+});
+
 test("while the model is loaded again /health is asked once a second, or when the server says", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const asked: number[] = [];

@@ -5,8 +5,9 @@ callers share the work by three rules:
 
 * Reading: `receive()`, and the wait of `aclose()` for the peer's close, read one at a time, under `_reading`. The task that
   reads handles all events at once. Complete messages wait in `_inbox`, so cancelling `receive()` loses nothing.
-* Writing: one message at a time, under `_writing`. A pong or the answer to a close goes to `_replies`, and the task that
-  holds the lock writes it before it releases the lock. So the reader never waits for another task's large message.
+* Writing: one message at a time, under `_writing`. A pong or the answer to a close waits in `_pong` or `_farewell`, and the
+  task that holds the lock writes it before it releases the lock. So the reader never waits for another task's large message.
+  Only the newest ping is answered (RFC 6455 5.5.3): a peer whose pings come faster than it reads costs no memory.
 * Nothing follows an incomplete message. A write is therefore shielded from cancellation, one chunk at a time. A message of
   one chunk is written completely, so cancelling a command leaves the connection usable. The shield is bounded: a peer that
   takes no chunk for `WRITE_PATIENCE` seconds is dropped. Cancelled between two chunks, a write closes the stream.
@@ -85,7 +86,7 @@ class WebSocketTransport:
         self._reading = anyio.Lock()
         self._writing = anyio.Lock()
         self._inbox: deque[str | bytes] = deque()
-        self._replies: deque[bytes] = deque()
+        self._pong = self._farewell = b""
         self._pieces: list[Any] = []
         self._size = 0
         self._end: tuple[int, str] | None = None
@@ -150,7 +151,7 @@ class WebSocketTransport:
             return
         self._websocket.receive_data(data)
         self._take_events()
-        if self._replies and not self._writing.locked():
+        if (self._pong or self._farewell) and not self._writing.locked():
             # A link that takes no reply may still hold messages for this client; a later read finds its end.
             with suppress(TransportClosed):
                 async with self._writing:
@@ -161,9 +162,9 @@ class WebSocketTransport:
             if isinstance(event, TextMessage | BytesMessage):
                 self._take_piece(event)
             elif isinstance(event, Ping):
-                self._reply(event.response())
+                self._pong = self._reply(event.response()) or self._pong
             elif isinstance(event, CloseConnection):
-                self._reply(event.response())
+                self._farewell = self._reply(event.response())
                 self._finish(int(event.code), event.reason or "")
             if self._end is not None:
                 break
@@ -172,7 +173,7 @@ class WebSocketTransport:
         self._size += len(event.data)
         if self._size > self._max_message_size or len(self._pieces) >= MAX_FRAGMENTS:
             reason = f"a message is larger than {self._max_message_size} bytes or {MAX_FRAGMENTS} fragments"
-            self._reply(CloseConnection(code=TOO_BIG, reason=reason))
+            self._farewell = self._reply(CloseConnection(code=TOO_BIG, reason=reason))
             self._finish(TOO_BIG, reason)
             return
         self._pieces.append(event.data)
@@ -180,10 +181,11 @@ class WebSocketTransport:
             pieces, self._pieces, self._size = self._pieces, [], 0
             self._inbox.append(pieces[0] if len(pieces) == 1 else pieces[0][:0].join(pieces))
 
-    def _reply(self, event: Pong | CloseConnection) -> None:
+    def _reply(self, event: Pong | CloseConnection) -> bytes:
         # wsproto refuses a pong or a second close after this side's close; then no reply is due.
         with suppress(LocalProtocolError):
-            self._replies.append(self._websocket.send(event))
+            return self._websocket.send(event)
+        return b""
 
     # Writing
 
@@ -200,8 +202,9 @@ class WebSocketTransport:
             await self._write_replies(patience)
 
     async def _write_replies(self, patience: float) -> None:
-        while self._replies:
-            await self._write(self._replies.popleft(), patience)
+        while self._pong or self._farewell:
+            replies, self._pong, self._farewell = self._pong + self._farewell, b"", b""
+            await self._write(replies, patience)
 
     async def _write(self, data: bytes, patience: float) -> None:
         self._writable = False  # until all of `data` is written

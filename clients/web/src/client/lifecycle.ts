@@ -281,14 +281,18 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   /** Whether the server answers HTTP at all; a page of another origin may not read what it says. */
   #answers(): Promise<boolean> {
-    return this.#askHealth({ mode: "no-cors" }).then(
+    return this.#askHealth(this.#stop.signal, "no-cors").then(
       () => true,
       () => false,
     );
   }
 
-  async #askHealth(options: RequestInit): Promise<Response> {
-    return this.#options.fetch(new URL("health", pageOf(this.#options.url)), { cache: "no-store", ...options });
+  /** A server that takes the question and never answers counts as one that does not listen. */
+  async #askHealth(stop: AbortSignal, mode: RequestMode): Promise<Response> {
+    const asked = new AbortController();
+    const { signal } = asked;
+    for (const end of [stop, AbortSignal.timeout(LONGEST_HEALTH_WAIT)]) end.addEventListener("abort", () => asked.abort(), { signal });
+    return this.#options.fetch(new URL("health", pageOf(this.#options.url)), { cache: "no-store", mode, signal });
   }
 
   /** Waits before the first question too, because the bye comes before the model ends. */
@@ -299,7 +303,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       await unlessAborted(this.#pause(wait), signal);
       wait = HEALTH_WAIT;
       try {
-        const answer = await unlessAborted(this.#askHealth({ signal }), signal);
+        const answer = await unlessAborted(this.#askHealth(signal, "cors"), signal);
         if (answer.ok) return;
         wait = Math.min(1000 * Number(answer.headers.get("retry-after")) || wait, LONGEST_HEALTH_WAIT);
         const next = restarting(state.reason, await unlessAborted(answer.json(), signal));
