@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 
 from reactor_trio.crossing.local_channel import LocalEnd, open_local_channel
-from reactor_trio.crossing.messages import FROM_MODEL, LateCall, RetimePlayout, StateValuesChanged
+from reactor_trio.crossing.messages import FROM_MODEL, RetimePlayout, StateValuesChanged
 
 FIRST, SECOND = (StateValuesChanged({"x": text}) for text in (b"1", b"2"))
 WORD = RetimePlayout(0.5)
@@ -49,13 +49,6 @@ def test_a_look_takes_a_message_whose_post_has_not_arrived_before_those_after_it
     assert bench.heard == [WORD, FIRST]
     bench.posted[0]()
     assert bench.heard == [WORD, FIRST]
-
-
-def test_a_message_of_its_own_loop_comes_behind_those_that_have_come() -> None:
-    bench = Bench()
-    bench.model.send(WORD)
-    bench.io.deliver(late := LateCall("step 7 has run", 1.0))
-    assert bench.heard == [WORD, late]
 
 
 def test_a_closed_end_drops_what_has_come_and_what_still_comes_and_sends_nothing() -> None:

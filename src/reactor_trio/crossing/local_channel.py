@@ -15,14 +15,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from reactor_trio.crossing.channel import Handlers
+from reactor_trio.crossing.channel import ChannelEnd, DroppedMessages
 
 #: runs a function on the loop of an end
 Wake = Callable[[Callable[[], object]], object]
 
 
-class LocalEnd:
-    """A `ChannelEnd`. `send` may be called from any thread, everything else on the loop of this end.
+class LocalEnd(ChannelEnd):
+    """See `ChannelEnd`. `send` may be called from any thread, everything else on the loop of this end.
 
     Args:
         wake: runs a function on the loop of this end.
@@ -33,13 +33,9 @@ class LocalEnd:
 
     def __init__(self, wake: Wake, *, asleep: bool) -> None:
         self._wake = wake
-        self._came: deque[Any] = deque()
-        self._handlers: Handlers = {}
         self.asleep = asleep
-
-    def connect(self, handlers: Handlers) -> None:
-        """See `ChannelEnd`."""
-        self._handlers = handlers
+        self._dropped = DroppedMessages()
+        self._came: deque[Any] = deque()
 
     def send(self, message: Any) -> None:
         """See `ChannelEnd`."""
@@ -56,20 +52,20 @@ class LocalEnd:
             handlers[type(message)](message)
 
     def deliver(self, message: Any) -> None:
-        """Have a message taken that was made on the loop of this end, behind those that have come."""
+        """See `ChannelEnd`."""
         self._came.append(message)
         self.take()
 
     def close(self) -> None:
-        """See `ChannelEnd`. What this end still sends is dropped, too."""
-        self._came = deque(maxlen=0)
-        self._handlers = {}
-        self.peer = _NOWHERE
+        """See `ChannelEnd`."""
+        self._dropped.messages += len(self._came)
+        self._came, self._handlers = self._dropped, {}
+        self.peer = LocalEnd(_wake_nothing, asleep=False)  # so two ends that are closed do not refer to each other
+        self.peer._came = self._dropped
 
 
-#: the other end of one that is closed; so two ends that are closed do not refer to each other
-_NOWHERE = LocalEnd(lambda _take: None, asleep=False)
-_NOWHERE._came = deque(maxlen=0)
+def _wake_nothing(_take: Callable[[], object]) -> None:
+    """Of the peer of an end that is closed: it takes nothing."""
 
 
 def open_local_channel(wake_io: Wake, wake_model: Wake) -> tuple[LocalEnd, LocalEnd]:

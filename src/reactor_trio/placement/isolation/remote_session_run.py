@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import trio
 
-from reactor_trio.crossing.channel import Handlers
+from reactor_trio.crossing.channel import ChannelEnd, DroppedMessages
 from reactor_trio.crossing.file_pieces import CommandLane
 from reactor_trio.crossing.input_lanes import InputLanes
 from reactor_trio.crossing.messages import (
+    FROM_MODEL,
     BeginSession,
     Command,
     EndSession,
@@ -29,41 +30,40 @@ from reactor_trio.protocol import EndReason
 from reactor_trio.telemetry import Telemetry
 
 
-class SocketEnd:
-    """The server's end of a session's channel to another process. A message is taken as it comes: both have one loop.
+class SocketEnd(ChannelEnd):
+    """See `ChannelEnd`. No message waits here to be taken: link and session have one loop.
 
     Args:
         send: sends a message about this session.
     """
 
-    asleep = True
-
     def __init__(self, send: Callable[[object], None]) -> None:
         self._send = send
+        self.asleep = True
+        self._dropped = DroppedMessages()
         self.commands = CommandLane(send)
+        self._state: Literal["early", "begun", "closed"] = "early"
         #: messages from before `begin`: `BeginSession` must be the first
-        self._early: list[object] | None = []
-        self._handlers: Handlers = {}
-
-    def connect(self, handlers: Handlers) -> None:
-        """See `ChannelEnd`."""
-        self._handlers = handlers
+        self._early: list[object] = []
 
     def begin(self, message: BeginSession) -> None:
         """Send this message, then those that came before."""
-        early, self._early = self._early or [], None
+        self._state, early, self._early = "begun", self._early, []
         for each in [message, *early]:
             self.send(each)
 
     @property
     def begun(self) -> bool:
         """Whether the other process knows the session."""
-        return self._early is None
+        return self._state == "begun"
 
     def send(self, message: Any) -> None:
         """See `ChannelEnd`."""
-        if self._early is not None:
+        if self._state == "early":
             self._early.append(message)
+            return
+        if self._state == "closed":
+            self._dropped.messages += 1
             return
         if isinstance(message, Command):
             message = msgspec.structs.replace(message, arguments={})  # `data` has them
@@ -76,13 +76,16 @@ class SocketEnd:
         """See `ChannelEnd`."""
 
     def deliver(self, message: Any) -> None:
-        """Have a message taken that has come."""
-        if (handler := self._handlers.get(type(message))) is not None:
-            handler(message)
+        """See `ChannelEnd`."""
+        if self._state == "closed":
+            self._dropped.messages += 1
+        else:
+            self._handlers[type(message)](message)
 
     def close(self) -> None:
         """See `ChannelEnd`."""
-        self._handlers = {}
+        self._dropped.messages += len(self._early) + len(self.commands.waiting)
+        self._state, self._handlers, self._early = "closed", {}, []
         self.commands.close()
 
 
@@ -130,9 +133,9 @@ class RemoteSessionRun:
     def close(self) -> None:
         """See `SessionRun`. The session refers to this object."""
         self._lanes.close()
-        self.channel.close()
         if not self.channel.begun:
             self.over()
+        self.channel.close()
 
     def stack(self) -> str:
         """See `SessionRun`."""
@@ -157,7 +160,7 @@ class RemoteSessionRun:
                 self.channel.commands.taken(message)
             case SessionClosed(failure):
                 self._end(None if failure is None else failure.error())
-            case _:
+            case _ if isinstance(message, FROM_MODEL):  # nothing else is about a session
                 self.channel.deliver(message)
 
     def lost(self) -> None:
