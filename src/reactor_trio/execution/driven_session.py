@@ -6,7 +6,6 @@ A `DrivenSession` lives on the model loop. A `SessionTasks` runs it, from its fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import trio
@@ -53,8 +52,21 @@ class ServedBinding(ModelBinding, LifeBinding, Protocol):
         """Let go of the input: the binding is a session's own, and that is over."""
 
 
+class FollowsInput(Protocol):
+    """What follows the input tracks of a session: its driver."""
+
+    def input_arrived(self) -> None:
+        """An input frame can be read."""
+
+    def input_ended(self) -> None:
+        """A reader of an input track gets BufferClosed."""
+
+
 class DrivenSession:
-    """The state, the commands and the output of one session, on the model loop.
+    """The state, the commands and the output of one session, on the model loop. Every kind of model has all of it.
+
+    What one kind needs has its driver (`kinds/`). `emit` is here because author code of each kind that awaits may emit, also
+    outside of the driver's task.
 
     Args:
         session_id: for the log.
@@ -63,16 +75,7 @@ class DrivenSession:
         channel: the model's end of the session's channel.
         commands: those that are pending. Its `wakeup` wakes the driver, and whoever waits for room in the output.
         output_pacer: paces the frames.
-
-    Attributes:
-        input_ended: called when a reader of an input track gets BufferClosed. The driver may bring it.
     """
-
-    input_ended: Callable[[], object] = staticmethod(lambda: None)
-
-    #: whether a generator that has made something and returns ends the session; otherwise a new one follows it. A rendering
-    #: sets it.
-    once = False
 
     def __init__(
         self,
@@ -92,7 +95,6 @@ class DrivenSession:
         self.binding = binding
         self.turn = binding.turn
         self.declaration = declaration
-        self.outputs = declaration.outputs
         #: the state, unless the model keeps it: see `AuthorCalls.keeper`
         self.state: Any = None
         self.life = SessionLife()
@@ -111,9 +113,10 @@ class DrivenSession:
         self.output_pacer = output_pacer
         #: number of the next step; only steps that make frames count
         self.step = 0
-        self.empty_steps = 0  # that made no frame
-        #: the block that a blocking model's thread computes next, while that thread waits in a push; None while it computes
-        self.next_block: int | None = None
+        #: how many steps made no frame; the test kit reads it beside `step`
+        self.empty_steps = 0
+        #: the driver of the session, while that is open
+        self.driver: FollowsInput | None = None
         #: id of the controlling client's newest applied command
         self.newest_command: int | None = None
         #: in which the session runs on the model loop
@@ -128,8 +131,7 @@ class DrivenSession:
         self._waited: float | None = None
         #: when the newest command arrived, also one of playback
         self.newest_at = 0.0
-        self._turn_waited = 0.0  # by a run loop, before the step that runs now
-        self._idle = False  # the generator waits for a command or an input frame
+        self._turn_waited = 0.0  # by code that emits in turns of its own, before what it computes now
 
     @property
     def over(self) -> bool:
@@ -140,22 +142,7 @@ class DrivenSession:
         """End the session as if the client left, from within the driver."""
         self.serving.cancel()
 
-    # ---- commands and input -------------------------------------------------------------------------------------------
-
-    async def wait_for_command(self, deadline: float) -> None:
-        """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
-        deadline = self.commands.idle(self.step, deadline)
-        self._idle = True
-        await trio.lowlevel.checkpoint()
-        while self._idle and not self.commands.pending(self.step) and trio.current_time() < deadline:
-            await self.wakeup.wait(deadline)
-        self._idle = False
-
-    def input_arrived(self) -> None:
-        """Wake a generator that is idle: an input frame can be read."""
-        if self._idle:
-            self._idle = False
-            self.wakeup.set()
+    # ---- commands -----------------------------------------------------------------------------------------------------
 
     def command_applied(self, command: Command) -> None:
         """Note that a command is applied: the next step sees it."""
@@ -171,7 +158,7 @@ class DrivenSession:
     # ---- output -------------------------------------------------------------------------------------------------------
 
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
-        """Queue what a run loop emitted, then take the next turn if the model's thread is shared."""
+        """Queue what author code emitted; a `run()` then takes its next turn if the model's thread is shared."""
         step, command, waited = self.step, self.newest_command, self.command_waited()
         if chunk.length == 0:
             return
@@ -218,3 +205,4 @@ class DrivenSession:
         """Let go of what refers back to this object: the session is over, or has never begun."""
         self._messages.close()
         self.channel.close()
+        self.driver = None

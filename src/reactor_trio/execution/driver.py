@@ -30,11 +30,13 @@ class Driver(ABC):
     Attributes:
         observer: sees where handlers and hooks wait, if they run in the turns that the driver takes; None: they do not.
         call_handler, thread: calls handlers and hooks on this thread; None: the calling task calls them.
+        next_block: number of the step that is the first to see a command that is applied now; None: that of the session.
     """
 
     observer: Observer | None = None
     call_handler: CallHandler | None = None
     thread: threading.Thread | None = None
+    next_block: int | None = None
 
     def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
         self._session = session
@@ -66,6 +68,12 @@ class Driver(ABC):
     def let_go(self) -> None:
         """Let go of what refers back to this object. Author code may keep it, by the context of its session."""
         del self._commands
+
+    def input_arrived(self) -> None:  # noqa: B027 - other drivers have author code that waits for its input itself
+        """See `FollowsInput`."""
+
+    def input_ended(self) -> None:  # noqa: B027
+        """See `FollowsInput`."""
 
     async def at_boundary(self) -> None:  # noqa: B027 - other drivers have author code that may stop at any await
         """Return when author code of the session is at a place where its hooks may run."""

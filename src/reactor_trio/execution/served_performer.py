@@ -56,7 +56,7 @@ class ServedPerformer(Performer):
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
-        self.driver = driver = self.new_driver(self)
+        self.session.driver = self.driver = driver = self.new_driver(self)
         self.observer, self.call_handler, self.thread = driver.observer, driver.call_handler, driver.thread
 
     def steps(self, of_author: StepSource) -> StepSource:
@@ -188,7 +188,7 @@ class ServedPerformer(Performer):
         """Note that a command is applied; the answer to its group."""
         session = self.session
         session.command_applied(command)
-        step = session.step if session.next_block is None else session.next_block
+        step = session.step if self.driver.next_block is None else self.driver.next_block
         return Answer(numbers, step, msgspec.json.encode(reply))
 
     def _answer(self, answer: Answer) -> None:

@@ -239,16 +239,16 @@ class SessionBinding:
             self.session.output_pacer.input_pts_us = round(frame.pts * 1e6)
 
     def _input_arrived(self) -> None:
-        if self.session is not None:
-            self.session.input_arrived()
+        if self.session is not None and self.session.driver is not None:
+            self.session.driver.input_arrived()
 
     def _input_awaited(self, waits: bool) -> None:
         if self.session is not None:
             self.session.calls.waits_for_input(waits)
 
     def _input_ended(self) -> None:
-        if self.session is not None:
-            self.session.input_ended()
+        if self.session is not None and self.session.driver is not None:
+            self.session.driver.input_ended()
 
 
 class SharedBinding:

@@ -79,7 +79,12 @@ class StepSource(ABC):
 
 
 class StepLoop(Driver):
-    """Makes the steps of a session."""
+    """Makes the steps of a session.
+
+    Args:
+        source: makes each step.
+        once: whether author code that has made a frame and returns ends the session. If not, it is begun again.
+    """
 
     #: since when the model is busy without a step: handlers, this runtime; None while it is not, or the step made no frame
     _between_since: float | None = None
@@ -90,15 +95,20 @@ class StepLoop(Driver):
     #: whether author code has made a frame since it was begun
     _produced = False
 
+    #: whether author code, which has given no frame, waits for a command or an input frame
+    _idle = False
+
     #: whether a step or a handler runs, and the event of its end, for the end of the session, which waits for it
     _inside = False
     _boundary: trio.Event | None = None
 
-    def __init__(self, session: DrivenSession, commands: AppliesCommands, source: StepSource) -> None:
+    def __init__(
+        self, session: DrivenSession, commands: AppliesCommands, source: StepSource, *, once: bool = False
+    ) -> None:
         super().__init__(session, commands)
         self.source = source
         self.observer = session.turn.observer
-        session.input_ended = session.scopes.step_was_cancelled
+        self._once = once
 
     async def drive(self) -> None:
         """Make one step after the other."""
@@ -128,7 +138,7 @@ class StepLoop(Driver):
             session.empty_steps += 1
             match no_frame:
                 case "done" if self._produced:  # if it made no frame it must not spin
-                    if session.once:
+                    if self._once:
                         return
                     self._produced = False
                 case "empty":
@@ -137,11 +147,21 @@ class StepLoop(Driver):
                     await trio.sleep_until(began + EMPTY_STEP)
                 case _:
                     session.turn.give_back()
-                    await session.wait_for_command(trio.current_time() + IDLE_WAIT)
+                    await self._rest()
 
     async def close(self) -> None:
         """See `Driver`."""
         await self.source.close()
+
+    def input_arrived(self) -> None:
+        """See `FollowsInput`. The next step of code that is idle may read the frame."""
+        if self._idle:
+            self._idle = False
+            self._session.wakeup.set()
+
+    def input_ended(self) -> None:
+        """See `FollowsInput`. The step that reads ends as if it were cancelled."""
+        self._session.scopes.step_was_cancelled()
 
     async def at_boundary(self) -> None:
         """See `Driver`."""
@@ -195,6 +215,16 @@ class StepLoop(Driver):
             if not applied and session.output_pacer.step_at(now) <= now and not session.commands.pending(session.step):
                 return now, max(0.0, now - planned - self._turn_waited)
 
+    async def _rest(self) -> None:
+        """Wait for a command or an input frame, `IDLE_WAIT` seconds at most. Always a checkpoint."""
+        session = self._session
+        deadline = session.commands.idle(session.step, trio.current_time() + IDLE_WAIT)
+        self._idle = True
+        await trio.lowlevel.checkpoint()
+        while self._idle and not session.commands.pending(session.step) and trio.current_time() < deadline:
+            await session.wakeup.wait(deadline)
+        self._idle = False
+
     async def _step(self, began: float) -> tuple[Chunk | None, float, float, NoFrame]:
         """Make one step, which begins now.
 
@@ -207,7 +237,7 @@ class StepLoop(Driver):
         if output is None or output is Idle:
             return None, 0.0, began, no_frame
         try:
-            chunk = chunk_from_output(output, session.outputs, of_step=True)
+            chunk = chunk_from_output(output, session.declaration.outputs, of_step=True)
         except OutputError as error:
             error.name_location(self.source.location(session.model))
             raise

@@ -56,7 +56,8 @@ class SessionContext:
     def __init__(self, session: DrivenSession, driver: TakesBlocks) -> None:
         self._session = session
         self._driver = driver
-        self._tracks = {spec.name: spec for spec in session.outputs[0].__reactor_tracks__}
+        self._outputs = session.declaration.outputs
+        self._tracks = {spec.name: spec for spec in self._outputs[0].__reactor_tracks__}
         videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
         first = MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter([*videos, *self._tracks]))
         self._default_track = default_track(type(session.model)) or first
@@ -144,7 +145,7 @@ class SessionContext:
                 self._drop_open_buckets()
                 return
         with NamesLocation():
-            chunk = chunk_from_output(self._session.outputs[0](**parts), self._session.outputs)
+            chunk = chunk_from_output(self._outputs[0](**parts), self._outputs)
         self._push(chunk)
 
     def close(self) -> None:
@@ -165,7 +166,7 @@ class SessionContext:
             raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
         if len(self._tracks) > 1:
             raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
-        return chunk_from_output(frames, self._session.outputs)
+        return chunk_from_output(frames, self._outputs)
 
     def _push(self, chunk: Chunk | None) -> None:
         if threading.current_thread() is self._driver.session_thread.thread:

@@ -106,13 +106,13 @@ class BlockingDriver(Driver):
 
         Its next block sees the commands that are applied meanwhile, and those before.
         """
-        self._session.next_block = self._session.step
+        self.next_block = self._session.step
         await self.push(chunk)
 
     def block_begins(self) -> None:
         """The session's thread goes on: the block that it computes now sees every command that has been applied."""
         session = self._session
-        session.next_block = None
+        self.next_block = None
         self._command, self._waited = session.newest_command, session.command_waited()
 
     async def push(self, chunk: Chunk | None) -> None:
@@ -120,8 +120,8 @@ class BlockingDriver(Driver):
         session, monitored = self._session, self._call is not None
         number = session.step - 1
         self._computes(False)
-        if session.next_block is not None:
-            session.next_block = session.step
+        if self.next_block is not None:
+            self.next_block = session.step
         if chunk is None:
             await session.host.time.spend(number)
         else:

@@ -78,10 +78,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     cadence: Callable[[Model, float | None, float], Cadence] = cadence_of
     pacer: type[OutputPacer] = OutputPacer
 
-    def open_driver(self, performer: ServedPerformer) -> Driver:
-        """Open the driver of the performer's session."""
+    def open_driver(self, performer: ServedPerformer, *, once: bool = False) -> Driver:
+        """Open the driver of the performer's session. For `once` see `StepLoop`."""
         session = performer.session
         if self.source is not None:
-            return StepLoop(session, performer, performer.steps(self.source(session)))
+            return StepLoop(session, performer, performer.steps(self.source(session)), once=once)
         assert self.driver is not None
         return self.driver(session, performer)

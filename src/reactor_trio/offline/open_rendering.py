@@ -93,7 +93,8 @@ async def render(
                     raise ReactorError(f"{name}: {what}: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
                 room = FilmRoom(frames, seconds)
-                rendering = Rendering(host, time, room, loaded, name, commands, on_message, once=once)
+                loaded = msgspec.structs.replace(loaded, once=once)
+                rendering = Rendering(host, time, room, loaded, name, commands, on_message)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(rendering.watch)
                     nursery.start_soon(rendering.run)

@@ -84,8 +84,6 @@ class Rendering:
         name: str,
         commands: list[ScriptCommand],
         on_message: Callable[[str, Any], object] | None,
-        *,
-        once: bool,
     ) -> None:
         #: the model instance; its code may run on another thread
         self.model = loaded.model
@@ -124,7 +122,6 @@ class Rendering:
             cadence=FilmCadence(fixed, loaded.max_fps), room=room, dropped=partial(host.post_io, self._count_drop),
         )  # fmt: skip
         self._session = self._tasks.session
-        self._session.once = once
         time.begin(self._session, queue, room)
 
     def __aiter__(self) -> Rendering:

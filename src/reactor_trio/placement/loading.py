@@ -47,6 +47,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     first_frame: Callable[[], object]
     #: makes what performs the actions of a session's life
     performer_type: Callable[..., ServedPerformer] = ServedPerformer
+    #: of a rendering: see `StepLoop`
+    once: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -89,8 +91,9 @@ class LoadedModel(msgspec.Struct, frozen=True):
             session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
+        new_driver = partial(self.kind.open_driver, once=self.once)
         make_performer = partial(
-            self.performer_type, session=driven, controller=client, new_driver=self.kind.open_driver, own_model=copy.own
+            self.performer_type, session=driven, controller=client, new_driver=new_driver, own_model=copy.own
         )
         return SessionTasks(driven, make_performer)
 
