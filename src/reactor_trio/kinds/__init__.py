@@ -6,6 +6,6 @@
     run_loop    a ReactorModel: `run()` moves by itself, commands are applied at any of its awaits
     blocking    a VideoModel: `start_session()` blocks a thread of its own, handlers run on another
 
-Each module has the row of its kind for `KINDS` (`table`). The rest of the runtime sees a `Driver`, and asks
+`KINDS` (`table`) has a row for each, made of what the modules have. The rest of the runtime sees a `Driver`, and asks
 the row. `interface` says which kind a class is (`Declaration.kind`).
 """

@@ -23,7 +23,6 @@ from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.steps import ApplicationError, StepCompleted, StepOutcome
-from reactor_trio.kinds.kind import Kind
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -106,7 +105,7 @@ class AppSource(StepSource):
 
 
 def open_source(session: DrivenSession | None) -> AppSource:
-    """See `Kind`."""
+    """See `Stepped.source`."""
     if session is None:
         return AppSource()
 
@@ -114,6 +113,3 @@ def open_source(session: DrivenSession | None) -> AppSource:
         return await session.turn.compute(session.host.time.spend, session.step)
 
     return AppSource(session.scopes.step_was_cancelled, session.turn.observer, spend)
-
-
-APP = Kind(method="generate()", source=open_source, endless=True)

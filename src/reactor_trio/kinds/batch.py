@@ -14,7 +14,6 @@ from reactor_trio.execution.turns import SharedTurn
 from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
-from reactor_trio.kinds.kind import Kind
 
 
 async def step_alone(model: Model) -> StepMade:
@@ -46,13 +45,10 @@ class BatchSource(StepSource):
 
 
 def open_source(session: DrivenSession | None) -> BatchSource:
-    """See `Kind`."""
+    """See `Stepped.source`."""
     if session is None:
         return BatchSource()
     turn = session.turn
     assert isinstance(turn, SharedTurn)
     assert isinstance(turn.turns, DynamicBatcher)
     return BatchSource(partial(turn.turns.join, turn, over=lambda: session.over))
-
-
-BATCH = Kind(method="batch_inference()", source=open_source, turns=DynamicBatcher, endless=True)

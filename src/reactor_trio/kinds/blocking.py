@@ -9,36 +9,25 @@ from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.video_model import VideoModel, instantiate
-from reactor_trio.kinds.block_pacer import BlockPacer
-from reactor_trio.kinds.blocking_driver import STEPS_AHEAD, BlockingDriver
-from reactor_trio.kinds.kind import Kind
 from reactor_trio.pacing import BlockCadence, Cadence
 
 
 def check(name: str, model: Any) -> None:
-    """See `Kind`."""
+    """See `Loading`."""
     if model.start_session is VideoModel.start_session:
         raise DeclarationError(f"{name} has no start_session(); define it, it serves one client")
 
 
 async def make(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:
-    """See `Kind`: its constructor gets the configuration, on the session's thread."""
+    """See `Loading`: its constructor gets the configuration, on the session's thread."""
     return await host.author_threads[0].run(instantiate, model_class, config)
 
 
 async def load(_model: Any, _config: dict[str, Any]) -> None:
-    """See `Kind`: the constructor has loaded it."""
+    """See `Loading`: the constructor has loaded it."""
 
 
 def cadence(model: Model, declared_fps: float | None, max_fps: float) -> Cadence:
-    """See `Kind`: the rate that a track fixes, or what the blocks show it to be."""
+    """See `FramePacing`: the rate that a track fixes, or what the blocks show it to be."""
     fixed = fixed_rate(type(model))
     return BlockCadence(fixed or declared_fps, max_fps, fixed=fixed is not None)
-
-
-BLOCKING = Kind(
-    method="start_session()", driver=BlockingDriver, check=check, make=make, load=load, threads=True,
-    one_session="a VideoModel serves one session at a time, since start_session() keeps its thread for as long as the "
-    "session lasts",
-    steps_ahead=STEPS_AHEAD, cadence=cadence, pacer=BlockPacer,
-)  # fmt: skip

@@ -12,7 +12,6 @@ from reactor_trio.execution.step_loop import DONE, StepMade, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.author_code import calls_plain_methods, plain_step, this_thread, yielding_line
 from reactor_trio.interface.declaration import is_generator_function
-from reactor_trio.kinds.kind import Kind
 
 AuthorGenerator = Generator[Any, None, None] | AsyncGenerator[Any, None]
 
@@ -75,16 +74,13 @@ def open_generator(model: Any) -> AuthorGenerator:
 
 
 def open_source(session: DrivenSession | None) -> GeneratorSource:
-    """See `Kind`."""
+    """See `Stepped.source`."""
     if session is None:
         return GeneratorSource()
     return GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer)
 
 
 def check(name: str, model: Any) -> None:
-    """See `Kind`."""
+    """See `Loading`."""
     if not is_generator_function(model.inference):
         raise DeclarationError(f"{name}.inference must be a generator or an async generator")
-
-
-GENERATOR = Kind(method="inference()", source=open_source, check=check)

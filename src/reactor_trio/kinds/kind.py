@@ -1,10 +1,10 @@
-"""`Kind`: what the rest of the runtime asks about a kind of model."""
+"""`Kind`: what the rest of the runtime asks about a kind of model, and the parts of which a row of `KINDS` consists."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -43,45 +43,91 @@ def cadence_of(_model: Model, declared_fps: float | None, max_fps: float) -> Cad
     return Cadence(declared_fps, max_fps)
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """How the runtime drives the author code of one kind of model. `KINDS` has a row for each.
+class Stepped(msgspec.Struct, frozen=True):
+    """The runtime makes the steps of the author's code.
 
     Attributes:
-        method: the method of the author that makes the frames, for messages.
         source: opens the steps of a session; None (the argument): of a program that makes them by hand.
-        driver: the class of drivers of a kind without `source`, which makes its steps itself.
-        run: author code that goes on for the model's life, also between its sessions. None: the kind has no such code.
         turns: makes what grants the turns of the model's sessions and steps these together; None: each is stepped alone.
-        endless: whether `method` has no end of its own, so a rendering must know when to end.
-        check: raises DeclarationError if `method` cannot be called, given the name of the class, and the class or the model.
-        make: makes the model from its class, before its binding.
-        load: loads a model that has its binding.
-        threads: whether its code runs on threads of its own, which block where others await.
-        one_session: why there can be only one session at a time; empty if there can be several.
+    """
+
+    run: ClassVar[None] = None
+    steps_ahead: ClassVar[int] = 0
+
+    source: Callable[[DrivenSession | None], StepSource]
+    turns: Callable[[ClockHooks, Model], Turns] | None = None
+
+    def open_driver(self, performer: ServedPerformer, *, once: bool) -> Driver:
+        """Open the driver of the performer's session. For `once` see `StepLoop`."""
+        session = performer.session
+        return StepLoop(session, performer, performer.steps(self.source(session)), once=once)
+
+
+class SelfDriven(msgspec.Struct, frozen=True):
+    """The author's code goes on by itself.
+
+    Attributes:
+        driver: the class of its drivers.
+        run: author code that goes on for the model's life, also between its sessions; None: there is none.
         steps_ahead: `DrivenSession.step` counts so many steps that the model still computes.
+    """
+
+    source: ClassVar[None] = None
+    turns: ClassVar[None] = None
+
+    driver: Callable[[DrivenSession, AppliesCommands], Driver]
+    run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
+    steps_ahead: int = 0
+
+    def open_driver(self, performer: ServedPerformer, *, once: bool) -> Driver:
+        """Open the driver of the performer's session. When its author code returns, the session ends, `once` or not."""
+        return self.driver(performer.session, performer)
+
+
+class Loading(msgspec.Struct, frozen=True):
+    """How a model is made of its class.
+
+    Attributes:
+        check: raises DeclarationError if `Kind.method` cannot be called, given the name of the class, and the class or the
+            model.
+        make: makes the model, before its binding.
+        load: loads a model that has its binding.
+    """
+
+    check: Callable[[str, Any], None] = nothing_wrong
+    make: Callable[[type[Model], dict[str, Any], ModelHost], Awaitable[Model]] = make_model
+    load: Callable[[Any, dict[str, Any]], Awaitable[None]] = call_load
+
+
+class FramePacing(msgspec.Struct, frozen=True):
+    """How the frames of a session are paced.
+
+    Attributes:
         cadence: how long each frame is shown, given the declared and the highest rate.
         pacer: the class that queues the frames; of that cadence.
     """
 
-    method: str
-    source: Callable[[DrivenSession | None], StepSource] | None = None
-    driver: Callable[[DrivenSession, AppliesCommands], Driver] | None = None
-    run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
-    turns: Callable[[ClockHooks, Model], Turns] | None = None
-    endless: bool = False
-    check: Callable[[str, Any], None] = nothing_wrong
-    make: Callable[[type[Model], dict[str, Any], ModelHost], Awaitable[Model]] = make_model
-    load: Callable[[Any, dict[str, Any]], Awaitable[None]] = call_load
-    threads: bool = False
-    one_session: str = ""
-    steps_ahead: int = 0
     cadence: Callable[[Model, float | None, float], Cadence] = cadence_of
     pacer: type[OutputPacer] = OutputPacer
 
-    def open_driver(self, performer: ServedPerformer, *, once: bool = False) -> Driver:
-        """Open the driver of the performer's session. For `once` see `StepLoop`."""
-        session = performer.session
-        if self.source is not None:
-            return StepLoop(session, performer, performer.steps(self.source(session)), once=once)
-        assert self.driver is not None
-        return self.driver(session, performer)
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of model: what the rest of the runtime asks about its author code. `KINDS` has a row for each.
+
+    Attributes:
+        method: the method of the author that makes the frames, for messages.
+        driving: what moves its author code.
+        loading: how a model of this kind becomes one that can be served.
+        pacing: how its frames are paced.
+        endless: whether `method` has no end of its own, so a rendering must know when to end.
+        threads: whether its code runs on threads of its own, which block where others await.
+        one_session: why there can be only one session at a time; empty if there can be several.
+    """
+
+    method: str
+    driving: Stepped | SelfDriven
+    loading: Loading = Loading()
+    pacing: FramePacing = FramePacing()
+    endless: bool = False
+    threads: bool = False
+    one_session: str = ""

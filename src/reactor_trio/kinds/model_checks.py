@@ -48,7 +48,7 @@ def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
     declaration = declaration_of(model_class)
     ranks = _ranks_of(declaration, settings)
     _check_numbers(model_class, settings)
-    kind_of(declaration).check(model_class.__qualname__, declaration.model)
+    kind_of(declaration).loading.check(model_class.__qualname__, declaration.model)
     schema = declaration.schema()
     return CheckedModel(declaration, ranks, schema, tuple(_doubts(model_class, schema)))
 
@@ -92,7 +92,7 @@ def _ranks_of(declaration: Declaration, settings: Settings) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MOST_RANKS:
         raise DeclarationError(f"{name}.ranks must be a whole number from 1 to {MOST_RANKS}, not {number!r}")
     if number > 1:
-        if kind_of(declaration).turns is not None:
+        if kind_of(declaration).driving.turns is not None:
             raise DeclarationError(f"{name}: ranks step one session at a time; leave batch_inference() out, or ranks at 1")
         refuse_several_sessions(name, settings.max_sessions or model_class.max_sessions)
         if find_spec("torch") is None:

@@ -15,7 +15,6 @@ from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface.declaration import is_generator_function
 from reactor_trio.interface.model import Model, ReactorModel
-from reactor_trio.kinds.kind import Kind
 
 
 class RunLoopDriver(Driver):
@@ -38,9 +37,6 @@ async def run(model: Model, binding: SessionBinding) -> None:
 
 
 def check(name: str, model: Any) -> None:
-    """See `Kind`."""
+    """See `Loading`."""
     if is_generator_function(model.run):
         raise DeclarationError(f"{name}.run must not yield: it emits frames, `await self.emit(output)`")
-
-
-RUN_LOOP = Kind(method="run()", driver=RunLoopDriver, run=run, endless=True, check=check)

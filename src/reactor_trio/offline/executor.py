@@ -83,14 +83,14 @@ class PipelineExecutor:
     def __init__(self, cls: type[ReactorPipeline] | type[ReactorApp], config: Mapping[str, Any] | None = None) -> None:
         self._declaration = declaration_of(cls)
         kind = kind_of(self._declaration)
-        if kind.source is None:
+        if kind.driving.source is None:
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline or a ReactorApp; test "
                                    "other models with open_session")  # fmt: skip
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = _ModelLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._open_source = kind.source
-        self._load_model = kind.load
+        self._open_source = kind.driving.source
+        self._load_model = kind.loading.load
         self._client: ClientInfo | None = None
         self._clients = 0
         #: the result of the last event's handler

@@ -65,7 +65,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
         copy = self.session_copies.take()
         make_tasks = partial(
             self.make_tasks, session_id, client, copy, commands=CommandQueue(),
-            cadence=self.kind.cadence(self.model, copy.binding.declared_fps, self.max_fps),
+            cadence=self.kind.pacing.cadence(self.model, copy.binding.declared_fps, self.max_fps),
             room=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
             dropped=copy.binding.count_drop,
         )  # fmt: skip
@@ -84,14 +84,14 @@ class LoadedModel(msgspec.Struct, frozen=True):
             channel: the model's end of the session's channel.
             commands, cadence, room, dropped: see `DrivenSession` and `OutputPacer`.
         """
-        pacer = self.kind.pacer(
+        pacer = self.kind.pacing.pacer(
             channel, self.declaration, cadence, room, commands.wakeup, dropped, self.first_frame, copy.binding.turn.give_back
         )
         driven = DrivenSession(
             session_id=session_id, host=self.host, model=copy.model, binding=copy.binding, declaration=self.declaration,
             channel=channel, commands=commands, output_pacer=pacer,
         )  # fmt: skip
-        new_driver = partial(self.kind.open_driver, once=self.once)
+        new_driver = partial(self.kind.driving.open_driver, once=self.once)
         make_performer = partial(
             self.performer_type, session=driven, controller=client, new_driver=new_driver, own_model=copy.own
         )
@@ -119,18 +119,19 @@ async def load_model(
         log.warning("%s; %s", doubt.text, doubt.remedy)
     declaration, kind = checked.declaration, kind_of(checked.declaration)
     with reported_load(host.post_io, telemetry.loading):
-        model = await kind.make(model_class, config, host)
+        model = await kind.loading.make(model_class, config, host)
     declared, max_fps = _rates(model, settings, loaded=False)
 
     model._reactor_binding = binding = SessionBinding(
-        host, declaration, declared, max_fps, telemetry, None, settings.limits.input_bytes, lasting=kind.run is not None
-    )
+        host, declaration, declared, max_fps, telemetry, None, settings.limits.input_bytes,
+        lasting=kind.driving.run is not None,
+    )  # fmt: skip
     prepare(model)
     with reported_load(host.post_io, telemetry.loading):
-        await kind.load(model, config)
+        await kind.loading.load(model, config)
     declared, max_fps = _rates(model, settings, loaded=True)
     binding.loaded(declared, max_fps)
-    kind.check(model_class.__qualname__, model)  # again: `load` may have assigned another method
+    kind.loading.check(model_class.__qualname__, model)  # again: `load` may have assigned another method
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
     session_copies = SessionCopies(model, kind, binding, max_sessions, host)
     first_frame = partial(host.post_io, telemetry.stepped)

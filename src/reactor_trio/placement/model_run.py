@@ -47,7 +47,7 @@ class ModelRun:
         self.running = 0
         self._host = loaded.host
         self._session_copies = loaded.session_copies
-        self._author_run = loaded.kind.run
+        self._author_run = loaded.kind.driving.run
         self._life = trio.CancelScope()
         self._ending: ModelEnding | None = None
 

@@ -50,13 +50,13 @@ class SessionCopies:
         self.turns: Turns | None = None
         self._first = SessionCopy(model, binding)
         self._shared = number > 1
-        if kind.turns is not None:
-            self.turns = kind.turns(host.time, model)
+        if kind.driving.turns is not None:
+            self.turns = kind.driving.turns(host.time, model)
             binding.turn = self.turns.open()
         elif self._shared:
             self.turns = Turns(host.time)
         self.run_loops: list[SessionCopy] = []
-        if kind.run is not None:
+        if kind.driving.run is not None:
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
         self._free = list(self.run_loops)
         if self._shared:

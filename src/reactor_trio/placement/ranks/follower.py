@@ -83,7 +83,7 @@ class Follower:
     async def run(self, model: Model, declaration: Declaration, binding: BareBinding) -> None:
         """Task: make the calls until cancelled."""
         self._model, self._declaration, self._binding = model, declaration, binding
-        open_source = kind_of(declaration).source
+        open_source = kind_of(declaration).driving.source
         assert open_source is not None, "ranks make their steps when rank 0 says so"
         self._source = open_source(None)
         async with trio.open_nursery() as nursery:
