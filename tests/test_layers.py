@@ -114,6 +114,15 @@ ROOT = {
     "log": "", "manifest": "configuration", "paths": "interface",
 }  # fmt: skip
 
+#: The floors of a part: on each line, modules and folders that import each other and those of the lines before. So a model
+#: in a process of its own knows nothing of ranks, and one module starts either.
+FLOORS = {
+    "placement": [
+        "loading local_session_run model_run placement restarts session_copies", "isolation", "ranks", "processes",
+        "model_source",
+    ],
+}  # fmt: skip
+
 
 class Import:
     """One import statement of ours: in which file, of which part, of which module."""
@@ -141,6 +150,25 @@ def imports() -> list[Import]:
             elif isinstance(node, ast.Import):
                 found += [Import(file, node.lineno, name.name) for name in node.names]
     return found
+
+
+@pytest.mark.parametrize("part", FLOORS)
+def test_a_floor_of_a_part_imports_none_below_it(part):
+    floor = {name: number for number, names in enumerate(FLOORS[part]) for name in names.split()}
+    children = [path.stem for path in (SOURCE / part).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    assert set(floor) == set(children) - {"__init__"}
+    wrong = []
+    for entry in imports():
+        if entry.part == part and entry.ours and entry.target == part:
+            importer = Path(entry.where.partition(":")[0]).parts[1].removesuffix(".py")
+            if floor[entry.module.split(".")[2]] > floor[importer]:
+                wrong.append(f"{entry.where} imports {entry.module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_model_in_a_process_of_its_own_does_not_name_ranks():
+    for file in (SOURCE / "placement" / "isolation").glob("*.py"):
+        assert not re.search(r"(?<![a-z])ranks?(?![a-z])", file.read_text(encoding="utf-8"), re.IGNORECASE), file.name
 
 
 def test_every_part_has_a_layer():

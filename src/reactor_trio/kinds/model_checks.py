@@ -33,12 +33,12 @@ class CheckedModel(msgspec.Struct, frozen=True):
     """A class that can be loaded.
 
     Attributes:
-        ranks: how many processes the model takes.
+        processes: how many the model takes; several are its ranks.
         schema: its tracks, commands and messages; see `Declaration.schema`.
     """
 
     declaration: Declaration
-    ranks: int
+    processes: int
     schema: dict[str, Any]
     doubts: tuple[Doubt, ...]
 

@@ -100,10 +100,10 @@ def placement_loader(
             with suppress(SeveralRanks):
                 return await load_here(host, source.name, find, config, settings, telemetry)
         from reactor_trio.placement.isolation.process_supervision import load_in_process
-        from reactor_trio.placement.ranks.rank_group import open_ranks
+        from reactor_trio.placement.processes import open_processes
 
         return await load_in_process(
-            nursery, open_process or open_ranks, source.name, await in_thread(find), source.path, source.files,
+            nursery, open_process or open_processes, source.name, await in_thread(find), source.path, source.files,
             config, settings, telemetry,
         )  # fmt: skip
 

@@ -143,7 +143,7 @@ async def load_here(
     def find_model() -> type[Model]:
         nonlocal moderate
         model_class, moderate = find()
-        if check_model(model_class, settings).ranks > 1:
+        if check_model(model_class, settings).processes > 1:
             raise SeveralRanks
         return model_class
 

@@ -131,7 +131,7 @@ class InlineRanks(RankGroup):
 async def inline_ranks(
     host: ModelHost, nursery: trio.Nursery, model: type[Model], ranks: int
 ) -> InlineProcess | InlineRanks:
-    """As `placement.ranks.rank_group.open_ranks`: an `InlineProcess` for each rank, in a group if there are several."""
+    """As `placement.processes.open_processes`: an `InlineProcess` for each rank, in a group if there are several."""
     await trio.lowlevel.checkpoint()
     if ranks == 1:
         return InlineProcess(host, nursery, model)

@@ -123,15 +123,20 @@ class FramesDropped(IpcMessage, frozen=True, tag=35):
     frames: int
 
 
-class RanksOutOfStep(IpcMessage, frozen=True, tag=60):
-    """The ranks do not run the same code. `text` says how they differ, `setting` which time limit a rank has exceeded."""
+class ModelStuck(IpcMessage, frozen=True, tag=60):
+    """The model cannot go on, although no code of it has raised what it does not survive.
 
-    text: str
+    Attributes:
+        what: why, in words.
+        setting: the time limit that was exceeded; empty: the reason is another one.
+    """
+
+    what: str
     setting: str = ""
 
 
 ToProcess: TypeAlias = FramesReturned | LoadModel | Ping | FreeMemory | StopModelProcess | SessionOfProcess | ToModel
 FromProcess: TypeAlias = (
     FramesReturned | ModelLoaded | LoadFailed | LoadReported | RunLoopEnded | ModelBroken | Pong | FirstStepMade | LogLine
-    | FramesDropped | RanksOutOfStep | ProcessOfSession | FromModel
+    | FramesDropped | ModelStuck | ProcessOfSession | FromModel
 )

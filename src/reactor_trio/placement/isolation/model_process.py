@@ -22,7 +22,7 @@ import trio
 
 from reactor_trio.crossing.socket_link import Handle, IpcLink, SocketLink
 from reactor_trio.execution.current_session import serve_connection
-from reactor_trio.memory.shared_mapping import SharedMapping
+from reactor_trio.memory.shared_mapping import SharedMapping, new_shared_mapping
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.isolated_worker import Given
 from reactor_trio.placement.isolation.shared_clock import ahead
@@ -37,7 +37,7 @@ _LONGEST = 64 * 1024
 
 
 class ModelProcess(Protocol):
-    """A process that runs `isolated_worker.work`, or one such process for each rank.
+    """A process that runs `isolated_worker.work`, or several processes that are one to the server.
 
     Attributes:
         link: leads to it.
@@ -66,17 +66,17 @@ class ModelProcess(Protocol):
         """The traceback that it wrote as it died of an exception or a crash; empty without one. After `end`."""
 
     def silent(self) -> str:
-        """Name the ranks that have not answered the newest ping; empty if the model has only one process."""
+        """Name those of several processes that have not answered the newest ping, and a blank; empty for a single one."""
 
 
 class OneProcess(ModelProcess, Protocol):
-    """A single process, for a model without ranks or for one rank."""
+    """A single process."""
 
     async def gone(self) -> None:
         """Return when the process has ended, for whatever reason."""
 
 
-#: starts a process, or the processes of so many ranks
+#: starts so many processes, which then are one to the server
 OpenProcess = Callable[[int], Awaitable[ModelProcess]]
 
 
@@ -188,6 +188,12 @@ class Subprocess:
     def silent(self) -> str:
         """See `ModelProcess`."""
         return ""
+
+
+def open_alone() -> Subprocess:
+    """Start the only process of a model. Raises OSError if it cannot be started."""
+    with new_shared_mapping("reactor-frames") as (memory, frames):
+        return Subprocess(memory, [frames])
 
 
 def forward_log(line: ipc_messages.LogLine) -> None:

@@ -204,8 +204,7 @@ class ProcessPlacement:
             case ipc_messages.ModelBroken(failure):
                 what = f"its code raised {failure.kind}: {failure.text}"
                 self._broken = ModelEnding(what, failure.error(), restarts=True)
-            case ipc_messages.RanksOutOfStep(text, setting):
-                what = f"its process group is out of step: {text}"
+            case ipc_messages.ModelStuck(what, setting):
                 self._broken = self._broken or too_late(what, setting)
             case ipc_messages.FirstStepMade():
                 self._stepped = True
@@ -239,7 +238,7 @@ async def load_in_process(
 
     Args:
         nursery: runs the tasks that watch the process.
-        open_process: starts a process, or as many as the model has ranks.
+        open_process: starts so many processes, which then are one to the server.
         found: the model class, for its declaration, and what checks the text in commands.
         path: the model as `module:Class`; None: the module that defines the class.
         files: those that the manifest names.
@@ -251,7 +250,7 @@ async def load_in_process(
     except DeclarationError as error:
         raise not_loaded(name, type(error).__name__, sendable(error)) from error
     try:
-        process = await open_process(checked.ranks)
+        process = await open_process(checked.processes)
     except OSError as error:
         raise ModelFailed(f"{name}: its process cannot be started: {error.strerror}") from error
     placement = ProcessPlacement(process, checked.declaration, moderate, telemetry, settings.limits.input_bytes)

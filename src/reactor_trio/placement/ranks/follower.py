@@ -32,7 +32,7 @@ from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
 from reactor_trio.placement.ranks.leader import GRACE, call_name, outcome_text
-from reactor_trio.placement.ranks.rank_messages import LED, RankCall, RankCallDone
+from reactor_trio.placement.ranks.rank_messages import LED, RankCall, RankCallDone, out_of_step
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 
 log = logging.getLogger("reactor_trio.model")
@@ -165,7 +165,7 @@ class Follower:
         if not await answered_within(GRACE, answers.wait_finished):
             log.error("rank %d raised alone", self._rank, exc_info=raised)
             text = f"in {call_name(call)} rank {self._rank} {outcome_text(done)}, and rank 0 goes on"
-            self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text))
+            self._host.post_io(self._report, out_of_step(text))
             await trio.sleep_forever()
 
     async def _make(self, call: RankCall, answers: ReplicatedAnswers) -> Any:

@@ -36,6 +36,7 @@ from reactor_trio.execution.step_loop import DONE
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
+from reactor_trio.placement.ranks.rank_messages import out_of_step
 from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.model")
@@ -213,7 +214,7 @@ class Leader:
             await self._out_of_step(f"in {call_name(self._call)} rank {rank} {theirs}, and rank 0 {mine}")
 
     async def _out_of_step(self, text: str, setting: str = "") -> None:
-        self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text, setting))
+        self._host.post_io(self._report, out_of_step(text, setting))
         await self._stopped.wait()
 
     async def _all_done(self) -> None:

@@ -2,7 +2,7 @@
 
 Messages of the server go to rank 0; `LoadModel`, `Ping` and `LogStack` go to all ranks. The server gets `ModelLoaded` and
 `Pong` when the last rank has sent it, and the `LoadReported` of the rank that is furthest behind. The first rank that ends,
-reports `ModelBroken` or reports `RanksOutOfStep` ends all ranks at once.
+reports `ModelBroken` or reports `ModelStuck` ends all ranks at once.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import trio
 
 from reactor_trio.crossing.messages import LogStack
 from reactor_trio.crossing.socket_link import Handle, IpcLink
-from reactor_trio.errors import ManifestError
 from reactor_trio.memory.shared_mapping import new_shared_mapping
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.isolated_worker import Given
-from reactor_trio.placement.isolation.model_process import ModelProcess, OneProcess, Subprocess, receive_to_end
+from reactor_trio.placement.isolation.model_process import OneProcess, Subprocess, receive_to_end
 from reactor_trio.placement.ranks.torch_group import environment
 
 RANK_MAIN = "reactor_trio.placement.ranks.rank_worker"
@@ -122,7 +121,7 @@ class RankGroup:
 
     def _handle(self, number: int, message: Any, session: int, handle: Handle) -> None:
         match message:
-            case ipc_messages.ModelBroken() | ipc_messages.RanksOutOfStep():
+            case ipc_messages.ModelBroken() | ipc_messages.ModelStuck():
                 self.kill()
             case ipc_messages.Pong(ping):
                 self._ponged[number] = ping
@@ -145,18 +144,10 @@ class RankGroup:
         handle(message, session)
 
 
-async def open_ranks(ranks: int) -> ModelProcess:
-    """Start a model's process, or the processes of its ranks. Raises ManifestError if the system is not Linux."""
-    await trio.lowlevel.checkpoint()
-    if not hasattr(os, "memfd_create") or not hasattr(os, "pidfd_open"):
-        raise ManifestError(
-            "runtime.isolation: process needs Linux; leave the key out" if ranks == 1
-            else f"{ranks} ranks need Linux; set runtime.ranks to 1"
-        )  # fmt: skip
+async def open_ranks(ranks: int) -> RankGroup:
+    """Start the processes of so many ranks, two at least. Raises OSError if one cannot be started."""
     with ExitStack() as ours:
         memory, frames = ours.enter_context(new_shared_mapping("reactor-frames"))
-        if ranks == 1:
-            return Subprocess(memory, [frames])
         started: list[Subprocess] = []
         store = os.memfd_create("reactor-ranks")
         ours.callback(os.close, store)

@@ -11,7 +11,7 @@ from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import FilePiece
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.lifecycle import HOOKS, Action
-from reactor_trio.placement.isolation.ipc_messages import IpcMessage
+from reactor_trio.placement.isolation.ipc_messages import IpcMessage, ModelStuck
 
 CallKind = Literal["perform", "command", "file", "step"]
 
@@ -85,3 +85,11 @@ class RankCallDone(IpcMessage, frozen=True, tag=10):
 
 
 FromLeader: TypeAlias = FilePiece | RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall
+
+
+# ---- to the server -------------------------------------------------------------------------------------------------------
+
+
+def out_of_step(text: str, setting: str = "") -> ModelStuck:
+    """Say that the ranks do not run the same code: how they differ, and which time limit a rank has exceeded."""
+    return ModelStuck(f"its process group is out of step: {text}", setting)
