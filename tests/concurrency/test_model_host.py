@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -176,6 +177,24 @@ def test_posts_arrive_in_order(placement: Any) -> None:
             assert seen == list(range(100))
 
     run(main, virtual=virtual)
+
+
+def test_in_real_time_nothing_of_ours_is_between_the_loop_and_what_is_posted_to_it() -> None:
+    """What counts posts for a held clock is absent."""
+
+    async def main() -> None:
+        async with open_model_host() as host:
+            callers, done = [], trio.Event()
+
+            def posted() -> None:
+                callers.append(sys._getframe(1).f_globals["__name__"])
+                host.post_io(done.set)
+
+            host.post(posted)
+            await done.wait()
+            assert [caller.partition(".")[0] for caller in callers] == ["trio"]
+
+    run(main, virtual=False)
 
 
 def test_a_dead_model_loop_is_reported_and_every_caller_is_released() -> None:

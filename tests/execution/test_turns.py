@@ -35,6 +35,15 @@ class Charged(ClockHooks):
 
     charges = True
 
+    def __init__(self) -> None:
+        self.costs = self
+
+    async def run_loop_resumes(self) -> None:
+        raise AssertionError("no test has a run() that emits")
+
+    async def spend(self, step: int) -> float:
+        raise AssertionError("no test makes a step")
+
 
 class Worker:
     """A task of a session, which does what the test asks for, one after the other."""

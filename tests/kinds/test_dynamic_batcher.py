@@ -22,8 +22,14 @@ from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
 class Costs(ClockHooks):
     """Keeps the numbers of the batches whose cost was asked for."""
 
+    charges = False
+
     def __init__(self) -> None:
         self.spent: list[int] = []
+        self.costs = self
+
+    async def run_loop_resumes(self) -> None:
+        raise AssertionError("a batch has no run()")
 
     async def spend(self, step: int) -> float | None:
         self.spent.append(step)

@@ -381,7 +381,7 @@ class Tracer:
             return "worker thread"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            if frame.f_code.co_qualname == "ModelHost._deliver":
+            if frame.f_code is _on_model_loop.__code__:
                 return "model loop"
             frame = frame.f_back
         task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
@@ -394,6 +394,17 @@ class Tracer:
                 return "process's I/O loop"
             task = task.parent_nursery.parent_task if task.parent_nursery is not None else None
         return "I/O loop"
+
+
+class _Posted:
+    """A `PostObserver`, by which a tracer sees what runs on the model loop because it was posted there."""
+
+    def posted(self, function: Callable[..., object], args: tuple[object, ...]) -> tuple[Any, tuple[object, ...]]:
+        return _on_model_loop, (function, args)
+
+
+def _on_model_loop(function: Callable[..., object], args: tuple[object, ...]) -> None:
+    function(*args)
 
 
 def _first(calls: list[Call]) -> int:
@@ -470,6 +481,7 @@ async def _session(variant: str) -> dict[str, Trace]:
             open_server(model, websocket=True, isolation=isolation) as server,
             server.connect(video=["jpeg"]) as client,
         ):
+            server._host.posts = _Posted()
             await client.take(4)
             await trio.sleep(0.5)
             with frame.window():

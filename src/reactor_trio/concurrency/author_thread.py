@@ -43,7 +43,7 @@ class AuthorThread:
     """
 
     def __init__(self, name: str, time: ClockHooks) -> None:
-        self._time = time
+        self._settle, self._hooks = time.settle, time.author_threads
         self._token = trio.lowlevel.current_trio_token()
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], trio.lowlevel.Task] | None] = queue.SimpleQueue()
         self.thread = start_thread(name, self._work)
@@ -51,13 +51,15 @@ class AuthorThread:
     async def run(self, function: Callable[..., T], *args: Any, context: contextvars.Context | None = None) -> T:
         """Call `function(*args)` on the thread. Returns its value or raises its exception. Ignores cancellation."""
         call = partial((context or contextvars.copy_context()).run, function, *args)
-        await self._time.author_resumes()
+        if self._hooks is not None:
+            await self._hooks.author_resumes()
         self._jobs.put((call, trio.lowlevel.current_task()))
         try:
             value: T = await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
             return value
         finally:
-            self._time.author_rests()
+            if self._hooks is not None:
+                self._hooks.author_rests()
 
     def call_loop(
         self, function: Callable[..., Awaitable[T]], *args: Any, resumed: Callable[[], object] = lambda: None
@@ -71,12 +73,14 @@ class AuthorThread:
         async def crossing() -> T:
             if not on_thread:
                 return await function(*args)
-            self._time.author_rests()
+            if self._hooks is not None:
+                self._hooks.author_rests()
             try:
                 return await function(*args)
             finally:
-                await self._time.settle(rested=False)
-                await self._time.author_resumes()
+                await self._settle(False)
+                if self._hooks is not None:
+                    await self._hooks.author_resumes()
                 resumed()
 
         return trio.from_thread.run(crossing, trio_token=self._token)

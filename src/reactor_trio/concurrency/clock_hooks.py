@@ -1,7 +1,9 @@
-"""The hooks of time: the points at which both loops report what they do, so that the test kit can control the clock.
+"""How the two loops of a host keep time, and the places at which the test kit and a rendering take part in it.
 
-In production both loops read one real clock, and the hooks do nothing. Under a virtual clock the test kit stops the clock
-while model code computes, decides which loop goes first at the same instant, and lets each step take its stated cost.
+In production both loops read one real clock (`ClockHooks` itself). `costs`, `author_threads` and `ModelHost.posts` are then
+None, and a step that need not `settle` makes its own checkpoint; so it calls nothing of this. Under a virtual clock the test
+kit stops the clock while model code computes, decides which loop goes first at the same instant, and lets each step take its
+stated cost.
 """
 
 from __future__ import annotations
@@ -12,8 +14,45 @@ from typing import Any, Protocol
 import trio
 
 
+class PostObserver(Protocol):
+    """Sees what the I/O loop posts to the model loop."""
+
+    def posted(
+        self, function: Callable[..., object], args: tuple[object, ...]
+    ) -> tuple[Callable[..., object], tuple[object, ...]]:
+        """Called on the I/O loop before a call is queued for the model loop; returns the call that is queued instead."""
+
+
+class StepCosts(Protocol):
+    """What a step takes beside its computation. All methods are for the model loop.
+
+    Attributes:
+        charges: whether `spend` takes time.
+    """
+
+    charges: bool
+
+    async def spend(self, step: int) -> float | None:
+        """Called after step `step`. Sleeps for its stated cost and returns it in seconds, or waits for something else."""
+
+    async def run_loop_resumes(self) -> None:
+        """Called before `run()` goes on after `connected.wait()` or `emit()`."""
+
+
+class AuthorThreadHooks(Protocol):
+    """Sees the author code on an `AuthorThread`. All methods are for the model loop."""
+
+    async def author_resumes(self) -> None:
+        """Called before that code runs or goes on."""
+
+    def author_rests(self) -> None:
+        """Called when that code has ended, or waits for the model loop."""
+
+
 class LoopCrossing(Protocol):
     """Queues calls between the loops; `ModelHost` implements it."""
+
+    posts: PostObserver | None
 
     def post(self, function: Callable[..., object], *args: object) -> object:
         """Queue a call for the model loop."""
@@ -47,10 +86,11 @@ class ClockHooks:
 
     #: whether the model loop runs on a thread of its own; if not, it is a task of the I/O loop, for tests
     threaded = True
-    #: whether `spend` takes time
-    charges = False
-    #: whether `spend` does anything; if not, a step need not call it
-    spends = False
+    #: whether `settle` is more than a checkpoint
+    settles = False
+    #: None: a step takes the time that it takes
+    costs: StepCosts | None = None
+    author_threads: AuthorThreadHooks | None = None
 
     def model_clock(self, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """Return the clock for the model loop, which runs on a thread of its own."""
@@ -58,21 +98,6 @@ class ClockHooks:
 
     def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
         """Called when the host starts. `nursery` is on the I/O loop and lives as long as the host."""
-
-    def posted(self) -> None:
-        """Called on the I/O loop before a call is queued for the model loop."""
-
-    def delivered(self) -> None:
-        """Called on the model loop when such a call is about to run."""
-
-    async def author_resumes(self) -> None:
-        """Called on the model loop before author code on an `AuthorThread` runs or goes on."""
-
-    async def run_loop_resumes(self) -> None:
-        """Called on the model loop before `run()` goes on after `connected.wait()` or `emit()`, if `spends`."""
-
-    def author_rests(self) -> None:
-        """Called on the model loop when that code has ended, or waits for this loop."""
 
     async def run_in_worker(self, function: Callable[[], Any]) -> Any:
         """Call `function` in a worker thread, for author code of the model loop; returns or raises what it does."""
@@ -86,7 +111,3 @@ class ClockHooks:
         """
         if not rested:
             await trio.lowlevel.checkpoint()
-
-    async def spend(self, step: int) -> float | None:
-        """Called on the model loop after step `step`. Sleeps for its stated cost; returns it in seconds, or None."""
-        return None

@@ -175,20 +175,24 @@ class DrivenSession:
         self._turn_waited = 0.0
         if self.turn.of_this_task and not self.over:
             self._turn_waited = await self.turn.take(False)
-        if self.host.time.spends:
-            await self.host.time.run_loop_resumes()
+        if (costs := self.host.time.costs) is not None:
+            await costs.run_loop_resumes()
 
     async def until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
         """Wait until devices have computed the chunk.
 
         Returns the seconds that this took, and the cost of the step that a test or a rendering states, None without one.
         """
-        if not self.host.time.spends and not chunk.pending_fences:
+        if self.host.time.costs is None and not chunk.pending_fences:
             return 0.0, None
         return await self.turn.compute(self._until_computed, chunk, step)
 
     async def _until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
-        return await wait_for_fences(chunk), await self.host.time.spend(step)
+        return await wait_for_fences(chunk), await self.spend(step)
+
+    async def spend(self, step: int) -> float | None:
+        """Have a step take the time that a test or a rendering states; returns it in seconds, None without one."""
+        return None if (costs := self.host.time.costs) is None else await costs.spend(step)
 
     async def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Send a message to all clients, or to one. Does nothing when the session is closed."""

@@ -54,8 +54,8 @@ class ConnectedSignal:
         await trio.lowlevel.checkpoint()
         while not self.is_set():
             await self._wakeup.wait()
-        if self._time.spends:
-            await self._time.run_loop_resumes()
+        if (costs := self._time.costs) is not None:
+            await costs.run_loop_resumes()
 
 
 class SessionBinding:

@@ -97,7 +97,10 @@ class Turn:
         Args:
             rested: whether the task has rested since its last checkpoint; see `ClockHooks.settle`.
         """
-        await self._time.settle(rested)
+        if self._time.settles:
+            await self._time.settle(rested)
+        elif not rested:  # not by `settle`, which does the same: a call less for each step
+            await trio.lowlevel.checkpoint()
         return 0.0
 
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
@@ -254,7 +257,7 @@ class SharedTurn(Turn):
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """See `Turn`."""
         task = trio.lowlevel.current_task()
-        if self._time.charges and self._holder is not task:
+        if (costs := self._time.costs) is not None and costs.charges and self._holder is not task:
             await self.take(False)
         if self._holder is not task:
             return await function(*args)

@@ -28,7 +28,7 @@ log = logging.getLogger("reactor_trio.model")
 
 
 async def no_cost() -> float | None:
-    """The cost of a step of an app that is stepped by hand: the time that it takes."""
+    """The cost of a step where none is stated: the time that it takes."""
     return None
 
 
@@ -110,6 +110,7 @@ def open_source(session: DrivenSession | None) -> AppSource:
         return AppSource()
 
     async def spend() -> float | None:
-        return await session.turn.compute(session.host.time.spend, session.step)
+        return await session.turn.compute(session.spend, session.step)
 
-    return AppSource(session.scopes.step_was_cancelled, session.turn.observer, spend)
+    stated = no_cost if session.host.time.costs is None else spend
+    return AppSource(session.scopes.step_was_cancelled, session.turn.observer, stated)

@@ -123,7 +123,7 @@ class BlockingDriver(Driver):
         if self.next_block is not None:
             self.next_block = session.step
         if chunk is None:
-            await session.host.time.spend(number)
+            await session.spend(number)
         else:
             await session.until_computed(chunk, number)
         origin = Origin(session.step - 1, self._command, self._waited)

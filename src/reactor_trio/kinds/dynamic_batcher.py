@@ -113,7 +113,8 @@ class DynamicBatcher(Turns):
         try:
             with batch.scope:
                 results = await call_batch(self._model, [member.model for member in members])
-                await self.time.spend(self._count)
+                if (costs := self.time.costs) is not None:
+                    await costs.spend(self._count)
         except trio.Cancelled:
             raise
         except (SessionOver, BufferClosed) as error:

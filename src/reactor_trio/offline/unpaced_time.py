@@ -22,10 +22,11 @@ class UnpacedTime(ClockHooks):
         threaded: whether the model loop runs on a thread; if not, it is a task of the I/O loop.
     """
 
-    spends = True
+    charges = False
 
     def __init__(self, *, threaded: bool) -> None:
         self.threaded = threaded
+        self.costs = self.author_threads = self
         self._session: DrivenSession | None = None
         self._released = False
         # A virtual clock may jump while a handler computes on a thread of its own; then there is no limit.
@@ -58,6 +59,9 @@ class UnpacedTime(ClockHooks):
     async def author_resumes(self) -> None:
         """Wait until the commands that the next block sees are applied: at the start, and after each push."""
         await self._commands_applied()
+
+    def author_rests(self) -> None:
+        """Do nothing: no clock is held."""
 
     async def run_loop_resumes(self) -> None:
         """Wait until the commands that the next frame sees are applied."""

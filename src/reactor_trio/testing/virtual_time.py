@@ -32,14 +32,24 @@ StepCost = float | Sequence[float] | Callable[[int], float]
 class VirtualTime(ClockHooks):
     """Charges steps their stated cost."""
 
-    def __init__(self, step_cost: StepCost | None) -> None:
-        self._step_cost = step_cost
-        self.charges = self.spends = step_cost is not None
+    settles = charges = True
 
-    async def spend(self, step: int) -> float | None:
+    def __init__(self, step_cost: StepCost | None) -> None:
+        if step_cost is not None:
+            self._step_cost, self.costs = step_cost, self
+        self.author_threads = self
+
+    async def author_resumes(self) -> None:
+        """Do nothing."""
+
+    def author_rests(self) -> None:
+        """Do nothing."""
+
+    async def run_loop_resumes(self) -> None:
+        """Do nothing: a `run()` waits for no one else."""
+
+    async def spend(self, step: int) -> float:
         """Sleep for the step's cost; shielded, since a forward pass cannot be interrupted either."""
-        if self._step_cost is None:
-            return None
         cost = _cost(self._step_cost, step)
         with trio.CancelScope(shield=True):
             await trio.sleep(cost)
@@ -158,21 +168,25 @@ class HeldTime(VirtualTime):
     def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
         """Begin to keep time."""
         self._host = host
+        host.posts = self
         self._nursery = nursery
         self._posted = self._seen = self._settling = 0
         self._idle_until: float | None = None  # the model loop's next deadline; None while it is busy
         self._nap = trio.CancelScope()
         nursery.start_soon(self._keep)
 
-    def posted(self) -> None:
-        """The I/O loop has posted work for the model loop."""
+    def posted(
+        self, function: Callable[..., object], args: tuple[object, ...]
+    ) -> tuple[Callable[..., object], tuple[object, ...]]:
+        """The I/O loop posts work for the model loop, which counts it when it comes."""
         self._posted += 1
         self._idle_until = None
         self._nap.cancel()
+        return self._deliver, (function, args)
 
-    def delivered(self) -> None:
-        """The model loop has received posted work."""
+    def _deliver(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
         self._seen += 1
+        function(*args)
 
     async def settle(self, rested: bool) -> None:
         """Wait until both loops have nothing else to do at this instant."""
