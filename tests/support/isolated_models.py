@@ -43,6 +43,11 @@ class Model(ReactorPipeline):
         return {"pid": os.getpid(), "descriptors": descriptors, "threads": len(os.listdir("/proc/self/task"))}
 
     @event
+    def logs(self) -> list:
+        logger = logging.getLogger("a.library")
+        return [logger.isEnabledFor(level) for level in (logging.DEBUG, logging.INFO)]
+
+    @event
     async def note(self, text: str):
         log.warning("about %s", text)
         await self.send(Note(text=text))

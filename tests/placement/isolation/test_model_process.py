@@ -51,6 +51,8 @@ def test_frames_replies_messages_and_log_lines_cross(served):
         assert client.answer(4)["data"]["code"] == "internal_error"
         client.say("on_asyncio", 5)
         assert client.answer(5)["data"]["reply"] == ["asyncio", "trio"]
+        client.say("logs", 6)
+        assert client.answer(6)["data"]["reply"] == [False, True]  # as in the server's process
         sid = welcome["data"]["session_id"]
     served.wait_log(f"about aé.*session={sid}")
     served.wait_log("handler of raises raised.*raise ValueError")

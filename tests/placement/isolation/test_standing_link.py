@@ -11,7 +11,7 @@ import trio
 from reactor_trio.crossing import socket_link
 from reactor_trio.crossing.socket_link import SocketLink
 from reactor_trio.placement.isolation import ipc_messages
-from reactor_trio.placement.isolation.log_lines import MOST_BYTES, MOST_LINES, LinkHandler
+from reactor_trio.placement.isolation.log_lines import MOST_BYTES, MOST_LINES, LinkHandler, follow_levels, set_levels
 
 
 @pytest.fixture
@@ -30,19 +30,21 @@ def logger():
     logger.propagate = False
     yield logger
     logger.handlers.clear()
+    logger.setLevel(logging.NOTSET)
 
 
 async def received(link: SocketLink, sender: SocketLink, until: str) -> list[str]:
     lines: list[str] = []
-    async with trio.open_nursery() as nursery:
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
 
-        def heard(message, *_descriptor):
-            lines.append(message.message)
-            if message.message.startswith(until):
-                nursery.cancel_scope.cancel()
+            def heard(message, *_descriptor):
+                lines.append(message.message)
+                if message.message.startswith(until):
+                    nursery.cancel_scope.cancel()
 
-        nursery.start_soon(sender.run)
-        await link.receive(heard)
+            nursery.start_soon(sender.run)
+            await link.receive(heard)
     return lines
 
 
@@ -70,6 +72,68 @@ async def test_lines_that_the_loop_does_not_take_are_dropped_and_counted_in_the_
     lines = await received(theirs, mine, "last")
     assert lines[:2] == ["line 0 (before it, 50 log lines were dropped: the server did not take them)", "line 1"]
     assert len(lines) == MOST_LINES + 1
+
+
+async def test_warnings_take_the_place_of_lower_lines_that_wait(links, logger):
+    mine, theirs = links
+    logger.addHandler(LinkHandler(mine))
+    logger.setLevel(logging.DEBUG)
+    logger.warning("first")
+    for number in range(MOST_LINES + 50):
+        logger.info("chatter %d", number)
+    logger.error("grave")
+    for number in range(MOST_LINES):
+        logger.warning("line %d", number)
+    logger.info("late chatter")
+    await trio.testing.wait_all_tasks_blocked()
+    logger.info("last")
+    lines = await received(theirs, mine, "last")
+    gone = 51 + MOST_LINES - 1 + 2 + 1  # lower lines that found no room or gave theirs, warnings without room, the late one
+    assert lines[0] == f"first (before it, {gone} log lines were dropped: the server did not take them)"
+    assert lines[1:4] == ["grave", "line 0", "line 1"]
+    assert lines[-2:] == [f"line {MOST_LINES - 3}", "last"]
+
+
+async def test_warnings_take_the_place_of_lower_lines_also_where_these_are_full_of_bytes(links, logger):
+    mine, theirs = links
+    logger.addHandler(LinkHandler(mine))
+    logger.setLevel(logging.DEBUG)
+    for number in range(9):
+        logger.info(f"{number} " + "x" * (MOST_BYTES // 8))
+    logger.warning("grave " + "x" * (MOST_BYTES // 2 - 4000))  # in the place of line 0; line 8 has found none
+    logger.warning("last")
+    lines = await received(theirs, mine, "last")
+    assert [line[0] for line in lines] == [*"4567", "g", "l"]
+
+
+async def test_warnings_find_room_in_a_link_that_lower_lines_have_filled(links, logger):
+    mine, theirs = links
+    logger.addHandler(LinkHandler(mine))
+    logger.setLevel(logging.DEBUG)
+    for _ in range(20):
+        logger.info("x" * (MOST_BYTES // 8))
+        await trio.testing.wait_all_tasks_blocked()
+    logger.error("grave")
+    logger.info("chatter")
+    await trio.testing.wait_all_tasks_blocked()
+    logger.error("last")
+    await trio.testing.wait_all_tasks_blocked()
+    lines = await received(theirs, mine, "last")
+    assert [line[:5] for line in lines[-2:]] == ["grave", "last "]
+
+
+async def test_the_levels_of_this_process_hold_in_another_one_and_those_below_them_are_not_made(links, logger, monkeypatch):
+    other = logging.getLogger("test_log_lines.other")
+    logger.setLevel(logging.ERROR)
+    given = set_levels()
+    assert given["root"] == logging.root.level
+    assert given["test_log_lines"] == logging.ERROR
+    assert "test_log_lines.other" not in given
+    logger.setLevel(logging.NOTSET)
+    follow_levels(given)
+    assert not other.isEnabledFor(logging.WARNING)
+    monkeypatch.setattr(logging.root.manager, "disable", logging.ERROR)
+    assert set_levels()["root"] == set_levels()["test_log_lines"] == logging.ERROR + 1
 
 
 async def test_lines_are_bounded_in_bytes_also_in_the_link(links, logger):

@@ -37,12 +37,14 @@ class LoadModel(IpcMessage, frozen=True, tag=10):
         schema_hash: of the class that the server's process has imported; that of this process must declare the same.
         path: `sys.path` of the server's process.
         given: config, settings and files of the manifest, pickled: YAML has dates, and an embedding program may pass more.
+        levels: of the loggers of the server's process, which hold in this process, too; see `log_lines.set_levels`.
     """
 
     model: str
     schema_hash: str
     path: list[str]
     given: bytes
+    levels: dict[str, int]
 
 
 class Ping(IpcMessage, frozen=True, tag=18):

@@ -30,6 +30,7 @@ from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manife
 from reactor_trio.interface.model import Model
 from reactor_trio.interpreter import settle
 from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.log_lines import follow_levels
 from reactor_trio.placement.isolation.session_relay import SessionRelay
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.placement.loading import LoadedModel, load_model
@@ -107,6 +108,7 @@ class ProcessWorker:
 
     async def _load(self, message: ipc_messages.LoadModel) -> None:
         sys.path[:] = message.path
+        follow_levels(message.levels)
         config, settings, files = self.source.unpack(message.given)
         with files_of_manifest(files):
             try:

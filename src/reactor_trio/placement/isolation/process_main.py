@@ -84,7 +84,7 @@ async def _main(sock: socket.socket, memory: SharedMapping, serve: Serve) -> Non
     link = SocketLink(sock, ipc_messages.ToProcess)
     frames = FrameExchange(memory, MODEL, link.send)
     link.wire.share(frames)
-    logging.basicConfig(level=logging.DEBUG, handlers=[LinkHandler(link)], force=True)
+    logging.basicConfig(handlers=[LinkHandler(link)], force=True)  # the levels come with `LoadModel`
     logging.captureWarnings(True)
     async with open_model_host() as host:
         await serve(link, host, frames)

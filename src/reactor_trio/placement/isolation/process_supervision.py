@@ -30,6 +30,7 @@ from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.model_checks import check_model
 from reactor_trio.placement.isolation import ipc_messages
+from reactor_trio.placement.isolation.log_lines import set_levels
 from reactor_trio.placement.isolation.model_process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.placement.isolation.remote_session_run import RemoteSessionRun
 from reactor_trio.placement.isolation.shared_frames import SERVER, FrameExchange
@@ -257,7 +258,8 @@ async def load_in_process(
     await nursery.start(placement.run)
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
     given = process.pack((config, bare, files))
-    await placement.load(ipc_messages.LoadModel(path, checked.schema["schema_hash"], list(sys.path), given), name)
+    schema_hash = checked.schema["schema_hash"]
+    await placement.load(ipc_messages.LoadModel(path, schema_hash, list(sys.path), given, set_levels()), name)
     if settings.step_timeout or settings.first_step_timeout:
         nursery.start_soon(placement.kill_if_hung, settings.step_timeout, settings.first_step_timeout)
     return placement
