@@ -270,6 +270,26 @@ def test_hooks_come_in_pairs_as_under_the_server_whichever_raises(raising, at, c
         executor.disconnect()
 
 
+class Asks(Hooked):
+    """Notes in each hook also what the runtime says of the session."""
+
+    def did(self, hook):
+        super().did((hook, self.cancelled(), self.connected.is_set()))
+
+
+def test_a_session_is_over_and_connected_when_it_is_under_the_server():
+    with PipelineExecutor(Asks) as executor:
+        for _ in range(2):
+            executor.connect()
+            next(executor)
+            executor.disconnect()
+        assert executor.model.calls == 2 * [
+            ("session_started", False, False), ("connected", False, True),
+            ("disconnected", True, False), ("closed", True, False), ("session_ended", True, False),
+        ]  # fmt: skip
+        assert executor.model.cancelled()
+
+
 def test_asyncio_in_a_model_is_an_error_that_names_the_trio_function():
     import asyncio
 

@@ -26,7 +26,7 @@ class BareBinding:
 
     Attributes:
         fps: the rate that the model set in this session, or the declared rate.
-        buffers: track -> its input buffer. The buffers are closed while no client is connected.
+        buffers: track -> its input buffer. The buffers are closed while there is no session.
         inputs: attribute -> an instance of the model's `Input` class with a buffer in each field.
     """
 
@@ -37,7 +37,18 @@ class BareBinding:
         self.inputs = with_buffers(declaration.inputs, self.buffers)
         self.fps = self._declared_fps = fps
         self._client_there = trio.Event()
+        self._over = True
         self.close_inputs()
+
+    def begin(self) -> None:
+        """Open the buffers, empty: a session begins."""
+        self._over = False
+        for buffer in self.buffers.values():
+            buffer.reset()
+
+    def close_output(self) -> None:
+        """See `LifeBinding`: `cancelled` is true from now on."""
+        self._over = True
 
     def close_inputs(self) -> None:
         """Close the buffers: readers get BufferClosed."""
@@ -45,14 +56,13 @@ class BareBinding:
             buffer.close()
 
     def connect(self) -> None:
-        """Open the buffers, empty, and set `connected`."""
-        for buffer in self.buffers.values():
-            buffer.reset()
+        """Set `connected`."""
         self._client_there.set()
 
     def leave(self) -> None:
         """Clear `connected`."""
-        self._client_there = trio.Event()
+        if self._client_there.is_set():  # else it is the event that tasks wait for
+            self._client_there = trio.Event()
 
     def end(self) -> None:
         """End the session: drop its state and its rate."""
@@ -98,7 +108,7 @@ class BareBinding:
 
     def cancelled(self) -> bool:
         """See `ModelBinding`."""
-        return not self.is_set()
+        return self._over
 
     def check_cancelled(self) -> None:
         """See `ModelBinding`."""

@@ -25,6 +25,9 @@ class LifeBinding(Protocol):
     def leave(self) -> None:
         """Clear `connected`."""
 
+    def close_output(self) -> None:
+        """Queue no more output: the session is over."""
+
     def close_inputs(self) -> None:
         """Close the input tracks: readers get BufferClosed."""
 
@@ -71,6 +74,8 @@ class Performer(AuthorCalls):
                 self._life_binding.connect()
             case Action.CLEAR_CONNECTED:
                 self._life_binding.leave()
+            case Action.CLOSE_OUTPUT:
+                self._life_binding.close_output()
             case Action.CLOSE_INPUTS:
                 self._life_binding.close_inputs()
             case Action.CLOSE_DRIVER:

@@ -140,8 +140,6 @@ class ServedPerformer(Performer):
                 self.tell_values()
             case Action.FLUSH:
                 session.output_pacer.flush(session.step, black=False)
-            case Action.CLOSE_OUTPUT:
-                session.output_pacer.close()
             case Action.END_STEP:
                 await self.driver.at_boundary()
                 if self._restarted is not None:  # its hook runs to its end

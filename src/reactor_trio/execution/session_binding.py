@@ -142,6 +142,11 @@ class SessionBinding:
         """Clear `connected`."""
         self.connected.change(None)
 
+    def close_output(self) -> None:
+        """Release whoever waits for room, and queue nothing more: the session is over."""
+        assert self.session is not None
+        self.session.output_pacer.close()
+
     def close_inputs(self) -> None:
         """Close the input tracks: readers get BufferClosed."""
         self.input_queue.close()

@@ -89,8 +89,7 @@ class PipelineExecutor:
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = _ModelLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._open_source = kind.driving.source
-        self._load_model = kind.loading.load
+        self._open_source, self._load_model = kind.driving.source, kind.loading.load
         self._client: ClientInfo | None = None
         self._clients = 0
         #: the result of the last event's handler
@@ -220,6 +219,7 @@ class PipelineExecutor:
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
         self._performer = Performer(self.model, self._declaration, self._client, self._binding, self._binding)
         self._performer.driver = self._source = self._open_source(None)
+        self._binding.begin()
         self._life = SessionLife()
         for event in (Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED):
             for action in self._life.event(event):

@@ -32,7 +32,7 @@ from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
 from reactor_trio.placement.ranks.leader import GRACE, call_name, outcome_text
-from reactor_trio.placement.ranks.rank_messages import LED, RankCall, RankCallDone, out_of_step
+from reactor_trio.placement.ranks.rank_messages import RankCall, RankCallDone, out_of_step
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 
 log = logging.getLogger("reactor_trio.model")
@@ -182,11 +182,14 @@ class Follower:
             client = ClientInfo(call.client, call.at, _send_nothing)
             self._performer = Performer(self._model, self._declaration, client, self._binding, self._binding)
             self._performer.driver = self._source
+            self._binding.begin()
         assert self._performer is not None, "a call outside of a session"
+        for name in call.before:
+            await self._performer.perform(Action(name))
         match call.kind:
             case "perform":
-                for action in LED[Action(call.name)]:
-                    await self._performer.perform(action)
+                action = Action(call.name)
+                await self._performer.perform(action)
                 if action is Action.LET_GO:
                     self._performer = None
             case "command":

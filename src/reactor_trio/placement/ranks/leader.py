@@ -79,6 +79,8 @@ class Leader:
         self._report = report
         self._one_at_a_time = trio.Lock()
         self._call = rank_messages.RankCall(0, "perform", name=Action.LET_GO.value)
+        #: names of the actions that the other ranks perform at the next call
+        self._before: list[str] = []
         #: the number of the call that runs on this rank
         self._running: int | None = None
         #: the newest call's result on this rank; None if it was cancelled
@@ -139,6 +141,10 @@ class Leader:
             self._made_frame, self._stepped = False, True
             self._host.post_io(self._report, ipc_messages.FirstStepMade())
 
+    def performed(self, action: Action) -> None:
+        """This rank has performed an action of `AT_NEXT_CALL`."""
+        self._before.append(action.value)
+
     async def idle(self) -> None:
         """Return when no call is running."""
         async with self._one_at_a_time:
@@ -146,8 +152,9 @@ class Leader:
 
     async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]]) -> T:
         """Have every rank make the call, this one by `make`; return or raise what `make` does."""
-        async with self._next_call(shield=call.name == Action.CLOSE_DRIVER.value):
-            self._call = call = msgspec.structs.replace(call, number=self._call.number + 1)
+        async with self._next_call(shield=call.kind == "perform"):
+            self._call = call = msgspec.structs.replace(call, number=self._call.number + 1, before=tuple(self._before))
+            self._before.clear()
             self._asked = 0
             for piece in pieces_of(call.files):
                 self._send(piece)
@@ -171,7 +178,8 @@ class Leader:
         """Wait until the next call may begin.
 
         Args:
-            shield: for the closing of a generator. It may hold a nursery that is cancelled, and must be closed even so.
+            shield: for an action of the session's life. A cancellation leaves none out: hooks come in pairs, and a generator
+                that holds a nursery which is cancelled must be closed even so.
         """
         with trio.CancelScope(shield=shield):
             await self._one_at_a_time.acquire()

@@ -2,7 +2,8 @@
 
 A session ends in a fixed order. The hook `@disconnected` waits for the running call. So first the input tracks are closed: a
 step that waits for an input frame ends with BufferClosed, on every rank. An `async` step that waits for something else gets
-`PATIENCE` seconds, and is then cancelled.
+`PATIENCE` seconds, and is then cancelled. What rank 0 does at once, such as clearing `connected`, the other ranks do at the
+begin of their next call, which is the next part of the end (`AT_NEXT_CALL`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.step_loop import StepMade, StepSource
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.ranks.leader import Leader
-from reactor_trio.placement.ranks.rank_messages import LED, CallKind, RankCall
+from reactor_trio.placement.ranks.rank_messages import AT_NEXT_CALL, LED, CallKind, RankCall
 
 T = TypeVar("T")
 
@@ -55,6 +56,9 @@ class LeadingPerformer(ServedPerformer):
             case Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
                 await make()
                 await self._lead_action(action, trio.lowlevel.cancel_shielded_checkpoint)
+            case _ if action in AT_NEXT_CALL:
+                await make()
+                self.leader.performed(action)
             case _ if action in LED and not self._lacks(action):
                 await self._lead_action(action, make)
             case _:
@@ -85,7 +89,7 @@ class LeadingPerformer(ServedPerformer):
 
     async def _end_step(self) -> None:
         """The session is over: return when no call is running, at the latest when `PATIENCE` has cancelled it."""
-        self.session.binding.close_inputs()
+        await self.perform(Action.CLOSE_INPUTS)
         with trio.move_on_after(PATIENCE, shield=True):
             await self.leader.idle()
             return

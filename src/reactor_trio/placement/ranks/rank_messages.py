@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -15,14 +14,13 @@ from reactor_trio.placement.isolation.ipc_messages import IpcMessage, ModelStuck
 
 CallKind = Literal["perform", "command", "file", "step"]
 
-#: What the other ranks perform when rank 0 performs an action. On rank 0 `connected` changes at once, whatever they do; on
-#: the others it changes with a call.
-LED: Final[Mapping[Action, tuple[Action, ...]]] = {action: (action,) for action in HOOKS} | {
-    Action.MAKE_STATE: (Action.MAKE_STATE, Action.SET_CONNECTED),
-    Action.DISCONNECTED: (Action.CLEAR_CONNECTED, Action.DISCONNECTED),
-    Action.CLOSE_DRIVER: (Action.CLOSE_DRIVER,),
-    Action.LET_GO: (Action.LET_GO,),
-}
+#: actions that are a call of every rank
+LED: Final = HOOKS | {Action.MAKE_STATE, Action.CLOSE_DRIVER, Action.LET_GO}
+#: Actions without author code. Rank 0 performs them at once, also while a call runs. The other ranks perform them at the
+#: begin of the next call.
+AT_NEXT_CALL: Final = frozenset({
+    Action.SET_CONNECTED, Action.CLEAR_CONNECTED, Action.CLOSE_OUTPUT, Action.CLOSE_INPUTS
+})  # fmt: skip
 
 
 # ---- from rank 0 ---------------------------------------------------------------------------------------------------------
@@ -35,6 +33,7 @@ class RankCall(IpcMessage, frozen=True, tag=1):
         number: counts calls.
         step: the number of the session's next step, for the log.
         name: of the action that rank 0 performs (`LED`), or of the command.
+        before: names of the actions that come first (`AT_NEXT_CALL`).
         client, at: the client of a command, and its arrival; of an action, the controlling client, and when it joined.
         data, files: a command's arguments as the client sent them; of `file`, the arguments of the hook. The data of the
             files goes ahead in pieces (`crossing.file_pieces`).
@@ -48,6 +47,7 @@ class RankCall(IpcMessage, frozen=True, tag=1):
     at: float = 0.0
     data: bytes = b""
     files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
+    before: tuple[str, ...] = ()
 
 
 class RuntimeAnswer(IpcMessage, frozen=True, tag=2):

@@ -1,0 +1,191 @@
+"""The life of a session on each rank, also for code that takes no part in the calls, and when a client leaves early."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio import (
+    BufferClosed,
+    DistributedPipeline,
+    Input,
+    Output,
+    Video,
+    connected,
+    disconnected,
+    session_ended,
+    session_started,
+)
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.testing import open_server
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Camera(Input):
+    webcam: Video
+
+
+class Asked(DistributedPipeline):
+    """Has a plain thread ask the runtime in each hook; such a thread is in no call. It has no `@disconnected`."""
+
+    output: Picture
+    camera: Camera
+    fps = 10
+
+    def load(self, config):
+        self.found = []
+
+    def ask(self, where):
+        def look():
+            self.found.append((where, self.cancelled(), self.connected.is_set(), self.camera.webcam.closed))
+
+        asks = threading.Thread(target=look)
+        asks.start()
+        asks.join()
+
+    @session_started
+    def begins(self):
+        self.ask("session_started")
+
+    @connected
+    def greets(self):
+        self.ask("connected")
+
+    @session_ended
+    def ends(self):
+        self.ask("session_ended")
+
+    def inference(self):
+        try:
+            while True:
+                yield np.zeros((4, 6, 3), np.uint8)
+        finally:
+            self.ask("closed")
+
+
+class AskedAtEnd(Asked):
+    @disconnected
+    def says_goodbye(self):
+        self.ask("disconnected")
+
+
+def models(server):
+    """Of each rank, or of the only one."""
+    process = server.runtime.placement.process
+    return [rank.loaded for rank in getattr(process, "ranks", [process])]
+
+
+BEGIN = [("session_started", False, False, False), ("connected", False, True, False)]
+#: where the session goes on: only `connected` is cleared
+AGAIN = [("disconnected", False, False, False), ("closed", False, False, False), ("session_ended", False, False, False)]
+END = [("disconnected", True, False, True), ("closed", True, False, True), ("session_ended", True, False, True)]
+
+
+@pytest.mark.parametrize("model", [Asked, AskedAtEnd])
+async def test_a_plain_thread_learns_the_same_on_each_rank(autojump_clock, model):
+    async with open_server(model, settings=Settings(ranks=2)) as server:
+        for _ in range(2):
+            async with server.connect() as client:
+                await client.take(2)
+                await client.transport.restart("fresh")
+                await client.take(2)
+            await trio.sleep(3)
+        first, other = [model.found for model in models(server)]
+    one = [found for found in BEGIN + AGAIN + BEGIN + END if model is AskedAtEnd or found[0] != "disconnected"]
+    assert first == one * 2
+    assert other == first
+
+
+class Reads(DistributedPipeline):
+    """Its generator holds a nursery open across its yields, with a task in it that reads."""
+
+    output: Picture
+    camera: Camera
+    fps = 10
+    ranks = 2
+
+    def load(self, config):
+        self.catches, self.found = config["catches"], []
+
+    async def reads(self):
+        await trio.lowlevel.checkpoint()  # the step in which it began may be over
+        try:
+            while True:
+                await self.camera.webcam.read()
+        except (BufferClosed, trio.Cancelled) as error:
+            self.found.append(type(error).__name__)
+            if not self.catches or isinstance(error, trio.Cancelled):
+                raise
+
+    async def inference(self):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.reads)
+            while True:
+                yield np.zeros((4, 6, 3), np.uint8)
+
+
+@pytest.mark.parametrize("catches", [True, False])
+async def test_a_task_that_reads_between_steps_learns_on_each_rank_that_the_input_is_closed(autojump_clock, catches):
+    async with open_server(Reads, config={"catches": catches}) as server:
+        for _ in range(2):
+            async with server.connect() as client:
+                await client.push_video("webcam", np.zeros((16, 16, 3), np.uint8))
+                await client.take(5)
+            await trio.sleep(3)
+        assert [model.found for model in models(server)] == [["BufferClosed"] * 2] * 2
+        assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1
+
+
+class Leaves(DistributedPipeline):
+    """A hook takes a second, whatever is cancelled; its client leaves meanwhile."""
+
+    output: Picture
+    camera: Camera
+    fps = 10
+
+    def load(self, config):
+        self.late, self.called = config["late"], []
+
+    async def hook(self, name):
+        self.called.append(name)
+        if name == self.late:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+
+    @session_started
+    async def begins(self):
+        await self.hook("session_started")
+
+    @connected
+    async def greets(self):
+        await self.hook("connected")
+
+    @disconnected
+    async def says_goodbye(self):
+        await self.hook("disconnected")
+
+    @session_ended
+    async def ends(self):
+        await self.hook("session_ended")
+
+    def inference(self):
+        while True:
+            yield np.zeros((4, 6, 3), np.uint8)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("late", ["session_started", "connected"])
+async def test_hooks_come_in_pairs_when_the_client_leaves_during_one(autojump_clock, late, ranks):
+    settings = Settings(ranks=ranks, isolation="process")
+    async with open_server(Leaves, config={"late": late}, settings=settings) as server:
+        async with server.connect():
+            await trio.sleep(0.5)
+        await trio.sleep(5)
+        for each in models(server):
+            assert each.called == ["session_started", "connected", "disconnected", "session_ended"]
