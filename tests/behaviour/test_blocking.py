@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -361,6 +362,59 @@ async def test_a_handler_that_emits_may_wait_for_room(autojump_clock):
             while shown(await client.take(1)) == [1]:
                 pass
             assert sum(shown(await client.take(40))) > 40
+
+
+async def test_a_handler_that_emits_while_the_session_code_waits_for_room_has_a_step_of_its_own(autojump_clock):
+    class Flash(VideoModel):
+        @command("flash")
+        def flash(self):
+            get_ctx().emit_block(block(*[5] * 30))  # a large block, for which there is room at once
+
+        def start_session(self):
+            for number in range(5):
+                get_ctx().emit_block(block(*[10 * number] * 12))  # the third waits for room
+            wait_for_stop()
+
+    async with open_server(Flash, max_fps=12) as server, returner(server, "raw") as peer:
+        await trio.sleep(0.5)
+        await peer.command("flash")
+        await trio.sleep(10)
+        frames = Counter((packet.step, packet.payload[0]) for _, packet in peer.frames)
+        assert frames == dict.fromkeys([(0, 0), (1, 10), (2, 20), (4, 30), (5, 40)], 12) | {(3, 5): 30}
+        assert peer.of("reactor.ack")[0]["step"] == 4  # the session code begins it after the command
+
+
+@pytest.mark.parametrize(
+    ("act", "at", "reported"),
+    [
+        (lambda: get_ctx().emit_block(block(*[5] * 24)), 1.5, 1),  # it waits for room, too, and for longer
+        (lambda: get_ctx().enable_monitoring(), 0.1, 1),
+        (lambda: get_ctx().disable_monitoring(), 0.1, 0),
+    ],
+    ids=["emits", "enables", "disables"],
+)
+async def test_what_a_handler_does_while_the_session_code_waits_for_room_leaves_the_watch_of_that_alone(
+    autojump_clock, caplog, act, at, reported
+):
+    class Acts(VideoModel):
+        @command("act")
+        def act(self):
+            act()
+
+        def start_session(self):
+            for _ in range(3):
+                get_ctx().emit_block(block(*[1] * 24))  # the third waits for room, for 2 s
+            time.sleep(20)
+
+    async with open_server(Acts, max_fps=12, stuck_after=1.8) as server, server.connect() as client:
+        await trio.sleep(at)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.command, "act")
+            await trio.sleep(1.95 - at)
+            assert "has emitted nothing" not in caplog.text
+            await trio.sleep(10)
+        assert caplog.text.count("start_session() has emitted nothing for 1.8 s") == reported
+        await trio.sleep(15)
 
 
 # ---- the end of a session --------------------------------------------------------------------------------------------

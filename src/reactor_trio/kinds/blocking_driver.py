@@ -72,6 +72,9 @@ class BlockingDriver(Driver):
         # of the block that the session's thread computes now
         self._command: int | None = None
         self._waited: float | None = None
+        #: whether the session's thread computes, and whether what it computes is work: the model does not pause on purpose
+        self._computes, self._works = False, True
+        #: while both are so
         self._call: RunningCall | None = None
 
     async def drive(self) -> None:
@@ -86,9 +89,9 @@ class BlockingDriver(Driver):
                     nursery.start_soon(self._beside, self._apply_commands)
                     for spec in context.inputs:
                         nursery.start_soon(self._beside, self._take_frames, spec, context, variables.copy)
-                    self._computes(True)
+                    self._watch(computes=True)
                     result = await outcome.acapture(self.session_thread.run, self._model.start_session, context=variables)
-                    self._computes(False)
+                    self._watch(computes=False)
                     nursery.cancel_scope.cancel()
             finally:
                 context.close()
@@ -107,7 +110,11 @@ class BlockingDriver(Driver):
         Its next block sees the commands that are applied meanwhile, and those before.
         """
         self.next_block = self._session.step
-        await self.push(chunk)
+        self._watch(computes=False)
+        try:
+            await self.push(chunk)
+        finally:
+            self._watch(computes=True)
 
     def block_begins(self) -> None:
         """The session's thread goes on: the block that it computes now sees every command that has been applied."""
@@ -116,23 +123,21 @@ class BlockingDriver(Driver):
         self._command, self._waited = session.newest_command, session.command_waited()
 
     async def push(self, chunk: Chunk | None) -> None:
-        """Queue the block that was computed, or black frames (None)."""
-        session, monitored = self._session, self._call is not None
-        number = session.step - 1
-        self._computes(False)
+        """Queue the block that was computed, or black frames (None). Several threads may wait here, each with its block."""
+        session = self._session
+        number, session.step = session.step - 1, session.step + 1
         if self.next_block is not None:
-            self.next_block = session.step
+            self.next_block = session.step - 1
+        command, waited = self._command, self._waited
         if chunk is None:
             await session.spend(number)
         else:
             await session.until_computed(chunk, number)
-        origin = Origin(session.step - 1, self._command, self._waited)
+        origin = Origin(number, command, waited)
         if chunk is None:
             await self._pacer.push_black(origin)
         elif chunk.length:
             await self._pacer.push(chunk, origin)
-        session.step += 1
-        self._computes(monitored and not session.over)
 
     async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
         """Send a message of the model to all clients."""
@@ -141,17 +146,21 @@ class BlockingDriver(Driver):
     async def monitor(self, enabled: bool) -> None:
         """Note that the model pauses on purpose, or works again."""
         self._pacer.monitor(enabled)
-        self._computes(enabled and not self._session.over)
+        self._works = enabled
+        self._watch(computes=self._computes)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _computes(self, computes: bool) -> None:
-        """Note whether the session's thread computes from now on."""
-        calls = self._session.calls
-        if self._call is not None:
-            calls.ends(self._call)
-        what = "start_session() has emitted nothing"
-        self._call = calls.begins(what, trio.current_time(), self.session_thread.thread) if computes else None
+    def _watch(self, *, computes: bool) -> None:
+        """Note whether the session's thread computes, and watch what it computes, as long as the session is not over."""
+        session, self._computes = self._session, computes
+        watched = computes and self._works and not session.over
+        if watched and self._call is None:
+            what = "start_session() has emitted nothing"
+            self._call = session.calls.begins(what, trio.current_time(), self.session_thread.thread)
+        elif not watched and self._call is not None:
+            session.calls.ends(self._call)
+            self._call = None
 
     async def _beside(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Task: what runs beside the session's thread. What it raises ends the session.
