@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import json
 import weakref
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
-from reactor_trio.placement.placement import load_here
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server
@@ -25,6 +23,7 @@ from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request
 from tests.support.behaviour_models import in_all_placements, picture, raw_session, shown
+from tests.support.loaded_here import load_here
 from tests.support.models import Picture
 
 
@@ -99,7 +98,7 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
             await trio.sleep(30)
 
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
-        place = partial(load_here, host, "heavy", lambda: (Heavy, None))
+        place = load_here(host, Heavy)
         runtime = Runtime(place, name="heavy", settings=Settings(), worker=at_once)
         site = reactor_site(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
@@ -124,7 +123,7 @@ async def test_a_server_whose_load_raises_is_never_ready(autojump_clock):
             raise OSError("weights.bin is missing")
 
     async with open_model_host(InlineTime(None)) as host:
-        place = partial(load_here, host, "broken", lambda: (Broken, None))
+        place = load_here(host, Broken)
         runtime = Runtime(place, name="broken", settings=Settings(), worker=never)
         site = reactor_site(runtime, "127.0.0.1")
         with pytest.raises(ModelFailed, match=r"weights\.bin is missing") as failed:

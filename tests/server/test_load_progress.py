@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from functools import partial
 
 import numpy as np
 import pytest
 import trio
+from tests.support.loaded_here import load_here
 
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, IntroductionKeys
@@ -24,7 +24,6 @@ from reactor_trio.interface import (
     model,
     progress,
 )
-from reactor_trio.placement.placement import load_here
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.testing import open_server
@@ -64,7 +63,7 @@ async def at_once(function, argument):
 
 
 def site_of(host, model=Slow, introduction=NOT_INTRODUCED, **settings):
-    place = partial(load_here, host, "slow", lambda: (model, None))
+    place = load_here(host, model)
     runtime = Runtime(place, name="slow", settings=Settings(**settings), introduction=introduction, worker=at_once)
     return runtime, reactor_site(runtime, "127.0.0.1")
 

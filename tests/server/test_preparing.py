@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import trio
 import trio.testing
+from tests.support.loaded_here import load_here
 from tests.support.transport_peers import opening
 
 from reactor_trio import issue_ticket
@@ -16,7 +17,6 @@ from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Set
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
-from reactor_trio.placement.placement import load_here
 from reactor_trio.server import runtime as runtime_module
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
@@ -37,7 +37,7 @@ async def three_seconds(function, argument):
 
 
 def site_of(host, settings=None, model=Nothing):
-    place = partial(load_here, host, "nothing", lambda: (model, None))
+    place = load_here(host, model)
     runtime = Runtime(place, name="nothing", settings=settings or Settings(), worker=three_seconds)
     return runtime, reactor_site(runtime, "127.0.0.1")
 

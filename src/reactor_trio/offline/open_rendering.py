@@ -21,13 +21,15 @@ from reactor_trio.errors import CommandError, ReactorError
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.model_checks import check_model
 from reactor_trio.offline.film_room import FilmRoom
 from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_time import UnpacedTime
+from reactor_trio.placement.loading import load_model
 from reactor_trio.placement.model_source import model_source
-from reactor_trio.placement.placement import load_on
+from reactor_trio.placement.placement import called, failing_load
 from reactor_trio.protocol import playback_arguments
 from reactor_trio.telemetry import Telemetry
 
@@ -87,7 +89,9 @@ async def render(
     with files_of_manifest(source.files):
         async with open_model_host(time) as host:
             try:
-                loaded = await load_on(host, name, source.find_model, source.config, settings, Telemetry())
+                with failing_load(name, host):
+                    checked = await host.run(called, lambda: check_model(source.find_model(), settings))
+                    loaded = await host.run(load_model, checked, source.config, host, settings, Telemetry())
                 if loaded.kind.endless and once:
                     what = f"{loaded.kind.method} of this model never ends"
                     raise ReactorError(f"{name}: {what}: say how many frames or seconds to make")

@@ -1,4 +1,9 @@
-"""From a model class to a loaded model with its declaration and its binding, on the model's thread."""
+"""From a class that is checked to a loaded model with its declaration and its binding, on the model's thread.
+
+A model is loaded in this order. `model_source.placement_loader` finds its class, checks it (`check_model`), and chooses
+where it runs. If that is in other processes, `load_in_process` starts them, and each finds and checks the class again
+(`ProcessWorker`). There, or here, `load_model` makes the model, gives it its binding and loads it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.kind import Kind
-from reactor_trio.kinds.model_checks import buffer_size_of, check_model, has_value, sessions_of
+from reactor_trio.kinds.model_checks import CheckedModel, buffer_size_of, has_value, sessions_of
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing import Cadence, PlayoutForecast, Room
 from reactor_trio.pacing.cadence import checked_fps
@@ -99,25 +104,25 @@ class LoadedModel(msgspec.Struct, frozen=True):
 
 
 async def load_model(
-    model_class: type[Model],
+    checked: CheckedModel,
     config: dict[str, Any],
     host: ModelHost,
     settings: Settings,
     telemetry: Telemetry,
     prepare: Callable[[Model], object] = lambda _model: None,
 ) -> LoadedModel:
-    """Check a model's class, make a model of it, give it its binding and load it.
+    """Make a model, give it its binding and load it. A doubt about its class is logged.
 
-    Raises DeclarationError, ManifestError, and the exceptions of author code. A doubt about the class is logged.
+    Raises DeclarationError, ManifestError, and the exceptions of author code.
 
     Args:
         telemetry: counts and traces what happens.
         prepare: called with the model when that has its binding and is not yet loaded.
     """
-    checked = check_model(model_class, settings)
     for doubt in checked.doubts:
         log.warning("%s; %s", doubt.text, doubt.remedy)
     declaration, kind = checked.declaration, kind_of(checked.declaration)
+    model_class = declaration.model
     with reported_load(host.post_io, telemetry.loading):
         model = await kind.loading.make(model_class, config, host)
     declared, max_fps = _rates(model, settings, loaded=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +16,9 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
-from reactor_trio.placement.placement import Check, LoadPlacement, Placement, SeveralRanks, load_here
+from reactor_trio.kinds.model_checks import CheckedModel, check_model
+from reactor_trio.placement.loading import load_model
+from reactor_trio.placement.placement import Check, LoadPlacement, LocalPlacement, Placement, called, failing_load
 from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -90,20 +92,27 @@ def placement_loader(
         in_thread: calls a function in a worker thread.
     """
 
-    def find() -> tuple[type[Model], Check | None]:
+    def find(settings: Settings) -> tuple[CheckedModel, Check | None]:
         model_class, hook = source.find_model(), source.find_hook()
-        return model_class, None if hook is None else make_check(hook, source.settings.moderate_timeout)
+        moderate = None if hook is None else make_check(hook, source.settings.moderate_timeout)
+        return check_model(model_class, settings), moderate
 
     async def load(config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placement:
-        if source.settings.isolation != "process":
-            assert host is not None
-            with suppress(SeveralRanks):
-                return await load_here(host, source.name, find, config, settings, telemetry)
+        here = source.settings.isolation != "process"
+        with failing_load(source.name, host):
+            if not here:
+                checked, moderate = await in_thread(partial(find, settings))
+            else:
+                assert host is not None
+                checked, moderate = await host.run(called, partial(find, settings))
+                if checked.processes == 1:
+                    loaded = await host.run(load_model, checked, config, host, settings, telemetry)
+                    return LocalPlacement(loaded, moderate)
         from reactor_trio.placement.isolation.process_supervision import load_in_process
         from reactor_trio.placement.processes import open_processes
 
         return await load_in_process(
-            nursery, open_process or open_processes, source.name, await in_thread(find), source.path, source.files,
+            nursery, open_process or open_processes, source.name, checked, moderate, source.path, source.files,
             config, settings, telemetry,
         )  # fmt: skip
 

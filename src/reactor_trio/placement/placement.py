@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 import trio
 
 from reactor_trio.concurrency import ModelHost, with_twin
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
-from reactor_trio.kinds.model_checks import check_model
-from reactor_trio.placement.loading import LoadedModel, load_model
+from reactor_trio.placement.loading import LoadedModel
 from reactor_trio.placement.model_run import ModelEnding, ModelRun
 from reactor_trio.plain_text import sendable
 from reactor_trio.telemetry import Telemetry
+
+T = TypeVar("T")
 
 #: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.
 Check = Callable[[str, str, str], Awaitable[str | None]]
@@ -67,33 +69,23 @@ def not_loaded(name: str, kind: str, text: str) -> ModelFailed:
     return ModelFailed(f"{name}: {text}" if kind == DeclarationError.__name__ else f"{name}: load() raised {kind}: {text}")
 
 
-class SeveralRanks(ReactorError):
-    """The model takes more than one process."""
+async def called(function: Callable[[], T]) -> T:
+    """Call a plain function, for `ModelHost.run`: a model is imported on the thread on which it is loaded."""
+    return function()
 
 
-async def load_on(
-    host: ModelHost,
-    name: str,
-    find_model: Callable[[], type[Model]],
-    config: dict[str, Any],
-    settings: Settings,
-    telemetry: Telemetry,
-) -> LoadedModel:
-    """Find, check, make and load a model on the model loop of `host`.
+@contextmanager
+def failing_load(name: str, host: ModelHost | None) -> Iterator[None]:
+    """A block that finds, checks, makes or loads the model `name`, partly on `host`.
 
-    Raises ManifestError if the model cannot be imported, SeveralRanks as `find_model` does, ModelFailed with the author's
-    exception as cause.
+    Raises ManifestError if the model cannot be imported, else ModelFailed with the author's exception as cause.
     """
-
-    async def load() -> LoadedModel:
-        return await load_model(find_model(), config, host, settings, telemetry)
-
     try:
-        return await host.run(load)
-    except (trio.Cancelled, ManifestError, SeveralRanks):
+        yield
+    except (trio.Cancelled, ManifestError, ModelFailed):
         raise
     except BaseException as raised:
-        if host.is_interrupt(raised):
+        if isinstance(raised, KeyboardInterrupt) and (host is None or host.is_interrupt(raised)):
             raise
         error = with_twin(raised)
         raise not_loaded(name, type(error).__name__, sendable(error)) from error
@@ -124,28 +116,3 @@ class LocalPlacement(ModelRun):
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
 
-
-async def load_here(
-    host: ModelHost,
-    name: str,
-    find: Callable[[], tuple[type[Model], Check | None]],
-    config: dict[str, Any],
-    settings: Settings,
-    telemetry: Telemetry,
-) -> LocalPlacement:
-    """Load the model on the model loop of this process; see `LoadPlacement`. Raises SeveralRanks if that cannot serve it.
-
-    `find` gives the model class, and what checks the text in commands; called on the model thread, so that an import happens
-    there.
-    """
-    moderate: Check | None = None
-
-    def find_model() -> type[Model]:
-        nonlocal moderate
-        model_class, moderate = find()
-        if check_model(model_class, settings).processes > 1:
-            raise SeveralRanks
-        return model_class
-
-    loaded = await load_on(host, name, find_model, config, settings, telemetry)
-    return LocalPlacement(loaded, moderate)

@@ -11,6 +11,7 @@ import logging
 import pickle  # nosec B403 - from the process that started this one, over a socket pair that no other process has
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -25,10 +26,10 @@ from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.author_failures import ends_process
-from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.interpreter import settle
+from reactor_trio.kinds.model_checks import CheckedModel, check_model
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.log_lines import follow_levels
 from reactor_trio.placement.isolation.session_relay import SessionRelay
@@ -98,7 +99,7 @@ class ProcessWorker:
             case ipc_messages.FreeMemory():
                 self.nursery.start_soon(trio.to_thread.run_sync, FreeMemory(trim=trimmer()).collect_and_return)
 
-    async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
+    async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
         """Model loop: make and load the model; return how many sessions it serves at the same time."""
         raise NotImplementedError
 
@@ -109,9 +110,10 @@ class ProcessWorker:
     async def _load(self, message: ipc_messages.LoadModel) -> None:
         sys.path[:] = message.path
         follow_levels(message.levels)
-        config, settings, files = self.source.unpack(message.given)
-        with files_of_manifest(files):
+        with ExitStack() as until_the_end:
             try:
+                config, settings, files = self.source.unpack(message.given)
+                until_the_end.enter_context(files_of_manifest(files))
                 max_sessions = await self.host.run(self._find_and_load, message, config, settings)
             except trio.Cancelled:
                 raise
@@ -122,10 +124,10 @@ class ProcessWorker:
             await self.serve()
 
     async def _find_and_load(self, message: ipc_messages.LoadModel, config: dict[str, Any], settings: Settings) -> int:
-        model_class = self.source.find(message.model)
-        if declaration_of(model_class).schema()["schema_hash"] != message.schema_hash:
+        checked = check_model(self.source.find(message.model), settings)
+        if checked.schema["schema_hash"] != message.schema_hash:
             raise DeclarationError(CHANGED)
-        return await self.load(model_class, config, settings)
+        return await self.load(checked, config, settings)
 
 
 class ToServer(Telemetry):
@@ -197,8 +199,8 @@ class _Worker(ProcessWorker):
             case _ if not session:
                 super().receive(message, session)
 
-    async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
-        self._loaded = await self.load_model(model_class, config, self.host, settings, ToServer(self.link))
+    async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
+        self._loaded = await self.load_model(checked, config, self.host, settings, ToServer(self.link))
         self.source.model_loaded(self._loaded.model)
         return self._loaded.max_sessions
 

@@ -24,11 +24,11 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import BeginSession
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
+from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
-from reactor_trio.kinds.model_checks import check_model
+from reactor_trio.kinds.model_checks import CheckedModel
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.log_lines import set_levels
 from reactor_trio.placement.isolation.model_process import ModelProcess, OpenProcess, forward_log
@@ -106,11 +106,15 @@ class ProcessPlacement:
             case None:
                 raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
             case ipc_messages.LoadFailed(failure):
-                self.process.kill()  # frees what it has loaded before another process tries
-                await self._until_gone()
+                await self.give_up()
                 raise not_loaded(name, failure.kind, failure.text) from failure.error()
             case ipc_messages.ModelLoaded(max_sessions):
                 self.max_sessions = max_sessions
+
+    async def give_up(self) -> None:
+        """End the process, whose model is not loaded: it frees what it has loaded before another process tries."""
+        self.process.kill()
+        await self._until_gone()
 
     def open_session_run(self, session_id: str, client: tuple[int, float]) -> RemoteSessionRun:
         """See `Placement`."""
@@ -228,7 +232,8 @@ async def load_in_process(
     nursery: trio.Nursery,
     open_process: OpenProcess,
     name: str,
-    found: tuple[type[Model], Check | None],
+    checked: CheckedModel,
+    moderate: Check | None,
     path: str | None,
     files: ManifestFiles,
     config: dict[str, Any],
@@ -240,16 +245,12 @@ async def load_in_process(
     Args:
         nursery: runs the tasks that watch the process.
         open_process: starts so many processes, which then are one to the server.
-        found: the model class, for its declaration, and what checks the text in commands.
+        checked: the model's class as this process knows it.
+        moderate: checks the text in commands.
         path: the model as `module:Class`; None: the module that defines the class.
         files: those that the manifest names.
     """
-    model_class, moderate = found
-    try:
-        checked = check_model(model_class, settings)
-        path = path or _importable(model_class)
-    except DeclarationError as error:
-        raise not_loaded(name, type(error).__name__, sendable(error)) from error
+    path = path or _importable(checked.declaration.model)
     try:
         process = await open_process(checked.processes)
     except OSError as error:
@@ -257,7 +258,14 @@ async def load_in_process(
     placement = ProcessPlacement(process, checked.declaration, moderate, telemetry, settings.limits.input_bytes)
     await nursery.start(placement.run)
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
-    given = process.pack((config, bare, files))
+    try:
+        given = process.pack((config, bare, files))
+    except Exception as error:
+        await placement.give_up()
+        raise ManifestError(
+            f"{name}: its config cannot be sent to another process, {type(error).__name__}: {sendable(error)}. Leave such a "
+            "value out, or run the model in this process (without runtime.isolation and ranks)"
+        ) from error
     schema_hash = checked.schema["schema_hash"]
     await placement.load(ipc_messages.LoadModel(path, schema_hash, list(sys.path), given, set_levels()), name)
     if settings.step_timeout or settings.first_step_timeout:

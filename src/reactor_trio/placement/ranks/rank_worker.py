@@ -24,23 +24,23 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import LogStack
 from reactor_trio.crossing.socket_link import Handle, IpcLink, RankLink
 from reactor_trio.execution.bare_binding import BareBinding
-from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.kind import call_load
-from reactor_trio.kinds.model_checks import fps_before_load, refuse_several_sessions
+from reactor_trio.kinds.model_checks import CheckedModel, fps_before_load, refuse_several_sessions
 from reactor_trio.media import keep_frames_in
 from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.placement.isolation.process_main import main
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
-from reactor_trio.placement.loading import load_model
+from reactor_trio.placement.loading import LoadedModel, load_model
 from reactor_trio.placement.ranks import torch_group
 from reactor_trio.placement.ranks.follower import Follower
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.leading_performer import LeadingPerformer
 from reactor_trio.placement.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
 from reactor_trio.placement.ranks.rank_messages import FromLeader, RankCallDone
+from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -62,13 +62,15 @@ async def lead(
     """
     leader = Leader(others, host, link.send)
 
-    async def load(cls: type[Model], config: dict[str, Any], host: ModelHost, settings: Settings, telemetry: Any) -> Any:
+    async def load(
+        checked: CheckedModel, config: dict[str, Any], host: ModelHost, settings: Settings, telemetry: Telemetry
+    ) -> LoadedModel:
         join()
         leader.patience = settings.step_timeout or math.inf
         leader.first_patience = settings.first_step_timeout or math.inf
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
-        loaded = await load_model(cls, config, host, settings, telemetry, bind)
-        refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
+        loaded = await load_model(checked, config, host, settings, telemetry, bind)
+        refuse_several_sessions(type(loaded.model).__qualname__, loaded.max_sessions)
         performer_type = partial(LeadingPerformer, leader=leader)
         return msgspec.structs.replace(loaded, performer_type=performer_type, first_frame=leader.made_frame)
 
@@ -127,10 +129,11 @@ class _FollowerWorker(ProcessWorker):
             log.error("it is here:\n%s", self.host.stack())
         super().receive(message, session)
 
-    async def load(self, model_class: type[Model], config: dict[str, Any], settings: Settings) -> int:
+    async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
         self.join()
-        assert issubclass(model_class, DistributedPipeline)
-        self.model, self.declaration = model_class(), declaration_of(model_class)
+        self.declaration = checked.declaration
+        self.model = self.declaration.model()
+        assert isinstance(self.model, DistributedPipeline)
         self.binding = BareBinding(self.declaration, settings.fps or fps_before_load(self.model))
         self.model._reactor_binding = self.binding
         self.bind(self.model)
