@@ -40,11 +40,11 @@ def tables(monkeypatch):
     return given
 
 
-@pytest.mark.parametrize(("how", "ends"), [({}, 2), ({"isolation": "process"}, 3)], ids=["thread", "process"])
-async def test_the_table_of_each_end_is_complete(autojump_clock, tables, how, ends):
+@pytest.mark.parametrize("how", [{}, {"isolation": "process"}], ids=["thread", "process"])
+async def test_the_table_of_each_end_is_complete(autojump_clock, tables, how):
     async with open_server(Still, **how) as server, server.connect() as client:
         await client.take(1)
-    assert len(tables) >= ends
+    assert len(tables) >= 2
     assert all(table in (set(TO_MODEL), set(FROM_MODEL)) for table in tables)
     assert set(TO_MODEL) in tables
     assert set(FROM_MODEL) in tables

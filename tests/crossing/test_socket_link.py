@@ -56,6 +56,30 @@ async def test_messages_of_all_sizes_arrive_whole_and_in_order(ends):
     assert heard == [(2**32 - 1 - number, number, size) for number, size in enumerate(sizes)]
 
 
+async def test_messages_of_several_threads_arrive_whole_and_in_the_order_of_each(ends):
+    one, other = ends
+    heard = {1: [], 2: [], 3: []}
+
+    def say(session):
+        for number in range(300):
+            one.send(said(b"x" * (number * 97 * session % 9000), number), session=session)
+
+    async with trio.open_nursery() as nursery:
+
+        def take(message, session):
+            heard[session].append((message.number, len(message.data)))
+            if sum(map(len, heard.values())) == 900:
+                nursery.cancel_scope.cancel()
+
+        nursery.start_soon(other.receive, take)
+        nursery.start_soon(one.run)
+        for session in 1, 2:
+            nursery.start_soon(trio.to_thread.run_sync, say, session)
+        say(3)  # on the link's own loop
+    assert heard == {session: [(n, n * 97 * session % 9000) for n in range(300)] for session in heard}
+    assert one.unsent == 0
+
+
 async def test_receiving_ends_with_the_other_end_and_what_is_sent_later_is_discarded(ends):
     one, other = ends
     async with trio.open_nursery() as nursery:

@@ -35,7 +35,7 @@ Handle = Callable[[Any, int], object]
 
 
 class IpcLink(Protocol):
-    """One end of a link. Use it in one thread.
+    """One end of a link. Any thread may send; everything else is for the loop on which the link was made.
 
     Attributes:
         wire: encodes and decodes its messages.
@@ -44,7 +44,7 @@ class IpcLink(Protocol):
     wire: Wire
 
     def send(self, message: object, session: int = 0) -> None:
-        """Send a message. A message to an end that is gone is discarded."""
+        """Send a message, and wait for nothing. A message to an end that is gone is discarded."""
 
     async def receive(self, handle: Handle) -> None:
         """Give each message of the other end to `handle`; return when the other end is gone, or sends what is no message."""
@@ -57,7 +57,7 @@ class IpcLink(Protocol):
 
 
 class SocketLink:
-    """A link over a Unix socket.
+    """A link over a Unix socket. Make it on the loop that runs it.
 
     Args:
         sock: a connected socket; the link closes it.
@@ -72,28 +72,37 @@ class SocketLink:
         #: bytes that wait for the other process
         self.unsent = 0
         self._gone = False
+        self._lock = threading.Lock()  # for the encoder, `unsent`, and the order of the bytes
+        self._token = trio.lowlevel.current_trio_token()
 
     def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
-        if self._gone:
-            return
-        data = memoryview(self.wire.encode(message, session))
-        waits = self.unsent > 0
-        if not waits:
-            data = self._write(data)
-        if data:
-            self.unsent += len(data)
-            self._unsent.send_nowait(data)
-            if waits and self.unsent > MOST_UNSENT:
-                lost = "the other process of the model has not read the last %d MiB that were sent to it"
-                self._cut(lost, self.unsent >> 20)
+        lost = 0
+        with self._lock:
+            if self._gone:
+                return
+            data = memoryview(self.wire.encode(message, session))
+            waits = self.unsent > 0
+            if not waits:
+                data = self._write(data)
+            if data:
+                self.unsent += len(data)
+                self._post(self._queue, data)
+                if waits and self.unsent > MOST_UNSENT:
+                    lost = self.unsent
+                    self._cut()
+        if lost:
+            log.error("the other process of the model has not read the last %d MiB that were sent to it", lost >> 20)
 
     async def run(self) -> None:
         """See `IpcLink`."""
         async for rest in self._to_write:
-            while rest and not self._gone:
-                before, rest = len(rest), self._write(rest)  # noqa: PLW2901 - what the kernel has not taken
-                self.unsent -= before - len(rest)
+            while rest:
+                with self._lock:
+                    if self._gone:
+                        break
+                    before, rest = len(rest), self._write(rest)  # noqa: PLW2901 - what the kernel has not taken
+                    self.unsent -= before - len(rest)
                 if rest:
                     await trio.lowlevel.wait_writable(self._socket)
         await trio.sleep_forever()
@@ -117,7 +126,9 @@ class SocketLink:
                 try:
                     decoded = self.wire.decode(buffer)
                 except Exception as error:  # model code has written to the link's descriptor, or over its memory
-                    self._cut("the other process of the model has sent what is no message (%s): it counts as lost", error)
+                    with self._lock:
+                        self._cut()
+                    log.error("the other process of the model has sent what is no message (%s): it counts as lost", error)
                     return
                 if decoded is None:
                     break
@@ -128,25 +139,34 @@ class SocketLink:
 
     def close(self) -> None:
         """See `IpcLink`."""
-        self._gone = True
         trio.lowlevel.notify_closing(self._socket)
-        self._socket.close()
-        self.wire.close()
+        with self._lock:
+            self._gone = True
+            self._socket.close()
+            self.wire.close()
+            self.unsent = 0
         self._forget()
 
-    def _cut(self, why: str, *args: object) -> None:
-        """End the link: both ends receive nothing more, as if the other process were gone."""
-        log.error(why, *args)
+    def _post(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(function, *args)
+
+    def _queue(self, data: memoryview) -> None:
+        if not self._gone:
+            self._unsent.send_nowait(data)
+
+    def _cut(self) -> None:
+        """End the link: both ends receive nothing more, as if the other process were gone. Called with the lock."""
         self._gone = True
         self._socket.shutdown(socket.SHUT_RDWR)
-        self._forget()
+        self.unsent = 0
+        self._post(self._forget)
 
     def _forget(self) -> None:
         self._unsent.close()
         with suppress(trio.EndOfChannel):
             while True:
                 self._to_write.receive_nowait()
-        self.unsent = 0
 
     def _write(self, data: memoryview) -> memoryview:
         """Write what the kernel takes at once, and return the rest."""
@@ -175,15 +195,14 @@ async def answered_within(seconds: float, answered: Callable[[], Awaitable[objec
 
 
 class RankLink(SocketLink):
-    """A link between two ranks: any thread may send on it. Sending waits for room in the socket.
+    """A link between two ranks. Sending waits for room in the socket.
 
-    Model code sends in the middle of a step, on the model thread or a thread that it has started. If the message went
-    through another loop first, it would be late by the time that Python's threads need to take turns.
+    Model code sends in the middle of a step, on the model thread or a thread that it has started. If the rest of a message
+    went through another loop, it would be late by the time that Python's threads need to take turns.
     """
 
     def __init__(self, sock: socket.socket, message_types: Any) -> None:
         super().__init__(sock, message_types)
-        self._lock = threading.Lock()
         self._room = select.poll()
         self._room.register(sock, select.POLLOUT)
 

@@ -17,6 +17,7 @@ import msgspec
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.crossing.local_channel import open_local_channel
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.served_performer import ServedPerformer
@@ -30,7 +31,7 @@ from reactor_trio.kinds.model_checks import CheckedModel, buffer_size_of, has_va
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing import Cadence, PlayoutForecast, Room
 from reactor_trio.pacing.cadence import checked_fps
-from reactor_trio.placement.local_session_run import LocalSessionRun
+from reactor_trio.placement.local_session_run import LocalSessionRun, OpenChannel
 from reactor_trio.placement.session_copies import SessionCopies, SessionCopy
 from reactor_trio.telemetry import Telemetry
 
@@ -60,12 +61,15 @@ class LoadedModel(msgspec.Struct, frozen=True):
         """The kind of model."""
         return kind_of(self.declaration)
 
-    def open_session_run(self, session_id: str, client: tuple[int, float]) -> LocalSessionRun:
+    def open_session_run(
+        self, session_id: str, client: tuple[int, float], open_channel: OpenChannel = open_local_channel
+    ) -> LocalSessionRun:
         """Make the run of a new session, on the I/O loop.
 
         Args:
             session_id: for the log.
             client: number and joining time of the controlling client.
+            open_channel: opens the session's channel.
         """
         copy = self.session_copies.take()
         make_tasks = partial(
@@ -75,7 +79,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
             dropped=copy.binding.count_drop,
         )  # fmt: skip
         closed = partial(self.session_copies.give_back, copy)
-        return LocalSessionRun(self.host, make_tasks, self.settings.stuck_after, closed)
+        return LocalSessionRun(self.host, make_tasks, self.settings.stuck_after, closed, open_channel)
 
     def make_tasks(
         self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd, commands: CommandQueue,

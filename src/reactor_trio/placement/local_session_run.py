@@ -9,7 +9,7 @@ from dataclasses import InitVar, dataclass, field
 import trio
 
 from reactor_trio.concurrency import ModelHost, forget_variables
-from reactor_trio.crossing.local_channel import open_local_channel
+from reactor_trio.crossing.local_channel import LocalEnd, Wake, open_local_channel
 from reactor_trio.crossing.messages import LateCall
 from reactor_trio.execution.call_monitor import RunningCall
 from reactor_trio.execution.session_tasks import SessionTasks
@@ -19,6 +19,8 @@ from reactor_trio.protocol import EndReason
 
 log = logging.getLogger("reactor_trio.model")
 
+#: given what wakes the I/O loop and the model loop, returns both ends
+OpenChannel = Callable[[Wake, Wake], tuple[LocalEnd, LocalEnd]]
 #: Where a call is that waits, say for a device, with no line of author code above that.
 NO_LINE = "(no line of the model: it waits for what it has started)"
 
@@ -31,17 +33,19 @@ class LocalSessionRun:
         make_tasks: makes the model's side, given its end `channel` of the channel.
         stuck_after: seconds after which a call of author code is reported.
         closed: called when the session is over.
+        open_channel: opens the session's channel; see `open_local_channel`.
     """
 
     host: ModelHost
     make_tasks: InitVar[Callable[..., SessionTasks]]
     stuck_after: float
     closed: Callable[[], object]
+    open_channel: InitVar[OpenChannel] = open_local_channel
     reason: EndReason = field(default="done", init=False)
     raised: BaseException | None = field(default=None, init=False)
 
-    def __post_init__(self, make_tasks: Callable[..., SessionTasks]) -> None:
-        self.channel, model_end = open_local_channel(self.host.post_io, self.host.post)
+    def __post_init__(self, make_tasks: Callable[..., SessionTasks], open_channel: OpenChannel) -> None:
+        self.channel, model_end = open_channel(self.host.post_io, self.host.post)
         self._tasks = make_tasks(channel=model_end)
         self._driven = self._tasks.session
         self._input_queue = self._driven.binding.input_queue

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +16,10 @@ from reactor_trio.placement.ranks.rank_messages import LeaderFinished
 
 
 class MemoryIpcLink:
-    """A link within one process, for tests in virtual time. Messages are encoded and decoded here, too."""
+    """A link within one process, for tests in virtual time. Messages are encoded and decoded here, too.
+
+    Make it on the loop that runs it.
+    """
 
     other: MemoryIpcLink
     #: messages with their sessions, to the other end and from it
@@ -23,15 +28,24 @@ class MemoryIpcLink:
 
     def __init__(self, message_types: Any) -> None:
         self.wire = Wire(message_types)
+        self._lock = threading.Lock()
+        self._token, self._thread = trio.lowlevel.current_trio_token(), threading.get_ident()
+        self._sent: deque[tuple[Any, int]] = deque()
 
     def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
-        channel = self._out.statistics()
-        if channel.open_send_channels and channel.open_receive_channels:
+        with self._lock:
+            channel = self._out.statistics()
+            if not channel.open_send_channels or not channel.open_receive_channels:
+                return
             data = bytearray(self.wire.encode(message, session))
             while (decoded := self.other.wire.decode(data)) is not None:
-                self._out.send_nowait(decoded[:2])
+                self._sent.append(decoded[:2])
                 del data[: decoded[2]]
+        if threading.get_ident() == self._thread:
+            self._pass_on()
+        else:
+            self._token.run_sync_soon(self._pass_on)
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -48,9 +62,15 @@ class MemoryIpcLink:
 
     def close(self) -> None:
         """See `IpcLink`."""
-        self._out.close()
-        self._came.close()
-        self.wire.close()
+        with self._lock:
+            self._out.close()
+            self._came.close()
+            self.wire.close()
+
+    def _pass_on(self) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # an end is closed
+            while self._sent:
+                self._out.send_nowait(self._sent.popleft())
 
 
 class LeaderLink(MemoryIpcLink):

@@ -42,7 +42,7 @@ class Process:
 
 
 @pytest.fixture
-def ends():
+async def ends():
     """The link and the memory of the server, and those of the model's process."""
     ours, theirs = memory_links(ipc_messages.FromProcess, ipc_messages.ToProcess)
     with new_shared_mapping("reactor-frames") as (memory, descriptor):

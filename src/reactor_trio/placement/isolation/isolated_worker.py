@@ -32,6 +32,7 @@ from reactor_trio.interpreter import settle
 from reactor_trio.kinds.model_checks import CheckedModel, check_model
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.log_lines import follow_levels
+from reactor_trio.placement.isolation.relay_channel import open_relay_channel
 from reactor_trio.placement.isolation.session_relay import SessionRelay
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.placement.loading import LoadedModel, load_model
@@ -192,8 +193,8 @@ class _Worker(ProcessWorker):
             case ipc_messages.FramesReturned(numbers):
                 self.frames.returned(numbers)
             case BeginSession(session_id, client, joined_at):
-                run = self._loaded.open_session_run(session_id, (client, joined_at))
                 send = partial(self.link.send, session=session)
+                run = self._loaded.open_session_run(session_id, (client, joined_at), partial(open_relay_channel, send))
                 relay = self.sessions[session] = SessionRelay(run, self._loaded.declaration, send)
                 self.nursery.start_soon(self._run, session, relay)
             case _ if not session:

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency import HostClosed, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import PIECES, FilePieces
 from reactor_trio.crossing.flow_window import FlowReports
 from reactor_trio.crossing.input_lanes import FRAMES
 from reactor_trio.crossing.messages import (
-    FROM_MODEL,
     BundleShown,
     Command,
     EndSession,
@@ -35,7 +35,7 @@ log = logging.getLogger("reactor_trio.model")
 
 
 class SessionRelay:
-    """Joins the channel of a session's run with the server, on the loop of the link.
+    """Passes the server's messages on to a session's run, on the loop of the link; its channel passes on the answers.
 
     Args:
         send: sends the server a message about this session.
@@ -49,7 +49,6 @@ class SessionRelay:
         self._fault: Exception | None = None
         self._frame_reports: dict[str, FlowReports] = {}  # by track
         self._files, self._piece_reports = FilePieces(), FlowReports(PIECES)
-        run.channel.connect(dict.fromkeys(FROM_MODEL, send))
 
     async def run(self) -> None:
         """Run the session to its end; `raised` is then what author code raised."""
@@ -57,6 +56,8 @@ class SessionRelay:
             with self._over:
                 await self._run.run()
         except Exception as fault:
+            if strip(fault, HostClosed) is None:
+                await trio.sleep_forever()  # the model loop has died: this process dies of that, and the server hears why
             log.error("session %s failed in the runtime: please report this", self._run.session_id, exc_info=fault)
             self._fault = fault
         finally:

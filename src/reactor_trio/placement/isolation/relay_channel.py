@@ -1,0 +1,61 @@
+"""The channel between the two loops of the model's process, for one session: its I/O loop only passes messages on.
+
+What the model's side sends goes to the server from the thread that sends it. So a frame does not wake the I/O loop of this
+process, which would cost more than sending the frame. Only frames that a device still computes take the way over that loop,
+since their sender would wait for them there; as long as one of them is under way, all that follows takes it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from reactor_trio.crossing.local_channel import LocalEnd, Wake
+from reactor_trio.media import Bundle
+
+
+class RelayEnd(LocalEnd):
+    """The I/O loop's end."""
+
+    #: sends the server a message about this session, from any thread
+    relay: Callable[[object], object]
+
+    def take(self) -> None:
+        """See `ChannelEnd`. A message stays in its place until it is sent: until then nothing may overtake it."""
+        came = self._came
+        while came:
+            try:
+                self.relay(came[0])
+            finally:
+                came.popleft()
+
+    def close(self) -> None:
+        """See `ChannelEnd`."""
+        super().close()
+        self.relay = _drop
+
+
+class RelayedEnd(LocalEnd):
+    """The model loop's end."""
+
+    def send(self, message: object) -> None:
+        """See `ChannelEnd`."""
+        peer = self.peer
+        send = peer.relay if isinstance(peer, RelayEnd) and not peer._came else super().send
+        if type(message) is Bundle:
+            for frame in message.tracks.values():
+                if type(frame) is not np.ndarray:
+                    send = super().send
+        send(message)
+
+
+def _drop(_message: object) -> None:
+    """A channel that is closed sends nothing."""
+
+
+def open_relay_channel(relay: Callable[[object], object], wake_io: Wake, wake_model: Wake) -> tuple[RelayEnd, RelayedEnd]:
+    """As `open_local_channel`, for a session whose I/O side is in another process; `relay` sends it a message."""
+    io_end, model_end = RelayEnd(wake_io, asleep=True), RelayedEnd(wake_model, asleep=False)
+    io_end.peer, model_end.peer, io_end.relay = model_end, io_end, relay
+    return io_end, model_end
