@@ -3,8 +3,8 @@
 Two parts decide when a step begins: the `StepPermit` whether it may, the `Room` when its frames find room, so the model
 computes nothing that could not be queued. No estimate counts the time of a pause. Each bundle carries its duration and the
 pacer's epoch. A flush begins a new epoch; reports about bundles of an older one change only what is on screen. If the I/O
-loop stands still, it shows nothing of what the room takes as shown, so the model also waits for a report when
-`Room.unshown` is over its bound.
+loop stands still, it shows nothing of what the room takes as shown, so the model also waits for a report when the room
+`starves`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.lifecycle import OutputRule, StepPermit, SteppingEvent
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import Cadence, PlayoutSmoother, Room, StepMargin
-from reactor_trio.pacing.playout_forecast import MOST_HELD, MOST_UNSHOWN
+from reactor_trio.pacing.playout_forecast import MOST_HELD
 
 
 class OutputPacer:
@@ -88,7 +88,7 @@ class OutputPacer:
         self._channel.take()
         if not self.permit.may_begin:
             return math.inf
-        if self._room.unshown > MOST_UNSHOWN and self._starves():
+        if self._room.crowded and self._starves():
             return math.inf
         if self._lead is None:
             step_margin = self._step_margin.seconds(self._cadence.interval)
@@ -232,7 +232,7 @@ class OutputPacer:
             self._room.handed(message.until)
         else:
             self._room.shown(message.until)
-        if self._channel.asleep and self._room.unshown <= MOST_UNSHOWN:
+        if self._channel.asleep and not self._room.crowded:
             self._channel.asleep = False
         self._wakeup.set()
 
@@ -248,7 +248,7 @@ class OutputPacer:
         self._channel.take()
         if (rule := self.permit.output) is not OutputRule.ROOM:
             return now if rule is OutputRule.HOLD else math.inf
-        return math.inf if self._room.unshown > MOST_UNSHOWN and self._starves() else at(now)
+        return math.inf if self._room.crowded and self._starves() else at(now)
 
     def _starves(self) -> bool:
         """Whether the model has to wait for a report of the playout; that then wakes this loop."""

@@ -33,8 +33,8 @@ class FilmRoom:
     """
 
     reached: Callable[[], object]
-    unshown = emitted = 0
-    starves = False
+    emitted = 0
+    crowded = starves = False
 
     def __init__(self, frames: float | None, seconds: float | None) -> None:
         #: number of bundles made

@@ -43,6 +43,7 @@ class PlayoutForecast:
         self._queued: deque[tuple[float, float, bool, int, int]] = deque()
         #: bytes of all these frames, and of the emitted ones
         self.unshown = self.emitted = 0
+        self.crowded = False
         #: number and bytes of flushed frames, until playout reports that it has dropped them
         self._flushed = self._flushed_bytes = 0
         self._until = -math.inf  # when the newest frame reported as shown ends
@@ -57,6 +58,7 @@ class PlayoutForecast:
         """
         self._queued.append((ready, duration, paced, size, emitted))
         self.unshown += size
+        self.crowded = self.unshown > MOST_UNSHOWN
         self.emitted += emitted
 
     def handed(self, until: float) -> None:
@@ -64,18 +66,20 @@ class PlayoutForecast:
         if self._queued:
             _ready, _duration, _paced, size, emitted = self._queued.popleft()
             self.unshown -= size
+            self.crowded = self.unshown > MOST_UNSHOWN
             self.emitted -= emitted
         self._until = until
 
     @property
     def starves(self) -> bool:
         """Whether so much is queued that the model has to wait for a report of playout."""
-        return self.unshown > MOST_UNSHOWN and len(self._queued) + self._flushed > MOST_AHEAD * self.capacity
+        return self.crowded and len(self._queued) + self._flushed > MOST_AHEAD * self.capacity
 
     def shown(self, until: float) -> None:
         """Record that the frame on screen now ends at `until`. Playout reports this after each flush, too."""
         self._until = until
         self.unshown -= self._flushed_bytes
+        self.crowded = self.unshown > MOST_UNSHOWN
         self._flushed = self._flushed_bytes = 0
 
     def stood_still(self, until: float) -> None:

@@ -11,11 +11,12 @@ class Room(Protocol):
     `PlayoutForecast` predicts what the playout of a live session shows. A rendering has room while its film is not full.
 
     Attributes:
-        unshown: bytes of the frames that are put, until playout reports them.
-        emitted: those of them that were emitted.
+        crowded: whether the frames that are put, and not yet reported by playout, have so many bytes that `starves` is to be
+            asked.
+        emitted: bytes of those of them that were emitted.
     """
 
-    unshown: int
+    crowded: bool
     emitted: int
 
     @property

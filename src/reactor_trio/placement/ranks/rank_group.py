@@ -161,7 +161,9 @@ async def open_ranks(ranks: int) -> RankGroup:
         except BaseException:
             for process in started:
                 process.kill()
-                await process.end()
+            with trio.CancelScope(shield=True):  # they are killed, so this takes no time
+                for process in started:
+                    await process.end()
             raise
     return RankGroup(started)
 
