@@ -49,7 +49,7 @@ class SocketChannel:
 
     def __init__(self) -> None:
         self.sent: list[object] = []
-        self.end = SocketEnd(self.sent.append)
+        self.end = SocketEnd(self.sent.append, {})
         self.end.begin(BeginSession("one", 1, 0.0))
         self.sent.clear()
 
@@ -136,7 +136,7 @@ def test_a_closed_local_end_counts_what_has_come_and_was_not_taken():
 
 def test_an_end_that_is_closed_before_the_session_has_begun_drops_what_was_to_follow_the_begin():
     sent: list[object] = []
-    end = SocketEnd(sent.append)
+    end = SocketEnd(sent.append, {})
     end.send(PAUSE)
     end.close()
     end.send(WATCHED)
@@ -145,7 +145,7 @@ def test_an_end_that_is_closed_before_the_session_has_begun_drops_what_was_to_fo
 
 def test_a_closed_socket_end_drops_the_commands_that_wait_for_their_files_and_sends_no_further_piece():
     sent: deque[object] = deque()
-    end = SocketEnd(sent.append)
+    end = SocketEnd(sent.append, {})
     end.begin(BeginSession("one", 1, 0.0))
     file = UploadedFile("a.bin", "application/octet-stream", size := 9 << 20, bytes(size))
     for number in 1, 2:

@@ -396,7 +396,7 @@ class Session:
         tasks.cancel()
 
     async def _see_to_end(self, closed: trio.Event) -> None:
-        """Task: wait to be cancelled, the session's end; then end uploads, and report a step that goes on, until `closed`."""
+        """Task: wait for the session's end, a cancel; then end uploads, and report a step that goes on, until `closed`."""
         try:
             await trio.sleep_forever()
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -30,7 +29,8 @@ class MemoryIpcLink:
         self.wire = Wire(message_types)
         self._lock = threading.Lock()
         self._token, self._thread = trio.lowlevel.current_trio_token(), threading.get_ident()
-        self._sent: deque[tuple[Any, int]] = deque()
+        #: messages of other threads on their way to the loop; those of the loop stay behind them
+        self._posted = 0
 
     def send(self, message: object, session: int = 0) -> None:
         """See `IpcLink`."""
@@ -40,12 +40,12 @@ class MemoryIpcLink:
                 return
             data = bytearray(self.wire.encode(message, session))
             while (decoded := self.other.wire.decode(data)) is not None:
-                self._sent.append(decoded[:2])
+                if self._posted or threading.get_ident() != self._thread:
+                    self._posted += 1
+                    self._token.run_sync_soon(self._pass_on, decoded[:2])
+                else:
+                    self._out.send_nowait(decoded[:2])
                 del data[: decoded[2]]
-        if threading.get_ident() == self._thread:
-            self._pass_on()
-        else:
-            self._token.run_sync_soon(self._pass_on)
 
     async def run(self) -> None:
         """See `IpcLink`."""
@@ -67,10 +67,10 @@ class MemoryIpcLink:
             self._came.close()
             self.wire.close()
 
-    def _pass_on(self) -> None:
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # an end is closed
-            while self._sent:
-                self._out.send_nowait(self._sent.popleft())
+    def _pass_on(self, sent: tuple[Any, int]) -> None:
+        with self._lock, suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # an end is closed
+            self._posted -= 1
+            self._out.send_nowait(sent)
 
 
 class LeaderLink(MemoryIpcLink):

@@ -182,7 +182,7 @@ class ProcessPlacement:
     def _receive(self, message: Any, session: int) -> None:
         if session:
             if (run := self._runs.get(session)) is not None:
-                run.receive(message)
+                run.channel.deliver(message)
             return
         match message:
             case ipc_messages.FramesReturned(numbers):

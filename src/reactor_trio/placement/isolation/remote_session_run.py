@@ -10,11 +10,10 @@ from typing import Any, Literal
 import msgspec
 import trio
 
-from reactor_trio.crossing.channel import ChannelEnd, DroppedMessages
+from reactor_trio.crossing.channel import ChannelEnd, DroppedMessages, Handlers
 from reactor_trio.crossing.file_pieces import CommandLane
 from reactor_trio.crossing.input_lanes import InputLanes
 from reactor_trio.crossing.messages import (
-    FROM_MODEL,
     BeginSession,
     Command,
     EndSession,
@@ -35,10 +34,12 @@ class SocketEnd(ChannelEnd):
 
     Args:
         send: sends a message about this session.
+        of_process: which function takes a message that only the process of a model sends.
     """
 
-    def __init__(self, send: Callable[[object], None]) -> None:
+    def __init__(self, send: Callable[[object], None], of_process: Handlers) -> None:
         self._send = send
+        self._of_process = of_process
         self.asleep = True
         self._dropped = DroppedMessages()
         self.commands = CommandLane(send)
@@ -76,22 +77,22 @@ class SocketEnd(ChannelEnd):
         """See `ChannelEnd`."""
 
     def deliver(self, message: Any) -> None:
-        """See `ChannelEnd`."""
+        """See `ChannelEnd`; but a message that no process sends about a session is ignored."""
         if self._state == "closed":
             self._dropped.messages += 1
-        else:
-            self._handlers[type(message)](message)
+        elif handler := self._handlers.get(type(message)) or self._of_process.get(type(message)):
+            handler(message)
 
     def close(self) -> None:
         """See `ChannelEnd`."""
         self._dropped.messages += len(self._early) + len(self.commands.waiting)
-        self._state, self._handlers, self._early = "closed", {}, []
+        self._state, self._handlers, self._of_process, self._early = "closed", {}, {}, []
         self.commands.close()
 
 
 @dataclass(eq=False)
 class RemoteSessionRun:
-    """See `SessionRun`. `receive` gets the other process's messages about the session; `lost` says that it is gone.
+    """See `SessionRun`. Its channel gets what the model's process sends about the session; `lost` says that this is gone.
 
     Args:
         begin: the first message of the session.
@@ -111,7 +112,8 @@ class RemoteSessionRun:
     _ended: trio.Event = field(default_factory=trio.Event, init=False)
 
     def __post_init__(self) -> None:
-        self.channel = SocketEnd(self.send)
+        of_process: Handlers = {InputTaken: self._input_taken, PiecesTaken: self._pieces_taken, SessionClosed: self._closed}
+        self.channel = SocketEnd(self.send, of_process)
         self._lanes = InputLanes(self._send_input, partial(self.telemetry.dropped, "input"), self.input_bytes)
 
     async def run(self) -> None:
@@ -149,19 +151,16 @@ class RemoteSessionRun:
     def _send_input(self, track: str, frame: InputFrame) -> None:
         self.channel.send(InputArrived(track, frame.data, frame.pts, frame.metadata, frame.capture_time_us))
 
-    # ---- from the model -----------------------------------------------------------------------------------------------
+    # ---- from the model's process -------------------------------------------------------------------------------------
 
-    def receive(self, message: Any) -> None:
-        """Take a message about this session."""
-        match message:
-            case InputTaken(track, frames, size):
-                self._lanes.taken(track, frames, size)
-            case PiecesTaken():
-                self.channel.commands.taken(message)
-            case SessionClosed(failure):
-                self._end(None if failure is None else failure.error())
-            case _ if isinstance(message, FROM_MODEL):  # nothing else is about a session
-                self.channel.deliver(message)
+    def _input_taken(self, message: InputTaken) -> None:
+        self._lanes.taken(message.track, message.frames, message.size)
+
+    def _pieces_taken(self, message: PiecesTaken) -> None:
+        self.channel.commands.taken(message)
+
+    def _closed(self, message: SessionClosed) -> None:
+        self._end(None if message.failure is None else message.failure.error())
 
     def lost(self) -> None:
         """End the session: its process is gone."""

@@ -107,8 +107,8 @@ class Follower:
     async def _close_source(self) -> None:
         """Close what is left of a generator that is cancelled, or whose process ends, before its scope is left.
 
-        Each wait of its cleanup is cancelled. For one that goes on even so, rank 0 waits as `Leader.level` says, and the server
-        `GRACE` seconds when it ends the process.
+        Each wait of its cleanup is cancelled. For one that goes on even so, rank 0 waits as `Leader.level` says, and the
+        server `GRACE` seconds when it ends the process.
         """
         try:
             await self._source.close()
