@@ -65,3 +65,13 @@ async def test_a_ring_and_the_deadline_at_one_instant_wake_once(autojump_clock: 
         nursery.start_soon(wait)
         nursery.start_soon(ring)
     assert times in ([1.0, 2.0], [1.0, 1.0])  # the ring may find it waiting for the second time
+
+
+async def test_a_task_that_is_cancelled_and_then_shielded_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+    """It failed with Trio's "this should never happen": a task of the author had armed the guard of the driver meanwhile."""
+    event, token = RepeatedEvent(), trio.lowlevel.current_trio_token()
+    with trio.CancelScope() as scope, trio.CancelScope() as guard:
+        scope.cancel()
+        token.run_sync_soon(token.run_sync_soon, setattr, guard, "shield", True)
+        await event.wait(trio.current_time() + 1)
+    assert not scope.cancelled_caught

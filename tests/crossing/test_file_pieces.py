@@ -95,7 +95,7 @@ async def test_files_that_are_larger_than_the_link_may_hold_cross_whole_and_in_o
         for link in pair.ours, pair.theirs:
             nursery.start_soon(link.run)
         nursery.start_soon(pair.theirs.receive, pair.take)
-        nursery.start_soon(pair.ours.receive, lambda message, session: pair.runs[session].receive(message))
+        nursery.start_soon(pair.ours.receive, lambda message, session: pair.runs[session].channel.deliver(message))
         with trio.fail_after(60):
             while any(len(pair.commands[session]) < 5 for session in sessions):
                 await trio.testing.wait_all_tasks_blocked()
@@ -115,5 +115,5 @@ async def test_what_is_no_command_waits_for_no_file_and_after_the_session_nothin
     assert {type(message) for message in sent} == {FilePiece}
     assert sum(len(piece.data) for piece in sent) == PIECES.size
     run.close()
-    run.receive(PiecesTaken(len(sent), PIECES.size))
+    run.channel.deliver(PiecesTaken(len(sent), PIECES.size))
     assert sum(len(piece.data) for piece in sent) == PIECES.size

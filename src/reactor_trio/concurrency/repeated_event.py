@@ -45,4 +45,6 @@ class RepeatedEvent:
             return
         with trio.CancelScope(deadline=deadline):
             await trio.lowlevel.wait_task_rescheduled(abort)
-        await trio.lowlevel.checkpoint_if_cancelled()
+        # Not `checkpoint_if_cancelled`: it fails if another task shields this one while it yields, as `DriverScopes` does.
+        if trio.current_effective_deadline() == -math.inf:
+            await trio.lowlevel.checkpoint()

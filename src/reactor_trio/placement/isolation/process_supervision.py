@@ -264,7 +264,7 @@ async def load_in_process(
         await placement.give_up()
         raise ManifestError(
             f"{name}: its config cannot be sent to another process, {type(error).__name__}: {sendable(error)}. Leave such a "
-            "value out, or run the model in this process (without runtime.isolation and ranks)"
+            "value out, or run the model in this process (without runtime.isolation)"
         ) from error
     schema_hash = checked.schema["schema_hash"]
     await placement.load(ipc_messages.LoadModel(path, schema_hash, list(sys.path), given, set_levels()), name)
