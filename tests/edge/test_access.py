@@ -12,8 +12,8 @@ import trio
 from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings
 from reactor_trio.edge.access import Access
-from reactor_trio.edge.access_denials import LOG_ADDRESSES, LOG_WINDOW, DenialLog
 from reactor_trio.edge.ip_addresses import network_of
+from reactor_trio.edge.refusal_log import DENIAL_PAUSE, NAMED_ADDRESSES, DenialLog
 from reactor_trio.errors import ConnectionRefused, ManifestError, SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
@@ -298,12 +298,12 @@ def test_an_address_is_named_once_a_minute_and_no_log_is_flooded(caplog):
     assert line == "access: 192.0.2.1 was refused: wrong (further ones are counted)"
     caplog.clear()
     for host in range(300):
-        noted.note(f"198.51.{host // 256}.{host % 256}", "wrong", 10.0 + LOG_WINDOW - 0.1)
-    assert len(caplog.records) == LOG_ADDRESSES - 1
+        noted.note(f"198.51.{host // 256}.{host % 256}", "wrong", 10.0 + DENIAL_PAUSE - 0.1)
+    assert len(caplog.records) == NAMED_ADDRESSES - 1
     caplog.clear()
-    noted.note("192.0.2.1", "wrong", 10.0 + LOG_WINDOW)
+    noted.note("192.0.2.1", "wrong", 10.0 + DENIAL_PAUSE)
     assert [record.getMessage() for record in caplog.records] == [
-        f"access: {999 + 300 - (LOG_ADDRESSES - 1)} more requests were refused since",
+        f"access: {999 + 300 - (NAMED_ADDRESSES - 1)} more requests were refused since",
         "access: 192.0.2.1 was refused: wrong (further ones are counted)",
     ]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}

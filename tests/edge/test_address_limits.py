@@ -16,36 +16,39 @@ from reactor_trio.configuration.settings import LimitSettings, Settings, parse_s
 from reactor_trio.edge import acceptor as serving
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.allowances import REMEMBERED
+from reactor_trio.edge.refusal_log import RefusalLog
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.server.serve import serve
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.testing import open_server
-from reactor_trio.transport import Refused, Request, Response
+from reactor_trio.transport import Refusal, Refused, Request, Response
 
 ONE, OTHER = "192.0.2.1:4711", "192.0.2.2:4711"
 
 
 def addresses(*proxies, **limits):
-    metrics = Metrics(facts_of("model"))
-    found = AddressLimits(LimitSettings(**limits), proxies, metrics.limited)
-    return found, metrics
+    return AddressLimits(LimitSettings(**limits), proxies)
 
 
 def request(peer, *forwarded):
     return Request(method="GET", path="/ws", peer=peer, headers=tuple(("x-forwarded-for", line) for line in forwarded))
 
 
+def address_of(found, asked):
+    return found.of_client(asked.peer, asked.headers)
+
+
 def refusal(found, asked, kind="address_handshakes"):
     """The refusal of a request, if its address has used that limit up."""
     try:
-        found.count(found.of_request(asked), kind)
+        found.count(address_of(found, asked), kind)
     except Refused as refused:
         return Response.refusing(refused.refusal)
     return None
 
 
 def socket(found, asked):
-    return found.socket(found.of_request(asked), asked.peer)
+    return found.socket(address_of(found, asked), asked.peer)
 
 
 def refusals(metrics):
@@ -77,7 +80,7 @@ def refusals(metrics):
     ],
 )
 def test_a_connection_is_of_its_address_and_loopback_of_nobodys(peer, address):
-    assert addresses()[0].of_peer(peer) == address
+    assert addresses().of_peer(peer) == address
 
 
 @pytest.mark.parametrize(
@@ -102,13 +105,13 @@ def test_a_connection_is_of_its_address_and_loopback_of_nobodys(peer, address):
     ],
 )
 def test_behind_a_proxy_the_last_hop_that_is_none_counts(peer, forwarded, address):
-    found, _ = addresses("10.0.0.0/8", "fd00::1")
-    assert found.of_request(request(peer, *forwarded)) == address
+    found = addresses("10.0.0.0/8", "fd00::1")
+    assert address_of(found, request(peer, *forwarded)) == address
 
 
 def test_a_proxy_on_loopback_is_believed_when_it_is_named():
-    found, _ = addresses("127.0.0.1")
-    assert found.of_request(request("127.0.0.1:80", "198.51.100.7")) == "198.51.100.7"
+    found = addresses("127.0.0.1")
+    assert address_of(found, request("127.0.0.1:80", "198.51.100.7")) == "198.51.100.7"
     assert found.of_peer("127.0.0.1:80") is None
 
 
@@ -122,7 +125,7 @@ def test_a_proxy_that_is_no_address_is_a_mistake(wrong):
 
 
 async def test_as_many_connections_as_an_address_may_have_and_one_more(autojump_clock):
-    found, metrics = addresses(connections_per_address=3)
+    found = addresses(connections_per_address=3)
     with ExitStack() as there:
         for _ in range(3):
             there.enter_context(found.connection(ONE))
@@ -133,12 +136,11 @@ async def test_as_many_connections_as_an_address_may_have_and_one_more(autojump_
             pass
     with found.connection(ONE):
         pass  # what was given back counts no more
-    assert refusals(metrics) == {"address_connections": 1}
     assert not found._open
 
 
 async def test_behind_a_proxy_websockets_count_as_connections(autojump_clock):
-    found, metrics = addresses("10.0.0.1", connections_per_address=2)
+    found = addresses("10.0.0.1", connections_per_address=2)
     one, other = request("10.0.0.1:80", "198.51.100.1"), request("10.0.0.1:80", "198.51.100.2")
     with ExitStack() as there:
         for _ in range(2):
@@ -152,24 +154,22 @@ async def test_behind_a_proxy_websockets_count_as_connections(autojump_clock):
             pass
     with socket(found, one):
         pass
-    assert refusals(metrics) == {"address_connections": 2}
     assert not found._behind
 
 
 async def test_no_limit_is_none(autojump_clock):
-    found, metrics = addresses(connections_per_address=0, handshakes_per_minute=0)
+    found = addresses(connections_per_address=0, handshakes_per_minute=0)
     with ExitStack() as there:
         for _ in range(100):
             there.enter_context(found.connection(ONE))
         assert {refusal(found, request(ONE)) for _ in range(100)} == {None}
-    assert refusals(metrics) == {}
 
 
 # ---- handshakes -------------------------------------------------------------------------------------------------------
 
 
 async def test_handshakes_come_at_once_and_then_at_their_rate(autojump_clock):
-    found, metrics = addresses(handshakes_per_minute=6)
+    found = addresses(handshakes_per_minute=6)
     assert [refusal(found, request(ONE)) for _ in range(6)] == [None] * 6
     refused = refusal(found, request(ONE))
     assert (refused.status, refused.headers["retry-after"]) == (429, "10")
@@ -182,11 +182,10 @@ async def test_handshakes_come_at_once_and_then_at_their_rate(autojump_clock):
     assert refusal(found, request(ONE)) is not None
     await trio.sleep(3600)
     assert [refusal(found, request(ONE)) is None for _ in range(7)] == [True] * 6 + [False]
-    assert refusals(metrics) == {"address_handshakes": 4}
 
 
 async def test_who_is_told_when_to_come_back_is_let_in_then(autojump_clock):
-    found, _ = addresses(handshakes_per_minute=7)
+    found = addresses(handshakes_per_minute=7)
     for _ in range(7):
         refusal(found, request(ONE))
     for _ in range(20):
@@ -196,7 +195,7 @@ async def test_who_is_told_when_to_come_back_is_let_in_then(autojump_clock):
 
 
 async def test_of_very_many_addresses_the_newest_are_remembered(autojump_clock):
-    found, _ = addresses(handshakes_per_minute=1)
+    found = addresses(handshakes_per_minute=1)
     for number in range(REMEMBERED + 10):
         refusal(found, request(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:1"))
     assert len(found._allowances["address_handshakes"]) == REMEMBERED
@@ -205,15 +204,16 @@ async def test_of_very_many_addresses_the_newest_are_remembered(autojump_clock):
 
 
 async def test_the_log_says_it_once_in_a_while_and_what_to_do(autojump_clock, caplog):
-    found, _ = addresses(handshakes_per_minute=1)
-    refusal(found, request(ONE))
+    metrics = Metrics(facts_of("model"))
+    refused = RefusalLog(metrics, addresses(handshakes_per_minute=1))
     with caplog.at_level(logging.WARNING, "reactor_trio.server"):
         for _ in range(100):
-            refusal(found, request(ONE))
+            refused.note(ONE, "192.0.2.1", Refusal("address_handshakes"))
     assert [record.getMessage() for record in caplog.records] == [
         "192.0.2.1 was refused: this address asks too often; wait a little (runtime.limits.handshakes_per_minute: 1); "
         "if a proxy brings the clients of many, name it in runtime.proxies; more of this kind is not logged for 60 s"
     ]
+    assert refusals(metrics) == {"address_handshakes": 100}
 
 
 # ---- the queue --------------------------------------------------------------------------------------------------------

@@ -32,10 +32,10 @@ PROXY = "10.0.0.1:80"
 async def connected(site, noted=None):
     """The client's end of a connection to `site`, which is over when the block is. `noted` gets statuses of refusals."""
 
-    def refused(exchange, refusal):
+    def refused(peer, address, refusal):
         if noted is not None:
             noted.append(refusal.kind.status)
-        return site.rules.refused(exchange, refusal)
+        return site.rules.refused(peer, address, refusal)
 
     rules = replace(site.rules, refused=refused)
     ours, theirs = trio.testing.memory_stream_pair()

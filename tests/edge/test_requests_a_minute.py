@@ -15,7 +15,7 @@ from tests.support.gate_kit import open_gate
 from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.edge.common_responses import _page_names, _page_version
 from reactor_trio.testing import open_server
-from reactor_trio.transport import Request
+from reactor_trio.transport import Request, wire_stream
 
 
 def over_limit(found, peer):
@@ -27,7 +27,7 @@ async def statuses(site, target, times, **options):
 
 
 async def test_requests_come_at_once_and_then_at_their_rate(autojump_clock):
-    found, metrics = addresses(http_per_minute=6)
+    found = addresses(http_per_minute=6)
     assert [over_limit(found, "192.0.2.1:1") for _ in range(6)] == [None] * 6
     refused = over_limit(found, "192.0.2.1:2")
     assert (refused.status, refused.headers["retry-after"]) == (429, "10")
@@ -39,8 +39,7 @@ async def test_requests_come_at_once_and_then_at_their_rate(autojump_clock):
     assert [over_limit(found, "192.0.2.1:1") is None for _ in range(2)] == [True, False]
     handshake = Request(method="GET", path="/ws", peer="192.0.2.1:1")
     assert refusal(found, handshake) is None, "handshakes have a limit of their own"
-    assert refusals(metrics) == {"address_requests": 3}
-    endless, _ = addresses(http_per_minute=0)
+    endless = addresses(http_per_minute=0)
     assert {over_limit(endless, "192.0.2.1:1") for _ in range(2000)} == {None}
 
 
@@ -88,6 +87,35 @@ async def test_requests_of_every_method_count(autojump_clock, monkeypatch):
             assert [one.status for one in found] == [200, 200, 200, 403, 404] + [429] * 5
             allowed = [one.headers.get("access-control-allow-origin") for one in found]
             assert allowed == [None, None, friend, None, None, None, None, friend, None, None], "a page can read it"
+
+
+HOST = "host: 127.0.0.1"
+#: Requests that are refused before their route is known: the status, and whether their headers can be read.
+REFUSED_AT_ONCE = {
+    "another host": (["GET /schema HTTP/1.1", "host: evil.test"], 421, True),
+    "another host, POST": (["POST /uploads HTTP/1.1", "host: evil.test"], 421, True),
+    "a query that cannot be read": (["GET /schema?a HTTP/1.1", HOST], 400, True),
+    "an expectation": (["GET /schema HTTP/1.1", HOST, "expect: tea"], 417, True),
+    "a bare line feed": (["GET /schema HTTP/1.1\nx: y", HOST], 400, True),
+    "another version": (["GET / HTTP/2.0", HOST], 400, True),
+    "no host": (["GET /schema HTTP/1.1"], 400, False),
+    "no HTTP": (["hello"], 400, False),
+    "a head that is too large": (["GET /schema HTTP/1.1", HOST, "x: " + "x" * 20_000], 431, False),
+}
+
+
+@pytest.mark.parametrize(("lines", "status", "readable"), REFUSED_AT_ONCE.values(), ids=REFUSED_AT_ONCE)
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_a_request_that_is_refused_at_once_counts_too(autojump_clock, monkeypatch, lines, status, readable, proxied):
+    """Behind a proxy for the client that it names; the proxy itself has no limit."""
+    monkeypatch.setattr(wire_stream, "peer_of", lambda _stream: f"{PROXY if proxied else '198.51.100.1'}:80")
+    named = readable or not proxied
+    async with open_server(Black, proxies=[PROXY], limits={"http_per_minute": 3}) as server:
+        found = [(await ask(server._site, lines))[0].status for _ in range(4)]
+        assert found == [status] * 3 + [429 if named else status]
+        assert refusals(server.runtime.metrics) == ({"address_requests": 1} if named else {})
+        assert await statuses(server._site, "/schema", 1) == [429 if named else 200], "they count with the others"
+        assert await statuses(server._site, "/health", 1) == [200]
 
 
 async def test_requests_of_a_gate_count_and_those_for_a_place_are_handshakes(autojump_clock, monkeypatch):

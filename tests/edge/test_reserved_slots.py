@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 import trio
+import trio.testing
 from tests.support.black import Black
+from tests.support.transport_peers import read_all
 
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import Settings, parse_struct
 from reactor_trio.edge import acceptor
-from reactor_trio.edge.reserved_slots import OF_ONE_ADDRESS, RESERVED, ReservedSlots
+from reactor_trio.edge.reserved_slots import OF_ONE_ADDRESS, RESERVED, ReservedSlot, ReservedSlots
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import UploadedFile, event
 from reactor_trio.server.serve import serve
 from reactor_trio.server.standby import serve_standby
+from reactor_trio.testing import open_server
+from reactor_trio.transport import Refused, serve_http
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -33,19 +39,26 @@ class Taker(Black):
 
 
 @asynccontextmanager
-async def all_taken(slots: ReservedSlots, use=None):
+async def all_taken(slots: ReservedSlots, *, probes: bool = False):
     """Every slot, taken from as many addresses as that needs."""
     with ExitStack() as there:
         taken = [there.enter_context(slots.slot(f"192.0.2.{number // OF_ONE_ADDRESS}")) for number in range(RESERVED)]
-        for slot in taken:
-            slot.use = use
+        for slot in taken if probes else []:
+            probe(slot)
         yield taken
+
+
+def probe(slot: ReservedSlot) -> SimpleNamespace:
+    """The exchange of a probe in this slot, whose answer is not written."""
+    exchange = SimpleNamespace(answered=False)
+    slot.take(exchange, owner=False, probe=True)
+    return exchange
 
 
 async def test_a_newcomer_gets_the_slot_of_the_oldest_that_says_nothing(autojump_clock):
     slots = ReservedSlots()
     async with all_taken(slots) as taken:
-        taken[0].use = "probe"
+        probe(taken[0])
         with slots.slot("198.51.100.1") as newcomer:
             assert newcomer is not None
             assert [slot.scope.cancel_called for slot in taken] == [False, True] + [False] * (RESERVED - 2)
@@ -62,11 +75,11 @@ async def test_an_address_takes_slots_from_itself_alone_while_it_has_its_share(a
 
 async def test_there_is_no_slot_while_all_wait_for_their_answer(autojump_clock):
     slots = ReservedSlots()
-    async with all_taken(slots, use="probe") as taken:
+    async with all_taken(slots, probes=True) as taken:
         with slots.slot("198.51.100.1") as newcomer:
             assert newcomer is None
         assert not any(slot.scope.cancel_called for slot in taken)
-        taken[5].answered = True  # its connection only lingers
+        taken[5].exchange.answered = True  # its connection only lingers
         with slots.slot("198.51.100.1") as newcomer:
             assert newcomer is not None
         assert [number for number, slot in enumerate(taken) if slot.scope.cancel_called] == [5]
@@ -103,6 +116,44 @@ async def test_a_connection_whose_slot_is_taken_ends(autojump_clock):
         assert (len(ended), len(slots)) == (1, OF_ONE_ADDRESS)
         nursery.cancel_scope.cancel()
     assert len(slots) == 0
+
+
+async def test_the_slot_of_an_owner_is_free_at_once_and_a_refused_request_keeps_it_until_its_answer(autojump_clock):
+    slots = ReservedSlots()
+    with slots.slot("192.0.2.1") as slot:
+        slot.take(SimpleNamespace(answered=False), owner=True, probe=False)
+        assert len(slots) == 0
+    with slots.slot("192.0.2.1") as slot:
+        with pytest.raises(Refused):
+            slot.take(SimpleNamespace(answered=False), owner=False, probe=False)
+        assert (len(slots), slot.takeable) == (1, False)
+        slot.exchange.answered = True
+        assert slot.takeable
+
+
+async def test_a_probe_keeps_its_slot_until_its_answer_is_written(autojump_clock):
+    """The client here takes the answer byte by byte, as one behind TLS may."""
+    async with open_server(Black) as server:
+        site, slots, answered = server._site, ReservedSlots(), []
+
+        async def probe_slowly(nursery) -> None:
+            ours, theirs = trio.testing.lockstep_stream_pair()
+            with slots.slot("192.0.2.1") as slot:
+                nursery.start_soon(read_it, theirs)
+                await serve_http(ours, partial(site.serve, slot=slot), site.rules, closing=trio.Event(), single=True)
+
+        async def read_it(stream) -> None:
+            await stream.send_all(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            await trio.sleep(1)
+            answered.append(await read_all(stream))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(OF_ONE_ADDRESS):
+                nursery.start_soon(probe_slowly, nursery)
+            await trio.sleep(0.5)
+            with slots.slot("192.0.2.1") as newcomer:
+                assert newcomer is None
+        assert [answer.startswith(b"HTTP/1.1 200 OK") and answer.endswith(b"}") for answer in answered] == [True, True]
 
 
 # ---- through sockets --------------------------------------------------------------------------------------------------

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.asking import ask, plain, websocket
 from tests.support.black import Black
+from tests.support.gate_kit import open_gate
 
+from reactor_trio.configuration.settings import ManagementSettings, Settings
+from reactor_trio.edge.management import management_site
 from reactor_trio.edge.router import Route, Router, part_of
+from reactor_trio.server.standby import standby_site
 from reactor_trio.testing import open_server
 from reactor_trio.transport import Refused, Request, Response
 
@@ -49,7 +55,7 @@ def asked(method: str, path: str) -> tuple[str, str]:
         ("DELETE", "/v1/sessions/a_b-9", ("DELETE", "/v1/sessions/ID")),
         ("GET", "/page/a/b.js", ("GET", "/page/*")),
         ("POST", "/health", (405, "/health takes GET and HEAD, not POST", "GET, HEAD")),
-        ("PUT", "/health", (405, "PUT is not allowed", "GET, HEAD, POST, DELETE")),
+        ("PUT", "/health", (405, "/health takes GET and HEAD, not PUT", "GET, HEAD")),
         ("GET", "/uploads", (405, "/uploads takes POST, not GET", "POST")),
         ("DELETE", "/uploads", (405, "/uploads takes POST, not DELETE", "POST")),
         ("DELETE", "/v1/sessions", (405, "/v1/sessions takes GET and HEAD and POST, not DELETE", "GET, HEAD, POST")),
@@ -57,8 +63,9 @@ def asked(method: str, path: str) -> tuple[str, str]:
         ("POST", "/ws", (405, "/ws takes GET and HEAD, not POST", "GET, HEAD")),
         ("GET", "/elsewhere", NOT_FOUND),
         ("GET", "/page", NOT_FOUND),
-        ("POST", "/elsewhere", (405, "/elsewhere takes GET and HEAD, not POST", "GET, HEAD")),
-        ("DELETE", "/v1/sessions/a/b", (405, "/v1/sessions/a/b takes GET and HEAD, not DELETE", "GET, HEAD")),
+        ("POST", "/elsewhere", NOT_FOUND),
+        ("PUT", "/elsewhere", NOT_FOUND),
+        ("DELETE", "/v1/sessions/a/b", NOT_FOUND),
     ],
 )
 def test_each_request_has_its_route(method, path, expected):
@@ -66,9 +73,72 @@ def test_each_request_has_its_route(method, path, expected):
 
 
 def test_what_a_site_says_of_itself_comes_from_its_routes():
-    assert ROUTER.methods == ["GET", "HEAD", "POST", "DELETE"]
     assert ROUTER.websockets == ["/ws"]
     assert [route.shared for route in ROUTER.at("/uploads")] == [True]
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+PROBED = {"/health": "GET, HEAD", "/ready": "GET, HEAD", "/metrics": "GET, HEAD"}
+PAGE = {"/": "GET, HEAD", "/favicon.ico": "GET, HEAD", "/page/client.js": "GET, HEAD", "/pictures/a.png": "GET, HEAD"}
+SERVER = {
+    **PROBED, **PAGE, "/schema": "GET, HEAD", "/ws": "GET, HEAD", "/uploads": "POST", "/v1/sessions/some": "DELETE",
+}  # fmt: skip
+GATE = {
+    **PROBED, **PAGE, "/schema": "GET, HEAD", "/ws": "GET, HEAD", "/v1/queue": "GET, HEAD", "/v1/sessions": "POST",
+    "/v1/sessions/some": "DELETE",
+}  # fmt: skip
+PATHS = sorted({*SERVER, *GATE, "/elsewhere", "/health/", "/v1/sessions/a/b", "/page"})
+#: site -> its paths with their methods, and those of its WebSockets
+SITES = {
+    "server": (SERVER, ["/ws"]), "standby": (SERVER, ["/ws"]), "gate": (GATE, ["/ws", "/v1/queue"]),
+    "management": (PROBED, []),
+}  # fmt: skip
+
+
+@asynccontextmanager
+async def opened(site: str):
+    match site:
+        case "server" | "management":
+            async with open_server(Black, settings=Settings(management=ManagementSettings())) as server:
+                here = server._site
+                yield here if site == "server" else management_site(here, server.runtime.settings, "127.0.0.1")
+        case "gate":
+            async with open_gate() as gate:
+                yield gate.site
+        case _:
+            yield standby_site(Settings(), "mine", "SyntaxError in pipeline.py")
+
+
+@pytest.mark.parametrize("name", SITES)
+async def test_every_site_decides_in_one_way_what_a_path_is(autojump_clock, name):
+    """404 where it has no such path, whatever the method; 405 with all methods of the path; and WebSockets alike."""
+    methods, websockets = SITES[name]
+    async with opened(name) as site:
+        for path in PATHS:
+            for method in METHODS:
+                asked = plain(path, "content-length: 0", method=method)
+                answer = (await ask(site, asked, head_only=method == "HEAD"))[0]
+                if path not in methods:
+                    assert (answer.status, answer.headers.get("allow")) == (404, None), (method, path)
+                elif method not in methods[path]:
+                    assert (answer.status, answer.headers.get("allow")) == (405, methods[path]), (method, path)
+                else:
+                    assert answer.headers.get("reactor-refusal") != "method_not_allowed", (method, path)
+                    assert answer.headers.get("allow") is None, (method, path)
+            answer = (await ask(site, websocket(path)))[0]
+            takes_none = 405 if path in methods and "GET" not in methods[path] else 404
+            assert (answer.status in (404, 405)) == (path not in websockets), path
+            assert path in websockets or answer.status == takes_none, path
+
+
+async def test_a_standby_answers_503_where_a_server_would_answer(autojump_clock):
+    async with opened("standby") as site:
+        for path, allowed in SERVER.items():
+            for method in allowed.split(", "):
+                answer = (await ask(site, plain(path, "content-length: 0", method=method), head_only=method == "HEAD"))[0]
+                expected = 426 if path == "/ws" else 404 if path.startswith("/pictures") else 200 if path in PAGE else 503
+                assert answer.status == expected, (method, path)
+        assert (await ask(site, websocket("/ws")))[0].status == 503
 
 
 async def test_the_page_on_security_has_a_row_for_every_path_of_a_server(autojump_clock):

@@ -47,7 +47,7 @@ from reactor_trio.testing.inspected_server import left_of
 from reactor_trio.testing.memory_exchange import MemoryExchange
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
-from reactor_trio.transport.request_head import parse_head
+from reactor_trio.transport.request_reader import parse_head
 from tests.fuzz.fuzz_tickets import JsonWebTokens
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 from tests.support.models import Webcam
@@ -428,7 +428,8 @@ class Heads(Target):
                 if not isinstance(head, h11.Request):
                     return "not complete"
                 try:
-                    request = parse_head(head, "fuzz")
+                    headers = tuple((name.decode(), value.decode("latin-1")) for name, value in head.headers)
+                    request = parse_head(head, headers, "fuzz")
                     answer = await site.serve(MemoryExchange(site, request))
                 except Refused as refused:
                     answer = Response.refusing(refused.refusal)

@@ -10,13 +10,13 @@ from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.admission import Claims
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
-from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.leases.holder import LeaseLost
 from reactor_trio.leases.messages import Granted
 from reactor_trio.protocol.text import MAX_LINE
+from reactor_trio.transport import wire_stream
 
 
 async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock):
@@ -282,20 +282,23 @@ async def test_a_ticket_is_good_for_one_place_in_the_queue(autojump_clock):
 
 
 async def test_waiting_clients_of_one_address_are_bounded(autojump_clock, monkeypatch):
-    monkeypatch.setattr(AddressLimits, "of_request", lambda _self, request: request.query.get("from"))
+    peers = ["192.0.2.1:80"]
+    monkeypatch.setattr(wire_stream, "peer_of", lambda _stream: peers[0])
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=2))) as gate:
-        await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
-        callers = [await gate.call("/v1/queue?from=ONE") for _ in range(2)]
+        await (await gate.call("/v1/queue")).until("reactor.admitted")
+        callers = [await gate.call("/v1/queue") for _ in range(2)]
         for caller in callers:
             await caller.until("reactor.queued")
-        status, headers, body = await gate.upgrade("/v1/queue?from=ONE")
+        status, headers, body = await gate.upgrade("/v1/queue")
         assert (status, headers["retry-after"]) == (429, "1")
         assert b"as many clients in the queue as it may have" in body
-        assert (await gate.http("POST", "/v1/sessions?from=ONE"))[0] == 429
-        await (await gate.call("/v1/queue?from=OTHER")).until("reactor.queued")
+        assert (await gate.http("POST", "/v1/sessions"))[0] == 429
+        peers[0] = "192.0.2.2:80"
+        await (await gate.call("/v1/queue")).until("reactor.queued")
+        peers[0] = "192.0.2.1:80"
         await callers[0].transport.aclose()
         await trio.testing.wait_all_tasks_blocked()
-        await (await gate.call("/v1/queue?from=ONE")).until("reactor.queued")
+        await (await gate.call("/v1/queue")).until("reactor.queued")
 
 
 async def test_who_has_the_token_ends_a_session_by_way_of_the_gate(autojump_clock):
@@ -412,14 +415,14 @@ async def test_who_asks_for_a_place_by_http_while_the_gate_goes_down_hears_that(
 
 
 async def test_two_of_one_address_that_come_at_once_for_one_place_in_the_queue(autojump_clock, monkeypatch):
-    monkeypatch.setattr(AddressLimits, "of_request", lambda _self, request: request.query.get("from"))
+    monkeypatch.setattr(wire_stream, "peer_of", lambda _stream: "192.0.2.1:80")
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=1))) as gate:
-        await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
+        await (await gate.call("/v1/queue")).until("reactor.admitted")
         callers: list[Caller] = []
         heard = []
 
         async def come():
-            callers.append(await gate.call("/v1/queue?from=ONE&refusals=bye"))
+            callers.append(await gate.call("/v1/queue?refusals=bye"))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(come)

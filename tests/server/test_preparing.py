@@ -17,6 +17,7 @@ from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Set
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
+from reactor_trio.server import preparation
 from reactor_trio.server import runtime as runtime_module
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
@@ -65,7 +66,7 @@ async def test_ready_does_not_wait_for_the_encoders_and_the_first_client_does(au
         assert health(site) == (200, encoders(CodecSettings()))
         assert callable(await admit(site, request("/ws")))
         assert trio.current_time() == 3
-        await runtime.at_rest.wait()
+        await runtime.preparation.at_rest.wait()
         assert trio.current_time() == 6  # and for the rest it does not
 
 
@@ -97,7 +98,7 @@ async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody
     def broken(settings):
         raise ImportError("libavcodec.so.62: cannot open shared object file")
 
-    monkeypatch.setattr(runtime_module, "prepare", broken)
+    monkeypatch.setattr(preparation, "prepare", broken)
     async with open_model_host(InlineTime(None)) as host:
         runtime, site = site_of(host)
         await runtime.load({})

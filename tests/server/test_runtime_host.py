@@ -54,7 +54,8 @@ def test_started_watched_and_stopped_from_a_plain_thread() -> None:
                 return int(frame.data[0, 0, 0])
         raise AssertionError
 
-    with RuntimeHost(Still, name="still") as host:
+    phases: list[str] = []
+    with RuntimeHost(Still, name="still", on_phase=phases.append) as host:
         with urllib.request.urlopen(f"{host.url}health") as answer:
             assert answer.status == 200
         assert abs(trio.run(first_frame, host.url) - 7) < 2  # JPEG
@@ -64,6 +65,8 @@ def test_started_watched_and_stopped_from_a_plain_thread() -> None:
         assert [entry.phase for entry in host.watch()] == ["loading", "ready"]
         assert [entry.phase for entry in host.watch(after=1)] == ["ready"]
     host.stop()
+    assert phases == ["loading", "ready", "draining", "drained", "stopped"]
+    assert [entry.phase for entry in host.watch()] == phases
     assert not [t for t in threading.enumerate() if t.name in ("reactor-io", "reactor-model")]
 
 

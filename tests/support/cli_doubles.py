@@ -78,12 +78,14 @@ def stand_in(behaviour: str):
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
         runtime = SimpleNamespace(
-            encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event(),
+            preparation=SimpleNamespace(
+                encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event()
+            ),
             sessions=(), drain_notice=0.0, facts=None,
         )  # fmt: skip
         task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port, runtime))
-        runtime.prepared.set()
-        runtime.at_rest.set()
+        runtime.preparation.prepared.set()
+        runtime.preparation.at_rest.set()
         await trio.testing.wait_all_tasks_blocked()  # the caller has printed its line
         if behaviour == "run_returns":
             raise ModelFailed("run() returned, so there is no model to serve")

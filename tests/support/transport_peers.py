@@ -27,7 +27,7 @@ from reactor_trio.transport import (
     Response,
     serve_http,
 )
-from reactor_trio.transport.upgrade import UPGRADE_HEADERS, check_handshake, wants_websocket
+from reactor_trio.transport.upgrade import UPGRADE_HEADERS, WEBSOCKET_PATH, check_handshake, wants_websocket
 
 PAGE = b"<!doctype html>hello"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -124,6 +124,8 @@ class TinySite:
 
     async def admit(self, exchange: Exchange) -> Response | Conversation:
         request = exchange.request
+        if request.path != WEBSOCKET_PATH:
+            raise Refused(Refusal("not_found", "no WebSocket here"))
         handshake = check_handshake(request)
         self.check_origin(request)
         await exchange.read_body()

@@ -132,7 +132,7 @@ async def time_served(path, chat=None, *, limits=None):
         nursery.start_soon(client)
         began = trio.current_time()
 
-        def note(_exchange, refusal):
+        def note(_peer, _address, refusal):
             noted.append(refusal.kind.status)
             return refusal
 

@@ -92,10 +92,11 @@ class LocalServer:
     async def _announce(self, serving: Serving) -> None:
         self._terminal.say(f"{self._manifest.name} is ready: {where(serving.urls)}")
         route_structlog()  # a library may have imported it
-        await serving.runtime.prepared.wait()
-        encoders = ", ".join(f"{codec} ({by})" for codec, by in serving.runtime.encoders.items())
+        preparation = serving.runtime.preparation
+        await preparation.prepared.wait()
+        encoders = ", ".join(f"{codec} ({by})" for codec, by in preparation.encoders.items())
         self._terminal.say(f"encoders: {encoders}")
-        await serving.runtime.at_rest.wait()
+        await preparation.at_rest.wait()
         settle()
 
     def _on_phase(self, phase: str) -> None:

@@ -58,17 +58,16 @@ class Acceptor:
 
     async def _reserve(self, stream: trio.abc.Stream, peer: str) -> None:
         """Serve one request of a connection for which there is no room, in a reserved slot. Raises Refused without one."""
-        addresses = self.site.addresses
-        with self._reserved.slot(addresses.of_peer(peer)) as slot:
+        with self._reserved.slot(self.site.addresses.of_peer(peer)) as slot:
             if slot is None:
-                raise Refused(addresses.refusal("connections", peer))
+                raise Refused(Refusal("connections"))
             await self._serve(stream, partial(self.site.serve, slot=slot), first_head=FIRST_REQUEST)
-        if not slot.heard:
-            addresses.refusal("connections", peer)  # counted and logged; a client that sent nothing gets no answer
+        if slot.exchange is None:
+            self.site.refusals.limited("connections", peer)  # a client that sent no request gets no answer
 
     async def _serve(self, stream: trio.abc.Stream, serve: Serve, first_head: float | None = None) -> None:
         self._open += 1
-        self.site.metrics.connections += 1
+        self.site.metrics.connected()
         rules = self.site.rules
         head = None if first_head is None else min(first_head, rules.limits.handshake)
         try:
@@ -78,7 +77,7 @@ class Acceptor:
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
             self._open -= 1
-            self.site.metrics.connections -= 1
+            self.site.metrics.disconnected()
             if not self._open:
                 self._all_gone.set()
 
@@ -89,7 +88,7 @@ class Acceptor:
             await self._all_gone.wait()
 
     async def _refuse(self, stream: trio.abc.Stream, peer: str, refusal: Refusal) -> None:
-        self.site.refusals.note(peer, refusal)
+        refusal = self.site.refusals.note(peer, None, refusal)
         if self._turned_away >= self.site.most_connections:  # the response needs a file descriptor, too
             await trio.aclose_forcefully(stream)
             return

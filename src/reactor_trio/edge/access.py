@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from reactor_trio.admission import Claims
 from reactor_trio.configuration.credentials import read_key, read_token
 from reactor_trio.configuration.settings import AuthSettings
-from reactor_trio.edge.access_denials import AccessDenials
 from reactor_trio.edge.grants import UPLOAD_CREDENTIALS, Credentials, Grant, GrantKind, Secrets
 from reactor_trio.edge.tickets import Tickets
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import Exchange, Refusal, Refused, Request
+from reactor_trio.transport import Refusal, Refused, Request
 
 _UPLOAD = "show the upload_token of reactor.welcome, of a session that runs"
 
@@ -61,19 +60,18 @@ class Access:
                 "runtime.auth: no client could connect; give a token, a viewer_token or ticket_keys, or leave auth out"
             )
 
-    def identify(self, exchange: Exchange, credentials: Credentials, denials: AccessDenials) -> Grant:
+    def identify(self, request: Request, credentials: Credentials) -> Grant:
         """Return what the client may do by the credential that it shows, or why it may do nothing (`Grant.refusal`).
 
-        A credential is wrong if it is unknown or of a kind that is not in `credentials`, and each wrong one is counted. A
-        client that shows none of these kinds may do what every client may.
+        A credential is wrong if it is unknown or of a kind that is not in `credentials`. A client that shows none of these
+        kinds may do what every client may.
         """
         if not credentials:
             return Grant()
         try:
-            return self._grant(exchange.request, credentials)
+            return self._grant(request, credentials)
         except Refused as refused:
-            refusal = refused.refusal
-        return Grant(refusal=denials.note(exchange, refusal) if refusal.kind.guess else refusal)
+            return Grant(refusal=refused.refusal)
 
     def _grant(self, request: Request, credentials: Credentials) -> Grant:
         shown, resume = shown_token(request), request.query.get("resume")

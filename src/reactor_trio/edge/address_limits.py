@@ -14,10 +14,9 @@ refuse a right credential from the same address.
 from __future__ import annotations
 
 import ipaddress
-import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import trio
@@ -26,38 +25,35 @@ from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.edge.allowances import Allowances
 from reactor_trio.edge.ip_addresses import IpAddress, network, parse_ip
 from reactor_trio.edge.request_metrics import LimitKind
-from reactor_trio.transport import Refusal, Refused, Request
-
-log = logging.getLogger("reactor_trio.server")
+from reactor_trio.transport import Refusal, Refused
+from reactor_trio.transport.request import Headers, items_of
 
 #: Wrong credentials that one address may show in a minute.
 FAILURES_PER_MINUTE = 60
-#: Seconds in which the log has one line for a limit.
-LINE_PAUSE = 60.0
 
 
 class AddressLimits:
-    """Counts and limits the client addresses of one server.
+    """Counts and limits the client addresses of one port.
 
     Args:
         limits: 0 means no limit.
         proxies: addresses and networks whose `X-Forwarded-For` is trusted.
-        limited: counts refusals.
+
+    Attributes:
+        most: the number of each limit.
     """
 
-    def __init__(self, limits: LimitSettings, proxies: Sequence[str], limited: Callable[[LimitKind], None]) -> None:
-        self._bounds: dict[LimitKind, int] = {
+    def __init__(self, limits: LimitSettings, proxies: Sequence[str]) -> None:
+        self.most: dict[LimitKind, int] = {
             "connections": limits.connections, "address_connections": limits.connections_per_address,
             "address_waiting": limits.waiting_per_address, "address_handshakes": limits.handshakes_per_minute,
             "address_requests": limits.http_per_minute, "address_failures": FAILURES_PER_MINUTE,
         }  # fmt: skip
         minutely: tuple[LimitKind, ...] = ("address_handshakes", "address_requests", "address_failures")
-        self._allowances = {kind: Allowances(self._bounds[kind]) for kind in minutely}
+        self._allowances = {kind: Allowances(self.most[kind]) for kind in minutely}
         self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
-        self._limited = limited
         self._open: Counter[str] = Counter()
         self._behind: Counter[str] = Counter()
-        self._logged_at: dict[LimitKind, float] = {}
 
     # ---- the address of a client --------------------------------------------------------------------------------------
 
@@ -66,9 +62,9 @@ class AddressLimits:
         address = parse_ip(peer)
         return None if address is None or self._is_proxy(address) else _key(address)
 
-    def of_request(self, request: Request) -> str | None:
-        """The address of the client that made a request, None if it has no limits."""
-        for place, hop in enumerate((request.peer, *reversed(request.tokens("x-forwarded-for")))):
+    def of_client(self, peer: str, headers: Headers) -> str | None:
+        """The address of the client that sent these headers on a connection from `peer`, None if it has no limits."""
+        for place, hop in enumerate((peer, *reversed(items_of(headers, "x-forwarded-for")))):
             address = parse_ip(hop)
             if address is None:  # only a trusted proxy can send such a hop, and all of them share one limit; or no network
                 return "unreadable" if place else None
@@ -91,34 +87,18 @@ class AddressLimits:
         if kind is None or address is None:
             return
         if wait := self._allowances[kind].take(address, trio.current_time()):
-            raise Refused(self.refusal(kind, address, math.ceil(wait)))
-
-    def refusal(self, kind: LimitKind, address: str, after: int | None = None) -> Refusal:
-        """Return the refusal by a limit; count it, and log it at most once in `LINE_PAUSE` seconds."""
-        self._limited(kind)
-        refusal = Refusal(kind, after=after)
-        most, setting = self._bounds[kind], refusal.kind.setting
-        bound = f"{setting}: {most}" if setting else f"at most {most} a minute"
-        now = trio.current_time()
-        if now - self._logged_at.get(kind, -LINE_PAUSE) >= LINE_PAUSE:
-            self._logged_at[kind] = now
-            hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
-            log.warning(
-                "%s was refused: %s (%s)%s; more of this kind is not logged for %g s",
-                address, refusal.message, bound, hint, LINE_PAUSE,
-            )  # fmt: skip
-        return refusal
+            raise Refused(Refusal(kind, after=math.ceil(wait)))
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _one_more(self, counter: Counter[str], address: str | None) -> Iterator[None]:
-        most = self._bounds["address_connections"]
+        most = self.most["address_connections"]
         if address is None or not most:
             yield
             return
         if counter[address] >= most:
-            raise Refused(self.refusal("address_connections", address))
+            raise Refused(Refusal("address_connections"))
         counter[address] += 1
         try:
             yield

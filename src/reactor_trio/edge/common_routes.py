@@ -46,19 +46,29 @@ def probe_routes(health: Handler, ready: Handler) -> list[Route]:
     ]
 
 
-def metrics_route(metrics: RequestMetrics) -> Route:
+def metrics_route(handle: Handler) -> Route:
     """`/metrics`, for the server's token, and its viewers'."""
+    return Route("/metrics", handle, credentials=SERVER_CREDENTIALS, required=True, reserved=True)
+
+
+def metrics_handler(metrics: RequestMetrics) -> Handler:
+    """Return what answers `/metrics`."""
 
     async def page(_exchange: Exchange, grant: Grant) -> Response:
         if grant.ticket is not None:
             raise Refused(Refusal("not_allowed", "/metrics wants the server's token, or its viewers'"))
         return Response(200, _METRICS_TYPE, metrics.exposition())
 
-    return Route("/metrics", page, credentials=SERVER_CREDENTIALS, required=True, reserved=True)
+    return page
 
 
-def end_route(access: Access, find: Callable[[str], Callable[[], Response] | None]) -> Route:
-    """`DELETE /v1/sessions/ID`, for the server's token and for the ticket to that session.
+def end_route(handle: Handler) -> Route:
+    """`DELETE /v1/sessions/ID`, for the server's token and for the ticket to that session."""
+    return Route(f"{SESSIONS_PATH}/ID", handle, method="DELETE", credentials=SERVER_CREDENTIALS, required=True)
+
+
+def end_handler(access: Access, find: Callable[[str], Callable[[], Response] | None]) -> Handler:
+    """Return what ends a session.
 
     A server without authentication refuses it to every client, because viewers know the session's id, too.
 
@@ -78,7 +88,7 @@ def end_route(access: Access, find: Callable[[str], Callable[[], Response] | Non
         access.use(grant)  # last: a request that is refused keeps its ticket
         return end_it()
 
-    return Route(f"{SESSIONS_PATH}/ID", end, method="DELETE", credentials=SERVER_CREDENTIALS, required=True)
+    return end
 
 
 def described(

@@ -26,14 +26,14 @@ def management_site(site: Site, settings: Settings, *bound: str) -> Site:
     """What that port serves: the reserved routes of `site`, without a limit by the minute.
 
     Args:
-        site: that of the other port. A credential that is not good counts there.
+        site: that of the other port. What is refused here counts there, and so does a credential that is not good.
         bound: addresses at which this port listens.
     """
     assert settings.management is not None
     own = msgspec.structs.replace(settings, host=settings.management.host)
     routes = [replace(route, limit=None) for route in site.router.routes if route.reserved]
-    addresses = AddressLimits(settings.limits, settings.proxies, site.metrics.limited)
-    return Site(own, routes, site.access, site.metrics, addresses, *bound, denials=site.denials)
+    addresses = AddressLimits(settings.limits, settings.proxies)
+    return Site(own, routes, site.access, site.metrics, addresses, *bound, refusals=site.refusals)
 
 
 async def serve_management(

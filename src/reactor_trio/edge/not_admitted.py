@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from reactor_trio.admission import RefusalReason
-from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.transport import Refusal
 
 
-def refusal(reason: RefusalReason, addresses: AddressLimits, address: str | None, *, full: str, closed: Refusal) -> Refusal:
+def refusal(reason: RefusalReason, *, full: str, closed: Refusal) -> Refusal:
     """Return the refusal for this reason.
 
     Args:
-        addresses: counts and logs a refusal by the limit of an address.
-        address: of the client, for its limits.
         full: the text while all is taken.
         closed: the refusal while no client is admitted.
     """
@@ -20,7 +17,7 @@ def refusal(reason: RefusalReason, addresses: AddressLimits, address: str | None
         case "full":
             return Refusal("full", full)
         case "address_full":
-            return addresses.refusal("address_waiting", address or "")
+            return Refusal("address_waiting")
         case "unclaimed":
             return Refusal("unclaimed", "this session is not reserved any more; ask the gate for another")
         case "draining" | "not_ready":

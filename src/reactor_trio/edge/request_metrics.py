@@ -1,4 +1,4 @@
-"""`RequestMetrics`: the counters of one port's connections and requests."""
+"""`RequestMetrics`: the counters of one server's connections and requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATUSES = tuple(sorted({str(kind.status) for kind in REFUSALS.values()}))
 
 
 class RequestMetrics:
-    """The counters of one port.
+    """The counters of one server, on all its ports.
 
     Attributes:
         connections: open TCP connections.
@@ -36,6 +36,14 @@ class RequestMetrics:
         self._refusals = dict.fromkeys(STATUSES, 0)
         self._denials: dict[DenialReason, int] = dict.fromkeys(get_args(DenialReason), 0)
         self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
+
+    def connected(self) -> None:
+        """Count a connection that begins."""
+        self.connections += 1
+
+    def disconnected(self) -> None:
+        """Count a connection that has ended."""
+        self.connections -= 1
 
     def refused(self, code: RefusalCode) -> None:
         """Count a refused connection, request or client by its status."""

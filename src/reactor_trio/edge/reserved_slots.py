@@ -4,19 +4,23 @@ A connection above `runtime.limits.connections` gets a reserved slot until its f
 a request to a probe's path, and becomes a connection like others for a request of an owner, who resumes a session or uploads
 to one. Any other request is answered 503.
 
-A connection that has sent no whole request, and one that is answered, loses the slot as soon as another one needs it, that
-of the address with the most slots first, then the oldest; and after `FIRST_REQUEST` seconds in any case. So
-connections that say nothing keep no probe out: a probe sends its request at once, and is answered in the same turn of the
-loop. With TLS a probe needs its time for the handshake, in which others may take the slot; `runtime.management` does not.
+    no request yet --take--> has a request --its answer is written--> answered
+         |                        '-- of an owner: the slot is free, and the connection goes on without it
+
+A connection without a request, and one that is answered, loses the slot as soon as another one needs it, that of the address
+with the most slots first, then the oldest; and after `FIRST_REQUEST` seconds in any case. So connections that say nothing
+keep no probe out: a probe sends its request at once, and is answered in the same turn of the loop. With TLS a probe needs
+its time for the handshake, in which others may take the slot; `runtime.management` does not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 import trio
+
+from reactor_trio.transport import Exchange, Refusal, Refused
 
 #: Reserved slots of a port, and how many of them one address has.
 RESERVED, OF_ONE_ADDRESS = 8, 2
@@ -25,9 +29,6 @@ FIRST_REQUEST = 2.0
 #: The secrets that the owner of a session has.
 OWNERS = ("upload", "resume")
 
-#: What a request in a reserved slot is good for: the probe of a server, or the owner of a session.
-ReservedUse = Literal["probe", "owner"]
-
 
 class ReservedSlot:
     """One connection in a reserved slot.
@@ -35,32 +36,27 @@ class ReservedSlot:
     Attributes:
         address: None if many clients may share it: loopback, or a proxy.
         scope: cancelled when another connection gets the slot.
-        use: None until a request has shown what the connection is for.
-        heard: whether a request has come.
-        answered: whether that has its response.
+        exchange: that of its request; None until that is read.
     """
 
     def __init__(self, address: str | None, release: Callable[[ReservedSlot], None]) -> None:
         self.address = address
         self.scope = trio.CancelScope()
-        self.use: ReservedUse | None = None
-        self.heard = self.answered = False
+        self.exchange: Exchange | None = None
         self._release = release
 
     @property
     def takeable(self) -> bool:
         """Whether another connection may have the slot."""
-        return self.use is None or self.answered
+        return self.exchange is None or self.exchange.answered
 
-    def take(self, owner: bool, *, probe: bool) -> bool:
-        """Use the slot for a request, and return True; False if the slot is not for it. That of an owner becomes free."""
-        self.heard = True
+    def take(self, exchange: Exchange, *, owner: bool, probe: bool) -> None:
+        """Use the slot for this request. That of an owner becomes free. Raises Refused if the slot is not for it."""
+        self.exchange = exchange
         if owner:
-            self.use = "owner"
             self._release(self)
-        elif probe:
-            self.use, self.answered = "probe", True  # in this turn of the loop
-        return self.use is not None
+        elif not probe:
+            raise Refused(Refusal("connections"))
 
 
 class ReservedSlots:

@@ -7,7 +7,7 @@ which responses pages of other origins may read.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from reactor_trio.edge.grants import Credentials, Grant
@@ -15,7 +15,6 @@ from reactor_trio.edge.request_metrics import LimitKind
 from reactor_trio.transport import Conversation, Exchange, Refusal, Refused, Request, Response
 
 READS = ("GET", "HEAD")
-_METHODS = (*READS, "POST", "DELETE")
 #: Answers a request, or opens its WebSocket. Raises Refused.
 Handler = Callable[[Exchange, Grant], Awaitable[Response | Conversation]]
 
@@ -36,6 +35,9 @@ class Route:
         reserved: whether it is answered in a reserved slot, and on the port of `runtime.management`.
         shared: whether pages of the manifest's origins may read the responses.
         listed: whether the text of a 404 names it.
+
+    Attributes:
+        methods: the methods that it takes.
     """
 
     path: str
@@ -49,11 +51,10 @@ class Route:
     reserved: bool = False
     shared: bool = False
     listed: bool = True
+    methods: tuple[str, ...] = field(init=False)
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that it takes."""
-        return READS if self.method == "GET" else (self.method,)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "methods", READS if self.method == "GET" else (self.method,))
 
     def has(self, path: str) -> bool:
         """Whether a request for `path` is for this route."""
@@ -70,29 +71,33 @@ def part_of(path: str, folder: str) -> str:
 
 
 class Router:
-    """The routes of one site. The first that has the path and the method answers."""
+    """The routes of one site, and the one decision what a path is: nothing (404), for other methods (405), or a route.
+
+    The first route that has the path and the method answers.
+    """
 
     def __init__(self, *routes: Route) -> None:
         self.routes: Sequence[Route] = routes
-        self.methods: Sequence[str] = [one for one in _METHODS if any(one in route.methods for route in routes)]
         self.websockets: Sequence[str] = [route.path for route in routes if route.websocket]
 
     def at(self, path: str) -> list[Route]:
         """The routes of a path."""
         return [route for route in self.routes if route.has(path)]
 
-    def find(self, request: Request) -> Route:
-        """The route for a request. Raises Refused: 404, 405."""
-        if request.method not in self.methods:
-            why, allow = f"{request.method} is not allowed", {"allow": ", ".join(self.methods)}
-            raise Refused(Refusal("method_not_allowed", why, allow))
-        here = self.at(request.path)
-        for route in here:
-            if request.method in route.methods:
+    def find(self, request: Request, *, websocket: bool = False) -> Route:
+        """The route for a request, or for one that asks for a WebSocket. Raises Refused: 404, 405."""
+        allowed: list[str] = []
+        for route in self.routes:
+            if not route.has(request.path):
+                continue
+            if request.method in route.methods and (route.websocket or not websocket):
                 return route
-        if not here and request.method in READS:
+            allowed += route.methods
+        if websocket and (not allowed or request.method in allowed):
+            where = f", only at {' and '.join(self.websockets)}" if self.websockets else ""
+            raise Refused(Refusal("not_found", f"there is no WebSocket at {request.path}{where}"))
+        if not allowed:
             raise Refused(Refusal("not_found", f"not found; there are {self._listed()}"))
-        allowed = [method for route in here for method in route.methods] or READS
         why = f"{request.path} takes {' and '.join(allowed)}, not {request.method}"
         raise Refused(Refusal("method_not_allowed", why, {"allow": ", ".join(allowed)}))
 

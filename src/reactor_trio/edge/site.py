@@ -8,19 +8,16 @@
 6. its body (408, 413), unless its route takes it.
 
 Then its route answers, or opens its conversation. Server, gate, standby and the port of `runtime.management` are sites with
-different routes. A request that fails in 1 to 3 is refused after 6, so that it counts as any other; one with a wrong host is
-refused at once.
+different routes. A request that fails in 1 to 3 is refused after 6, so that it counts as any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
-from reactor_trio.edge.access_denials import AccessDenials
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.cors import SharedResponses, is_preflight, preflight_answer
 from reactor_trio.edge.grants import Grant
@@ -43,25 +40,24 @@ class Site:
         metrics: counts connections and refusals.
         addresses: the limits of each client address.
         bound: addresses at which the port listens, if they are known; `settings.host` is always one.
-        denials: those of another port, if a credential that is not good counts there.
+        refusals: those of another port, if what this one refuses counts there.
 
     Attributes:
         most_connections: at a time.
         rules: what holds for each exchange.
-        refusals: counts and logs refused requests, and connections.
+        refusals: counts and logs what is refused.
     """
 
     def __init__(
         self, settings: Settings, routes: Sequence[Route], access: Access, metrics: RequestMetrics, addresses: AddressLimits,
-        *bound: str, denials: AccessDenials | None = None,
+        *bound: str, refusals: RefusalLog | None = None,
     ) -> None:  # fmt: skip
         given = settings.limits
         self.access = access
         self.metrics = metrics
         self.router = Router(*routes)
         self.addresses = addresses
-        self.denials = AccessDenials(metrics, addresses) if denials is None else denials
-        self.refusals = RefusalLog(metrics)
+        self.refusals = RefusalLog(metrics, addresses) if refusals is None else refusals
         self.most_connections = given.connections
         self._policy = RequestPolicy(settings, *bound)
         limits = Limits(
@@ -70,8 +66,8 @@ class Site:
             ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
         )  # fmt: skip
         self.rules = PortRules(
-            limits, addresses.of_request, SharedResponses(self.router, self._policy).reader,
-            partial(_noted, self.denials, self.refusals),
+            limits, addresses.of_client, SharedResponses(self.router, self._policy).reader, self.refusals.note,
+            self.refusals.note_head,
         )  # fmt: skip
 
     async def serve(self, exchange: Exchange, slot: ReservedSlot | None = None) -> Response | Conversation:
@@ -81,18 +77,18 @@ class Site:
             slot: the reserved slot of the connection, if it is one above `most_connections`.
         """
         request = exchange.request
-        if not self._policy.takes_host(request):
-            raise Refused(self._policy.wrong_host(request))
         route, handshake = self._route(exchange)
-        grant = self.access.identify(exchange, route.credentials, self.denials)
+        grant = self.access.identify(request, route.credentials)
+        if grant.refusal is not None and grant.refusal.kind.guess:  # it counts, whatever the route answers
+            grant = Grant(refusal=self.refusals.denied(exchange.peer, exchange.address, grant.refusal))
         if grant.refusal is not None and (route.required or grant.refusal.code == "address_failures"):
             route = _refusing(route, grant.refusal)
         if handshake is not None:
             exchange.upgrade(handshake, self.addresses.socket(exchange.address, request.peer))
         if grant.refusal is None or grant.refusal.code == "token_missing":
             self.addresses.count(exchange.address, route.limit)  # a wrong credential has been counted instead
-        if slot is not None and not slot.take(grant.kind in OWNERS, probe=route.reserved and not request.has_body):
-            raise Refused(self.addresses.refusal("connections", request.peer))
+        if slot is not None:
+            slot.take(exchange, owner=grant.kind in OWNERS, probe=route.reserved and not request.has_body)
         if route.body == "ignored":
             await exchange.read_body()
         if not route.websocket:
@@ -104,30 +100,26 @@ class Site:
     def _route(self, exchange: Exchange) -> tuple[Route, Handshake | None]:
         """Find what answers a request, and check the handshake of one that asks for a WebSocket."""
         request = exchange.request
+        if not self._policy.takes_host(request):
+            return _refusing(Route(request.path, _allow, body="taken"), self._policy.wrong_host(request)), None
         if exchange.shared_with is not None and is_preflight(request):
             return Route(request.path, _allow), None
+        websocket = request.method in READS and wants_websocket(request)
         try:
-            if request.method in READS and wants_websocket(request) and self.router.websockets:
-                handshake = check_handshake(request, self.router.websockets)
+            route = self.router.find(request, websocket=websocket)
+            if websocket:
+                handshake = check_handshake(request)
                 self._policy.check_origin(request, "connect here")
-                return self.router.find(request), handshake
-            route = self.router.find(request)
+                return route, handshake
             if route.websocket:
                 raise Refused(Refusal("upgrade_required", f"{request.path} is a WebSocket", UPGRADE_HEADERS))
             if route.method != "GET":
                 self._policy.check_origin(request, "send this")
         except Refused as refused:
             # A GET is read to its end before it is refused, so that its connection may go on.
-            reads = request.method in READS and not wants_websocket(request)
+            reads = request.method in READS and not websocket
             return _refusing(Route(request.path, _allow, body="ignored" if reads else "taken"), refused.refusal), None
         return route, None
-
-
-def _noted(denials: AccessDenials, refusals: RefusalLog, exchange: Exchange, refusal: Refusal) -> Refusal:
-    """Count and log a refusal. Return the one that the client gets."""
-    refusal = denials.note(exchange, refusal)
-    refusals.note(exchange.peer, refusal)
-    return refusal
 
 
 def _refusing(route: Route, refusal: Refusal) -> Route:

@@ -18,7 +18,9 @@ from reactor_trio.edge.common_responses import json_response, not_ready
 from reactor_trio.edge.common_routes import (
     SESSIONS_PATH,
     described,
+    end_handler,
     end_route,
+    metrics_handler,
     metrics_route,
     page_routes,
     probe_routes,
@@ -57,8 +59,8 @@ def gate_site(
         pictures: those of the model's introduction, by name.
     """
     access = Access(settings.auth, schema["name"])
-    addresses = AddressLimits(settings.limits, settings.proxies, metrics.limited)
-    gate = GateRoutes(allocation, settings, schema, draining, access, addresses)
+    addresses = AddressLimits(settings.limits, settings.proxies)
+    gate = GateRoutes(allocation, settings, schema, draining, access)
     routes = [*page_routes(settings.frame_ancestors, pictures), *gate.routes(metrics)]
     return Site(settings, routes, access, metrics, addresses, *bound)
 
@@ -67,16 +69,14 @@ class GateRoutes:
     """Answers the requests to one gate; the arguments are those of `gate_site`."""
 
     def __init__(
-        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], draining: trio.Event, access: Access,
-        addresses: AddressLimits,
-    ) -> None:  # fmt: skip
+        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], draining: trio.Event, access: Access
+    ) -> None:
         self._allocation = allocation
         self._settings = settings
         self._schema = schema
         self._name: str = schema["name"]
         self._draining = draining
         self._access = access
-        self._addresses = addresses
 
     def routes(self, metrics: GateMetrics) -> list[Route]:
         """All of them. A request for a session counts as a handshake, which could ask for one as well."""
@@ -84,9 +84,9 @@ class GateRoutes:
         return [
             *probe_routes(self._health, self._ready),
             Route("/schema", self._schema_of_model, credentials=SHARED_CREDENTIALS, required=True),
-            metrics_route(metrics), asks(SESSIONS_PATH, self._allocate, method="POST", body="ignored"),
+            metrics_route(metrics_handler(metrics)), asks(SESSIONS_PATH, self._allocate, method="POST", body="ignored"),
             asks(WEBSOCKET_PATH, self._follow, websocket=True), asks(QUEUE_PATH, self._queue, websocket=True),
-            end_route(self._access, self._end),
+            end_route(end_handler(self._access, self._end)),
         ]  # fmt: skip
 
     # ---- plain requests -----------------------------------------------------------------------------------------------
@@ -150,11 +150,10 @@ class GateRoutes:
             why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
             raise Refused(Refusal("not_found" if role == "viewer" else "bad_request", f"role: {role!r}: {why}"))
         if self._allocation.address_full(exchange.address):
-            raise Refused(self._not_admitted("address_full", exchange))
+            raise Refused(self._not_admitted("address_full"))
 
-    def _not_admitted(self, reason: RefusalReason, exchange: Exchange) -> Refusal:
-        closed = Refusal("draining", _GOING_DOWN)
-        return refusal(reason, self._addresses, exchange.address, full=_FULL, closed=closed)
+    def _not_admitted(self, reason: RefusalReason) -> Refusal:
+        return refusal(reason, full=_FULL, closed=Refusal("draining", _GOING_DOWN))
 
     async def _wait(self, exchange: Exchange, grant: Grant, messages: MessageChannel) -> None:
         try:
@@ -165,7 +164,7 @@ class GateRoutes:
                 beats = exchange.request.query.get("beat") == "1"
                 await WaitingClient(slot_request, messages, self._settings.limits.ping_interval, beats=beats).run()
         except NotAdmitted as refused:
-            raise Refused(self._not_admitted(refused.reason, exchange)) from None
+            raise Refused(self._not_admitted(refused.reason)) from None
 
     async def _admit_at_once(self, exchange: Exchange, grant: Grant) -> Admitted:
         """Return where a client gets its session that does not wait. Raises Refused."""
@@ -176,14 +175,14 @@ class GateRoutes:
                     with trio.move_on_after(PATIENCE):
                         await slot_request.decided.wait()
                     if slot_request.refused is not None:  # the gate began to drain
-                        raise Refused(self._not_admitted("draining", exchange))
+                        raise Refused(self._not_admitted("draining"))
                     if slot_request.admitted is None:
                         raise Refused(Refusal("full", f"no place is free; to wait for one, use the WebSocket {QUEUE_PATH}"))
                     self._access.use(grant)  # last, so that a client that is refused keeps its ticket
                     slot_request.kept = True
                     return slot_request.admitted
         except NotAdmitted as refused:
-            raise Refused(self._not_admitted(refused.reason, exchange)) from None
+            raise Refused(self._not_admitted(refused.reason)) from None
 
 
 def _redirect(address: str) -> Response:

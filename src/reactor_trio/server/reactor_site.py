@@ -1,4 +1,4 @@
-"""The routes of a server: viewer page, health, schema, metrics, uploads, and the WebSocket of a session."""
+"""The answers of a server on its routes: viewer page, health, schema, metrics, uploads, the WebSocket of a session."""
 
 from __future__ import annotations
 
@@ -13,47 +13,42 @@ from reactor_trio.admission import RefusalReason
 from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.common_responses import json_response
-from reactor_trio.edge.common_routes import described, end_route, metrics_route, page_routes, probe_routes
-from reactor_trio.edge.grants import SESSION_CREDENTIALS, SHARED_CREDENTIALS, Grant
+from reactor_trio.edge.common_routes import described, end_handler, metrics_handler, page_routes
+from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.upload_route import upload_route
-from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, Refusal, Refused, Response
+from reactor_trio.server.server_routes import Handlers, server_routes
+from reactor_trio.server.upload_handler import upload_handler
+from reactor_trio.transport import Conversation, Exchange, Refusal, Refused, Response
 
 
 def reactor_site(runtime: Runtime, *bound: str) -> Site:
     """What a server serves. `bound`: addresses at which it listens, if they are known."""
     settings = runtime.facts.settings
-    addresses = AddressLimits(settings.limits, settings.proxies, runtime.metrics.limited)
-    routes = ReactorRoutes(runtime, addresses).routes()
+    addresses = AddressLimits(settings.limits, settings.proxies)
+    routes = ReactorRoutes(runtime).routes()
     return Site(settings, routes, runtime.access, runtime.metrics, addresses, *bound)
 
 
 class ReactorRoutes:
     """Answers the requests to one runtime."""
 
-    def __init__(self, runtime: Runtime, addresses: AddressLimits) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._facts = runtime.facts
         self._sessions = runtime.session_manager
         self._runtime = runtime
-        self._addresses = addresses
 
     def routes(self) -> list[Route]:
         """All of them."""
         facts, runtime = self._facts, self._runtime
-        return [
-            *page_routes(facts.settings.frame_ancestors, facts.introduction.pictures),
-            *probe_routes(self._health, self._ready),
-            Route("/schema", self._schema, credentials=SHARED_CREDENTIALS, required=True),
-            metrics_route(runtime.metrics), upload_route(self._sessions, runtime.metrics),
-            Route(
-                WEBSOCKET_PATH, self._session, credentials=SESSION_CREDENTIALS, websocket=True, limit="address_handshakes"
-            ),
-            end_route(runtime.access, self._end),
-        ]  # fmt: skip
+        handlers = Handlers(
+            self._health, self._ready, self._schema, metrics_handler(runtime.metrics),
+            upload_handler(self._sessions, runtime.metrics), self._session, end_handler(runtime.access, self._end),
+        )  # fmt: skip
+        return server_routes(page_routes(facts.settings.frame_ancestors, facts.introduction.pictures), handlers)
 
     async def _ready(self, _exchange: Exchange, grant: Grant) -> Response:
         return readiness(self._facts, known=grant.refusal is None)
@@ -77,7 +72,7 @@ class ReactorRoutes:
         """Let a client in that gets a session or a position in the queue now."""
         if self._facts.phase in ("loading", "failed"):
             raise Refused(self._takes_none(known=grant.refusal is None))
-        await self._runtime.prepared.wait()
+        await self._runtime.preparation.prepared.wait()
         if self._runtime.access.required:
             grant.required()
         request = self._wishes(exchange, grant)
@@ -85,12 +80,12 @@ class ReactorRoutes:
             raise Refused(Refusal("not_allowed", "this token can only watch, with role=viewer"))
         self._check_room(request, grant)
         self._runtime.access.use(grant)  # last, with no await after it: a refused client keeps its ticket
-        return partial(serve_client, self._sessions, request, partial(self._refuse_late, request, grant))
+        return partial(serve_client, self._sessions, request, partial(self._refuse_late, grant))
 
-    def _refuse_late(self, request: ConnectRequest, grant: Grant, reason: RefusalReason) -> Refusal:
+    def _refuse_late(self, grant: Grant, reason: RefusalReason) -> Refusal:
         """Give the client's ticket back: one that came at the same time has taken its place."""
         self._runtime.access.give_back(grant)
-        return self._not_admitted(reason, request)
+        return self._not_admitted(reason)
 
     def _wishes(self, exchange: Exchange, grant: Grant) -> ConnectRequest:
         """Return what the client asks for. A client that resumes its session keeps its permissions. Raises Refused."""
@@ -112,10 +107,10 @@ class ReactorRoutes:
         if request.resume is not None:
             return  # its session has a slot
         if (reason := self._runtime.room.refusal(request)) is not None:
-            raise Refused(self._not_admitted(reason, request))
+            raise Refused(self._not_admitted(reason))
 
-    def _not_admitted(self, reason: RefusalReason, request: ConnectRequest) -> Refusal:
-        return refusal(reason, self._addresses, request.address, full="the server is full", closed=self._takes_none())
+    def _not_admitted(self, reason: RefusalReason) -> Refusal:
+        return refusal(reason, full="the server is full", closed=self._takes_none())
 
     def _check_view(self, grant: Grant) -> None:
         viewers = self._facts.settings.viewers
@@ -143,7 +138,7 @@ class ReactorRoutes:
             "away": len(self._sessions.away),
             "waiting": facts.admission.waiting,
             "clients": len(self._sessions.clients),
-            "encoders": self._runtime.encoders,
+            "encoders": self._runtime.preparation.encoders,
         }
         if self._runtime.access.required:
             body["role"] = grant.claims.role

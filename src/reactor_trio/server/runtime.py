@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, NoReturn
 
 import trio
 
-from reactor_trio.admission import Admission, PhaseJournal
+from reactor_trio.admission import Admission, Phase, PhaseJournal
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.concurrency.free_memory import FreeMemory
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
@@ -27,7 +25,7 @@ from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
-from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
+from reactor_trio.media import Worker, encoders
 from reactor_trio.placement.model_run import ModelEnding
 from reactor_trio.placement.placement import LoadPlacement, Placement
 from reactor_trio.placement.restarts import Restarts
@@ -35,6 +33,8 @@ from reactor_trio.protocol import EndReason
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.model_health import ModelHealth
 from reactor_trio.server.model_schema import model_schema
+from reactor_trio.server.one_failure import one_failure
+from reactor_trio.server.preparation import Preparation
 from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
@@ -49,21 +49,6 @@ log = logging.getLogger("reactor_trio.server")
 Listener = Callable[[trio.Nursery], Awaitable[None]]
 
 
-@contextmanager
-def one_failure() -> Generator[None, None, None]:
-    """A model that failed comes out of the block as one ModelFailed or ManifestError, however many nurseries it passed."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        failed, others = group.split((ModelFailed, ManifestError))
-        if failed is None or others is not None:
-            raise
-        error: BaseException = failed
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from error.__cause__
-
-
 @dataclass(eq=False, repr=False)
 class Runtime:
     """Serves one model: owns its placement, its sessions, its metrics and its phases.
@@ -74,7 +59,7 @@ class Runtime:
         worker: runs encoders and decoders away from the loop.
         debug: whether clients get the text of an author's exception.
         disk: writes and reads files away from the loop: uploads and recordings.
-        on_phase: called with each phase that the server enters.
+        on_phase: called with each phase that the server enters (`admission.phase_journal` has the table).
         on_progress: called with fraction and text of each `interface.progress` in the model's load.
         tracing: traces commands; None: the server traces nothing.
         free_memory: returns memory between sessions; None: nothing does.
@@ -90,7 +75,7 @@ class Runtime:
     worker: Worker
     debug: bool = False
     disk: Disk = trio.to_thread.run_sync
-    on_phase: Callable[[str], object] = lambda _phase: None
+    on_phase: Callable[[Phase], object] = lambda _phase: None
     on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None
     tracing: Tracing | None = None
     free_memory: FreeMemory | None = None
@@ -106,7 +91,7 @@ class Runtime:
         admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
         self.room = WaitingRoom(admission, settings.takeover)
         self._load_began = trio.current_time()
-        self.journal = PhaseJournal(self._load_began)
+        self.journal = PhaseJournal(self._load_began, self.on_phase)
         progress = LoadProgress(self.on_progress, self.room.tell_again)
         health = ModelHealth(self.name, settings.first_step_timeout, self.room.tell_again)
         #: what all parts of the server read about it
@@ -121,10 +106,8 @@ class Runtime:
         self.drain_reason: EndReason = "draining"
         #: seconds that sessions may go on when the server drains; and until when
         self.drain_notice, self.drains_at = settings.drain_notice, -math.inf
-        #: the encoders of each codec, best first; empty until `prepared`
-        self.encoders: dict[str, str] = {}
-        #: set when clients need not wait for `prepare` any more, and when `prepare` has ended
-        self.prepared, self.at_rest = trio.Event(), trio.Event()
+        #: what a client with a picture waits for
+        self.preparation = Preparation(self.worker, settings.codec)
         #: set when the server begins to drain
         self.draining = trio.Event()
         self._drained = trio.Event()
@@ -178,7 +161,6 @@ class Runtime:
         Raises ManifestError if the model cannot be imported, the encoder of the settings cannot be opened, or the folder for
         recordings cannot be made; ModelFailed with the author's exception as cause.
         """
-        self.on_phase("loading")
         self._config = config
         try:
             if self.settings.record is not None:
@@ -189,7 +171,7 @@ class Runtime:
                 await self.worker(encoders, self.settings.codec)
             await self._load()
         except (ManifestError, ModelFailed) as error:
-            self._failed(str(error).removeprefix(f"{self.name}: "))
+            self._fail(str(error).removeprefix(f"{self.name}: "))
             raise
 
     async def admit_clients(self) -> None:
@@ -197,24 +179,17 @@ class Runtime:
         await self.placement.begin()
         if self.journal.phase == "loading":
             self.room.start_admitting()
-            self.journal.enter("ready", trio.current_time())
             self.facts.progress.reset()
-            self.metrics.load_seconds = trio.current_time() - self._load_began
-            self.on_phase("ready")
+            self.metrics.loaded(trio.current_time() - self._load_began)
+            self.enter("ready")
 
     async def prepare(self) -> None:
-        """Import what only clients need, and find the encoders of each codec. Runs once the server is ready.
-
-        Raises ModelFailed if an installed library cannot be imported.
-        """
+        """Run the `preparation`, once the server is ready. Raises ModelFailed if an installed library cannot be imported."""
         try:
-            self.encoders = await self.worker(prepare, self.settings.codec)
-            self.prepared.set()
-            await self.worker(prepare_rest, self.settings.codec)
+            await self.preparation.run()
         except Exception as error:
             what = f"what is installed cannot be used: {type(error).__name__}: {error}"
             await self._end_for_good(what, error, self.drain_reason)
-        self.at_rest.set()
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life, and load the model again if its process ends.
@@ -248,9 +223,8 @@ class Runtime:
             self._drained.set()
 
     async def _drain(self, notice: float) -> None:
-        self.journal.enter("draining", trio.current_time())
         self.drains_at = trio.current_time() + notice
-        self.on_phase("draining")
+        self.enter("draining")
         for resumable in self.session_manager.away:  # no client is connected that could get a notice
             resumable.session.end(self.drain_reason)
         if notice:
@@ -266,8 +240,7 @@ class Runtime:
             sender.end(self.drain_reason)
         await self.session_manager.all_left(self.settings.drain_grace / 2)
         if self.journal.phase == "draining":  # else the model has failed, and its clients have left
-            self.journal.enter("drained", trio.current_time())
-            self.on_phase("drained")
+            self.enter("drained")
 
     def revoke(self, session_id: str) -> bool:
         """End the session with this id for the reason `revoked`, or free the slot that a gate has reserved for it.
@@ -283,6 +256,10 @@ class Runtime:
         if (session := self.session_manager.find(session_id)) is not None:
             return partial(session.end, "revoked")
         return partial(self.leases.cancel, session_id) if self.room.promises(session_id) else None
+
+    def enter(self, phase: Phase, reason: str = "") -> None:
+        """Enter a phase of the server. Raises ValueError if it cannot follow the current one."""
+        self.journal.enter(phase, trio.current_time(), reason)
 
     # ---- read by others ----------------------------------------------------------------------------------------------
 
@@ -308,7 +285,7 @@ class Runtime:
         self._load_began = trio.current_time()
         self.facts.progress.reset()
         placement = await self.load_placement(self._config, self.settings, self.metrics)
-        self.room.admission.slots = placement.max_sessions
+        self.room.resize(placement.max_sessions)
         services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
         schema = model_schema(self.name, placement.declaration, self.introduction)
         self.session_manager.model = ServedModel(services, schema, self._config)
@@ -320,10 +297,8 @@ class Runtime:
         self.metrics.model_restarted()
         for session in self.sessions:
             session.end("model_restarting")
-        self.journal.enter("loading", trio.current_time(), ending.what)
-        self.room.admission.stop_admitting()
-        self.room.tell_again()
-        self.on_phase("loading")
+        self.enter("loading", ending.what)
+        self.room.stop_admitting()
         what, cause = restarts.why(ending), ending.cause
         while not restarts.given_up:
             await restarts.wait()
@@ -342,26 +317,13 @@ class Runtime:
         """End all sessions for `reason`, wait until the clients have left, and raise ModelFailed."""
         self.failure = ModelFailed(f"{self.name}: {what}")
         self.failure.__cause__ = cause
-        self._failed(what)
+        self._fail(what)
         for session in self.sessions:
             session.end(reason, what)
         # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
         await self.session_manager.all_left(self.settings.drain_grace, shield=True)
         raise self.failure
 
-    def _failed(self, reason: str) -> None:
-        self.journal.enter("failed", trio.current_time(), reason)
-        self.on_phase("failed")
+    def _fail(self, reason: str) -> None:
+        self.enter("failed", reason)
         self.room.drain(self.drain_reason)
-
-
-def prepare(settings: CodecSettings) -> dict[str, str]:
-    """Import the WebSocket and return the encoders of each codec, best first; the first client waits for this. Blocks."""
-    import_module("reactor_trio.transport.websocket")
-    return encoders(settings)
-
-
-def prepare_rest(settings: CodecSettings) -> None:
-    """Import what the first picture and `/metrics` need. Blocks."""
-    warm_up(settings)
-    import_module("prometheus_client")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.admission import Phase
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
 from reactor_trio.concurrency.loop_lag import LoopLag
@@ -27,8 +28,9 @@ from reactor_trio.placement.model_source import Hook, ModelSource, model_source,
 from reactor_trio.placement.placement import LoadPlacement
 from reactor_trio.processors import usable_processors
 from reactor_trio.server.moderation_hook import check_in_thread
+from reactor_trio.server.one_failure import one_failure
 from reactor_trio.server.reactor_site import reactor_site
-from reactor_trio.server.runtime import Runtime, one_failure
+from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.tracing import open_tracing
 
 
@@ -71,7 +73,7 @@ async def serve(
     listeners: Sequence[trio.SocketListener] | None = None,
     drain: trio.Event | None = None,
     moderate: Hook | None = None,
-    on_phase: Callable[[str], object] | None = None,
+    on_phase: Callable[[Phase], object] = lambda _phase: None,
     on_progress: Callable[[float | None, str], object] | None = None,
     task_status: trio.TaskStatus[Serving] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -86,7 +88,8 @@ async def serve(
         listeners: sockets that already listen, instead of host and port. Closed at the end.
         drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return.
         moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
-        on_phase: called with "loading", "ready", "draining", "stopped" or "failed".
+        on_phase: called with each phase that the server enters: "loading", "ready", "draining", "drained", and "stopped"
+            at the end; "failed" if this raises ModelFailed or ManifestError.
         on_progress: called with fraction and text of each `progress(fraction, text)` in the model's load.
 
     Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
@@ -96,14 +99,13 @@ async def serve(
     given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     settings = msgspec.structs.replace(source.settings, **given)
     source = msgspec.structs.replace(source, settings=settings)
-    tell = on_phase or (lambda _phase: None)
     worker = worker_threads(usable_processors())
     async with open_ports(settings, listeners) as ports:
         certificates = await Certificates.read(settings.tls)
         with files_of_manifest(source.files), one_failure(), LoopLag().watched() as lag:
             async with open_tracing(settings.tracing, source.name) as tracing, _open_loader(source) as load:
                 runtime = Runtime(
-                    load, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
+                    load, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=on_phase,
                     tracing=tracing, free_memory=FreeMemory(trim=trimmer()),
                     introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
                     lag=lag.seconds,
@@ -119,7 +121,7 @@ async def serve(
                     if certificates is not None:
                         nursery.start_soon(certificates.run)
                     task_status.started(serving)
-    tell("stopped")
+    runtime.enter("stopped")
 
 
 async def _drain_when_asked(

@@ -75,13 +75,12 @@ class Metrics(RequestMetrics, Telemetry):
 
     Attributes:
         resumables: the sessions that run; the client of some is disconnected and may come back.
-        load_seconds: duration of import and `load`; 0 until they have ended.
     """
 
     def __init__(self, facts: ServerFacts, tracing: Tracing | None = None) -> None:
         super().__init__()
         self.resumables: Collection[ResumableSession] = ()
-        self.load_seconds = 0.0
+        self._load_seconds = 0.0
         self.tracing = tracing
         self._facts = facts
         self._restarts = 0
@@ -175,6 +174,10 @@ class Metrics(RequestMetrics, Telemetry):
         if self.tracing is not None:
             self.tracing.session_over(session.controller)
 
+    def loaded(self, seconds: float) -> None:
+        """The model is loaded: import and `load` took so long."""
+        self._load_seconds = seconds
+
     def model_restarted(self) -> None:
         """The model has ended, and the server loads it again."""
         self._restarts += 1
@@ -216,7 +219,7 @@ class Metrics(RequestMetrics, Telemetry):
         now = "stuck" if self._facts.health.hangs else phase if phase in names else "draining"
         state = {name: int(name == now) for name in names}
         yield gauge("reactor_model_state", "1 for the model's present state, else 0", state, "state")
-        yield gauge("reactor_model_load_seconds", "Duration of the import of the model and of load()", self.load_seconds)
+        yield gauge("reactor_model_load_seconds", "Duration of the import of the model and of load()", self._load_seconds)
         build = installed_version("reactor-trio") or "unknown", platform.python_version(), self._facts.name
         yield gauge("reactor_build_info", "1, with versions as labels", {build: 1}, "version python model")
 

@@ -1,4 +1,4 @@
-"""The site of a server without a model: the page, and 503 with the reason at every other path.
+"""The site of a server without a model: the page, and 503 with the reason on all other routes of a server.
 
 `reactor run --reload` keeps the port while the code does not load. The page polls `/health` and shows the reason; programs
 get 503 and `Retry-After`.
@@ -7,6 +7,7 @@ get 503 and `Retry-After`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import trio
@@ -17,13 +18,13 @@ from reactor_trio.edge.access import Access
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.common_responses import json_response, not_ready
-from reactor_trio.edge.common_routes import page_routes, probe_routes
+from reactor_trio.edge.common_routes import page_routes
 from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.request_metrics import RequestMetrics
-from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.errors import ManifestError
-from reactor_trio.transport import WEBSOCKET_PATH, Exchange, Refusal, Refused, Response
+from reactor_trio.server.server_routes import Handlers, server_routes
+from reactor_trio.transport import Exchange, Refusal, Refused, Response
 
 
 def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Site:
@@ -42,13 +43,11 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
     async def failed(_exchange: Exchange, _grant: Grant) -> Response:
         raise Refused(Refusal("failed", f"no model is served: {shown}"))
 
-    routes = [
-        *page_routes(settings.frame_ancestors), *probe_routes(health, ready),
-        Route(WEBSOCKET_PATH, failed, websocket=True), Route("/*", failed),
-    ]  # fmt: skip
-    metrics = RequestMetrics()
-    addresses = AddressLimits(settings.limits, settings.proxies, metrics.limited)
-    return Site(settings, routes, Access(None, name), metrics, addresses, *bound)
+    page = page_routes(settings.frame_ancestors)
+    known = server_routes(page, Handlers(health, ready, failed, failed, failed, failed, failed))
+    routes = [replace(route, credentials=(), required=False) for route in known]  # nobody has a secret of this server
+    addresses = AddressLimits(settings.limits, settings.proxies)
+    return Site(settings, routes, Access(None, name), RequestMetrics(), addresses, *bound)
 
 
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:

@@ -140,6 +140,15 @@ class WaitingRoom:
         """The model is loaded: admit as many clients as there are slots."""
         self._tell(self.admission.start_admitting(run_time()))
 
+    def resize(self, slots: int) -> None:
+        """Change the number of slots. A client that has a slot keeps it."""
+        self._tell(self.admission.resize(slots, run_time()))
+
+    def stop_admitting(self) -> None:
+        """The model is gone: admit no new clients. Those that wait keep their positions and get them again."""
+        self.admission.stop_admitting()
+        self.tell_again()
+
     def drain(self, reason: EndReason = "draining") -> None:
         """Admit no client any more, and end the wait of the others for this reason."""
         self.drain_reason = reason

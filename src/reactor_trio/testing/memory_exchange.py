@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, suppress
-from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -26,11 +25,8 @@ class MemoryExchange(Exchange):
     """A request whose head is known, and whose body is `body`."""
 
     def __init__(self, site: Site, request: Request, body: AsyncIterator[bytes] | None = None) -> None:
-        nowhere = cast("Any", SimpleNamespace(peer=request.peer))  # a site sends nothing itself
         self.counted = ExitStack()
-        super().__init__(nowhere, nowhere, site.rules, self.counted, bool)
-        self.request, self.address = request, site.addresses.of_request(request)
-        self.shared_with = site.rules.shared_with(request)
+        super().__init__(cast("Any", None), request, site.rules, self.counted, bool)  # a site reads and sends nothing itself
         self._site = site
         self._body = body
 
@@ -41,7 +37,7 @@ class MemoryExchange(Exchange):
 
     def noted(self, refusal: Refusal) -> Refusal:
         """Have the site count a refusal. Return the one that the client gets."""
-        return self._site.rules.refused(self, refusal)
+        return self._site.rules.refused(self.peer, self.address, refusal)
 
     async def read_body(self) -> bytes:
         """Read nothing: only uploads have a body here."""

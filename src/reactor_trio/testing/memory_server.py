@@ -28,7 +28,8 @@ from reactor_trio.interface.model import Model
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.placement.model_source import Hook, model_source, placement_loader
 from reactor_trio.server.moderation_hook import check_on_loop
-from reactor_trio.server.runtime import Runtime, one_failure
+from reactor_trio.server.one_failure import one_failure
+from reactor_trio.server.runtime import Runtime
 from reactor_trio.session import Session
 from reactor_trio.testing.inline_process import inline_ranks
 from reactor_trio.testing.inspected_server import InspectedServer
@@ -206,7 +207,7 @@ async def open_server(
             server = TestServer(served, sessions, host, nursery, websocket)
             try:
                 await nursery.start(partial(served.run, source.config, listeners=[server._accept], watch=server._watch))
-                await served.at_rest.wait()  # takes no virtual time, so no client comes earlier
+                await served.preparation.at_rest.wait()  # takes no virtual time, so no client comes earlier
                 yield server
             except trio.Cancelled:
                 raise

@@ -2,7 +2,7 @@
 
 h11 parses and keeps the protocol's state. This module has the loop over the requests of a connection:
 
-    wait for a byte (idle) -> Exchange.read_head -> the site: its answer, a refusal, or a conversation
+    wait for a byte (idle) -> next_exchange -> the site: its answer, a refusal, or a conversation
                            -> Exchange.answer, .refuse or .open
 
 A request that cannot be served is answered with one line of text, and the connection is closed unless the request was read
@@ -20,13 +20,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-import h11
 import trio
 
 from reactor_trio.concurrency.lost_time import patient_until, run_time
 from reactor_trio.protocol.refusals import Refusal, RefusalCode, Refused
-from reactor_trio.transport.exchange import Exchange, PortRules
+from reactor_trio.transport.exchange import Exchange, PortRules, next_exchange
 from reactor_trio.transport.request import Conversation, Limits, Response
+from reactor_trio.transport.request_reader import RequestReader
 from reactor_trio.transport.response_head import head_bytes, response_headers
 from reactor_trio.transport.wire_stream import WireStream
 
@@ -115,26 +115,28 @@ class _Connection:
 
     def __post_init__(self) -> None:
         self._limits: Limits = self.rules.limits
-        # h11 raises if its buffer is longer than this and holds no whole head, and `Exchange` never reads beyond it. So a
-        # head of exactly the limit passes and a longer one does not, however it was cut into segments.
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.http_head - 1)
+        self._reader = RequestReader(self.wire, self._limits)
         self._kept_alive = False  # the first request of a connection is answered even while the server stops
 
     async def run(self, counted: ExitStack) -> Exchange | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
+        http = self._reader.http
         idle_until = complete_by = run_time() + self.first_head
         head_time = self.first_head
         try:
             while await self._wait_for_bytes(idle_until):
-                exchange = Exchange(self.wire, self._http, self.rules, counted, self._is_last)
-                await self._answer(exchange, min(complete_by, run_time() + head_time), head_time)
+                until = min(complete_by, run_time() + head_time)
+                exchange = await next_exchange(self._reader, self.rules, counted, self._is_last, until, head_time)
+                if exchange is None:
+                    break
+                await self._answer(exchange)
                 if exchange.conversation is not None:
-                    self.wire.push_back(self._http.trailing_data[0])
+                    self.wire.push_back(http.trailing_data[0])
                     return exchange
-                if not exchange.goes_on:
+                if not self._reader.goes_on:
                     await exchange.linger()
                     break
-                self._http.start_next_cycle()
+                http.start_next_cycle()
                 self._kept_alive, head_time = True, self._limits.handshake
                 idle_until, complete_by = run_time() + self._limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
@@ -147,7 +149,7 @@ class _Connection:
 
     async def _wait_for_bytes(self, until: float) -> bool:
         """Wait until a request begins. Return False if the connection ends, idles too long, or the server stops."""
-        if self._http.trailing_data[0]:
+        if self._reader.http.trailing_data[0]:
             await self._let_others_run()
             return True
         data = b""
@@ -157,7 +159,7 @@ class _Connection:
                     nursery.start_soon(self._stop_idling, nursery.cancel_scope)
                 data = await self.wire.receive_some(self._limits.http_head)
                 nursery.cancel_scope.cancel()
-        self._http.receive_data(data)
+        self._reader.http.receive_data(data)
         return bool(data)
 
     async def _let_others_run(self) -> None:
@@ -169,9 +171,8 @@ class _Connection:
         await self.closing.wait()
         idling.cancel()
 
-    async def _answer(self, exchange: Exchange, until: float, head_time: float) -> None:
+    async def _answer(self, exchange: Exchange) -> None:
         try:
-            await exchange.read_head(until, head_time)
             result = await self._result(exchange)
             if isinstance(result, Response):
                 await exchange.answer(result)

@@ -9,6 +9,14 @@ import msgspec
 from reactor_trio.protocol.refusals import Refusal
 from reactor_trio.transport.message_channel import MessageChannel
 
+#: The headers of a request: pairs of lower-case name and value, in order.
+Headers = tuple[tuple[str, str], ...]
+
+
+def items_of(headers: Headers, name: str) -> list[str]:
+    """Return the items of a header that is a comma-separated list, from all its lines, as sent."""
+    return [item for key, value in headers if key == name for item in map(str.strip, value.split(",")) if item]
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The head of one HTTP request.
@@ -20,7 +28,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         host: the host that the client addresses, lower-case, without the port and without the brackets of IPv6. It is "" if
             an HTTP/1.0 client named no host.
         authority: host and port as sent, but lower-case.
-        headers: pairs of lower-case name and value, in order.
         peer: the client's address.
         version: of HTTP.
     """
@@ -30,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     host: str = ""
     authority: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
     peer: str = ""
     version: str = "1.1"
 
@@ -52,7 +59,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     def tokens(self, name: str) -> list[str]:
         """Return the items of a header that is a comma-separated list, from all its lines, as sent."""
-        return [item for value in self.header_values(name) for item in map(str.strip, value.split(",")) if item]
+        return items_of(self.headers, name)
 
 
 class Response(msgspec.Struct, frozen=True):

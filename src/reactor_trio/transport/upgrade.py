@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
@@ -38,10 +37,8 @@ def wants_websocket(request: Request) -> bool:
     return "websocket" in map(str.lower, request.tokens("upgrade"))
 
 
-def check_handshake(request: Request, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
-    """Return the handshake in `request`, which must be for one of `paths`. Raises Refused with the fitting status."""
-    if request.path not in paths:
-        raise Refused(Refusal("not_found", f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}"))
+def check_handshake(request: Request) -> Handshake:
+    """Return the handshake in `request`. Raises Refused with the fitting status."""
     if request.method != "GET" or request.version != "1.1":
         raise Refused(Refusal("bad_request", "a WebSocket is opened with GET and HTTP/1.1"))
     if "upgrade" not in map(str.lower, request.tokens("connection")):

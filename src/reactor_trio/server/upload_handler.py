@@ -18,16 +18,14 @@ from contextlib import aclosing
 import trio
 
 from reactor_trio.edge.common_responses import json_response
-from reactor_trio.edge.grants import UPLOAD_CREDENTIALS, Grant
-from reactor_trio.edge.router import Route
+from reactor_trio.edge.grants import Grant
+from reactor_trio.edge.router import Handler
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol.refusals import REFUSAL_CODES, RefusalCode
 from reactor_trio.server.server_metrics import Metrics, UploadOutcome
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.session import Session
 from reactor_trio.transport import Exchange, Refusal, Refused, Request, Response
-
-UPLOAD_PATH = "/uploads"
 
 _MIME_TYPE = re.compile(r"[\w!#$&^.+-]{1,64}/[\w!#$&^.+-]{1,64}( *; *[\w-]+=[^;\s]{1,64}){0,4}", re.ASCII)
 _LONGEST_NAME = 255
@@ -36,8 +34,8 @@ _OUTCOMES: dict[RefusalCode, UploadOutcome] = {
 }  # fmt: skip
 
 
-def upload_route(sessions: SessionManager, metrics: Metrics) -> Route:
-    """The route by which clients send files. It checks the head before it reads the body."""
+def upload_handler(sessions: SessionManager, metrics: Metrics) -> Handler:
+    """Return what takes the files of clients. It checks the head before it reads the body."""
 
     async def take(exchange: Exchange, grant: Grant) -> Response:
         try:
@@ -47,7 +45,7 @@ def upload_route(sessions: SessionManager, metrics: Metrics) -> Route:
             raise
         return await _take(metrics, session, name, mime_type, size, exchange)
 
-    return Route(UPLOAD_PATH, take, method="POST", credentials=UPLOAD_CREDENTIALS, body="taken", shared=True)
+    return take
 
 
 def _check_head(sessions: SessionManager, request: Request, grant: Grant) -> tuple[Session, str, str, int]:
