@@ -12,7 +12,6 @@ from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
-from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.leases.holder import LeaseLost
 from reactor_trio.leases.messages import Granted
 from reactor_trio.protocol.text import MAX_LINE
@@ -244,7 +243,7 @@ async def test_a_lease_that_is_granted_after_its_cancellation_is_given_to_no_cli
         async def silent(self, granted):
             raise AssertionError("no server is silent")
 
-    allocation = Allocation(Lessor(), 10, GateMetrics())
+    allocation = Allocation(Lessor(), 10)
     async with trio.open_nursery() as nursery:
         await nursery.start(allocation.run)
         with allocation.asking(Claims()) as stays:

@@ -222,15 +222,15 @@ async def open_gate(
         for _ in range(replicas):
             given, key = leased(Settings(max_sessions=slots, claim_within=claim_within))
             servers.append((await stack.enter_async_context(open_server(Still, settings=given)), key))
-        metrics, draining = GateMetrics(), trio.Event()
+        draining = trio.Event()
         lessor = Replicas(servers, claim_within)
-        allocation = Allocation(lessor, most, metrics, (settings or Settings()).limits.waiting_per_address)
+        allocation = Allocation(lessor, most, (settings or Settings()).limits.waiting_per_address)
         schema = servers[0][0].runtime.session_manager.loaded.schema
-        site = gate_site(allocation, settings or Settings(), schema, metrics, draining, pictures=pictures)
+        site = gate_site(allocation, settings or Settings(), schema, draining, pictures=pictures)
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(_running, allocation)
             in_memory = [server for server, _key in servers]
-            test = TestGate(site, allocation, lessor, in_memory, metrics, draining, nursery, scope)
+            test = TestGate(site, allocation, lessor, in_memory, allocation.metrics, draining, nursery, scope)
             try:
                 yield test
             finally:

@@ -120,6 +120,37 @@ def test_small_reads():
     assert inspect.signature(wrap_server_stream).parameters["receive_buffer_size"].default == 4096
 
 
+async def test_frames_without_a_turn(autojump_clock):
+    """The library handles a thousand pongs of one read, and the loop has no turn between them."""
+    turns, read = 0, []
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with bare(receive_buffer_size=65536) as (_connection, stream, theirs), trio.open_nursery() as nursery:
+        receive = stream.stream.receive_some
+
+        async def noting(max_bytes=None):
+            read.append((turns, 0))
+            data = await receive(max_bytes)
+            read.append((turns, len(data)))
+            return data
+
+        stream.stream.receive_some = noting
+        await theirs.send_all(frame(PONG, b""))  # for the read that runs already
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(others)
+        await theirs.send_all(frame(PONG, b"") * 1000)
+        while len(read) < 3:
+            await trio.lowlevel.checkpoint()
+        (_, waiting), (begun, size), (done, _) = read
+        assert (waiting, size, done - begun) == (0, 6000, 0)
+        nursery.cancel_scope.cancel()
+
+
 async def test_empty_fragments(autojump_clock):
     """The library keeps them all, in the attribute that the workaround reads."""
     async with bare(max_message_size=1) as (connection, _stream, theirs):

@@ -34,7 +34,12 @@ def is_own_address(host: str) -> bool:
 
 
 def page_urls(host: str, port: int, *, secure: bool) -> list[str]:
-    """The URLs of the page of a server that listens at `host`: one for each of `reachable_hosts`."""
+    """The URLs of the page of a server that listens at `host`: one for each of `reachable_hosts`.
+
+    If `host` is the path of a Unix socket: `unix:` and that path.
+    """
+    if "/" in host:
+        return [f"unix:{host}"]
     scheme = "https" if secure else "http"
     return [f"{scheme}://{f'[{one}]' if ':' in one else one}:{port}/" for one in reachable_hosts(host)]
 

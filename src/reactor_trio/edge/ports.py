@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -14,16 +15,16 @@ from reactor_trio.errors import ManifestError
 
 
 class Ports(NamedTuple):
-    """Listening sockets; `management` is empty without the setting."""
+    """Listening sockets; `management` is empty without the setting. Those of the clients may be Unix sockets."""
 
     clients: Sequence[trio.SocketListener]
     management: Sequence[trio.SocketListener]
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port of the clients."""
-        host, port, *_ = self.clients[0].socket.getsockname()
-        return host, port
+        """Host and port of the clients; of a Unix socket its path and 0."""
+        name = self.clients[0].socket.getsockname()
+        return (name[0], name[1]) if isinstance(name, tuple) else (os.fsdecode(name), 0)
 
     @property
     def management_port(self) -> int | None:

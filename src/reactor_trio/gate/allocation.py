@@ -68,14 +68,15 @@ class Allocation:
     Args:
         lessor: grants leases.
         most: the most clients that may wait in the queue.
-        metrics: the gate's counters, updated here.
         per_address: the most clients of one address that may wait; 0 means no limit by address.
+
+    Attributes:
+        metrics: the gate's counters.
     """
 
-    def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics, per_address: int = 0) -> None:
+    def __init__(self, lessor: Lessor, most: int, per_address: int = 0) -> None:
         self._lessor = lessor
-        self._metrics = metrics
-        metrics.clients = lambda: (self.waiting, self.leased)
+        self.metrics = GateMetrics(lambda: (self.waiting, self.leased))
         self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf, per_address=per_address)
         self._requests: dict[str, SlotRequest] = {}
         self._pending: list[HeldLease] = []  # not yet granted, the oldest first
@@ -159,9 +160,9 @@ class Allocation:
         if isinstance(event, Granted):
             self._granted(lease)
         elif isinstance(event, Ended):
-            self._metrics.ended[event.reason] += 1
+            self.metrics.ended[event.reason] += 1
         else:
-            self._metrics.lost += 1
+            self.metrics.lost += 1
             log.warning("a lease was lost%s: %s", "" if lease.granted is None else f" at {lease.granted.replica}", event)
 
     def _granted(self, lease: HeldLease) -> None:
@@ -212,5 +213,5 @@ class Allocation:
         request.admitted = Admitted(granted.url, ticket, granted.session_id, granted.claim_within)
         request.position = request.total = 0
         request.decided.set()
-        self._metrics.allocation.add(trio.current_time() - request.asked_at)
+        self.metrics.allocation.add(trio.current_time() - request.asked_at)
         log.info("session %s is at %s", granted.session_id, granted.replica)

@@ -16,25 +16,27 @@ _ALLOCATION = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 
 
 class GateMetrics(RequestMetrics):
-    """The counters of one gate, which its `Allocation` updates.
+    """The counters of one gate, which its `Allocation` makes and updates.
+
+    Args:
+        clients: returns how many clients wait in the queue, and how many have a lease.
 
     Attributes:
-        clients: returns how many clients wait in the queue, and how many have a lease.
         lost: leases that ended with their server, or that no server could grant.
         ended: slots that are free again, by the reason of the session's end.
         allocation: seconds from a client's request to its lease.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clients: Callable[[], tuple[int, int]]) -> None:
         super().__init__()
-        self.clients: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self._clients = clients
         self.lost = 0
         self.ended: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
         self.allocation = Buckets(_ALLOCATION)
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families, for the registry."""
-        waiting, leased = self.clients()
+        waiting, leased = self._clients()
         yield from self.families()
         yield gauge("reactor_clients_waiting", "Clients in the queue", waiting)
         yield gauge("reactor_places", "Clients that have a lease at a replica", leased)

@@ -31,7 +31,6 @@ from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
-from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted
 from reactor_trio.transport import WEBSOCKET_PATH, Conversation, Exchange, MessageChannel, Refusal, Refused, Response
@@ -44,8 +43,8 @@ _GOING_DOWN, _FULL = "the gate is going down", "the queue is full"
 
 
 def gate_site(
-    allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event,
-    *bound: str, pictures: Mapping[str, Picture] | None = None,
+    allocation: Allocation, settings: Settings, schema: dict[str, Any], draining: trio.Event, *bound: str,
+    pictures: Mapping[str, Picture] | None = None,
 ) -> Site:  # fmt: skip
     """What a gate serves.
 
@@ -53,7 +52,6 @@ def gate_site(
         allocation: the queue and the leases.
         settings: the gate's settings.
         schema: the schema of the model, as a server answers it at `GET /schema`.
-        metrics: the gate's counters.
         draining: set when the gate drains.
         bound: the addresses at which the gate listens, if they are known.
         pictures: those of the model's introduction, by name.
@@ -61,8 +59,8 @@ def gate_site(
     access = Access(settings.auth, schema["name"])
     addresses = AddressLimits(settings.limits, settings.proxies)
     gate = GateRoutes(allocation, settings, schema, draining, access)
-    routes = [*page_routes(settings.frame_ancestors, pictures), *gate.routes(metrics)]
-    return Site(settings, routes, access, metrics, addresses, *bound)
+    routes = [*page_routes(settings.frame_ancestors, pictures), *gate.routes()]
+    return Site(settings, routes, access, allocation.metrics, addresses, *bound)
 
 
 class GateRoutes:
@@ -78,13 +76,14 @@ class GateRoutes:
         self._draining = draining
         self._access = access
 
-    def routes(self, metrics: GateMetrics) -> list[Route]:
+    def routes(self) -> list[Route]:
         """All of them. A request for a session counts as a handshake, which could ask for one as well."""
         asks = partial(Route, credentials=SERVER_CREDENTIALS, limit="address_handshakes")
         return [
             *probe_routes(self._health, self._ready),
             Route("/schema", self._schema_of_model, credentials=SHARED_CREDENTIALS, required=True),
-            metrics_route(metrics_handler(metrics)), asks(SESSIONS_PATH, self._allocate, method="POST", body="ignored"),
+            metrics_route(metrics_handler(self._allocation.metrics)),
+            asks(SESSIONS_PATH, self._allocate, method="POST", body="ignored"),
             asks(WEBSOCKET_PATH, self._follow, websocket=True), asks(QUEUE_PATH, self._queue, websocket=True),
             end_route(end_handler(self._access, self._end)),
         ]  # fmt: skip

@@ -16,7 +16,6 @@ from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.management import serve_management
 from reactor_trio.edge.ports import open_ports
 from reactor_trio.gate.allocation import Allocation
-from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import gate_site
 from reactor_trio.leases.holder import Lessor
 
@@ -55,11 +54,10 @@ async def serve_gate(
     Raises OSError if the address cannot be bound, ManifestError if a secret or a certificate cannot be used.
     """
     drain = trio.Event() if drain is None else drain
-    metrics = GateMetrics()
-    allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
+    allocation = Allocation(lessor, most, settings.limits.waiting_per_address)
     async with open_ports(settings, listeners) as ports:
         certificates = await Certificates.read(settings.tls)
-        site = gate_site(allocation, settings, schema, metrics, drain, *bound_addresses(ports.clients), pictures=pictures)
+        site = gate_site(allocation, settings, schema, drain, *bound_addresses(ports.clients), pictures=pictures)
         with LoopLag().watched() as lag:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(lag.tick)

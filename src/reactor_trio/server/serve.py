@@ -35,7 +35,10 @@ from reactor_trio.server.tracing import open_tracing
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """A server that is ready: its address, its runtime and its TLS certificates."""
+    """A server that is ready: its address, its runtime and its TLS certificates.
+
+    If it listens at a Unix socket, `host` is the path of that, and `port` is 0.
+    """
 
     host: str
     port: int

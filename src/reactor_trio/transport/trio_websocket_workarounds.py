@@ -2,7 +2,8 @@
 
 Of trio-websocket we use the reader task: it parses the client's frames, collects messages, and answers pings and close
 frames. `run_reader` runs it on a `ReaderStream` instead of the wire. `test_trio_websocket_workarounds.py` has a test for
-each workaround, which fails when the library changes so that the workaround is not needed any more.
+each workaround, which fails when the library changes so that the workaround is not needed any more. Where no issue is named,
+we know of none.
 
 Handshake
     *Strict head.* The library parses the request's head a second time, and more strictly than RFC 9110: it allows one
@@ -25,6 +26,7 @@ Reading
 
     *Blocked reader.* While a message is not collected, the library's reader waits: it answers no ping and sees no close
     frame. So one task must call `MessageChannel.receive` all the time.
+    https://github.com/python-trio/trio-websocket/issues/65 is about it.
 
 Closing
     *Silent failure.* When a client breaks the framing, the library closes the stream without a close frame of 1002 or 1007.
@@ -40,6 +42,7 @@ Closing
 
     *Endless close.* The library's `aclose` waits forever for a silent client, and after 1009 the library never closes the
     stream. So we do not call `aclose`, and the library cannot close the wire: `run_reader` does, when the reader has ended.
+    The timeouts of https://github.com/python-trio/trio-websocket/issues/64 are in functions that we do not call.
 
 Sending
     *Half a frame.* The library's `send_message` takes only `str` and `bytes` and copies them twice. A cancelled call leaves
