@@ -24,8 +24,8 @@ export interface Wishes {
   readonly model?: string | undefined;
   readonly role?: "control" | "viewer" | undefined;
   readonly token?: string | null | undefined;
-  /** What the server's refusal means, where the server has told it. */
-  readonly refused?: ConnectionRefused["code"] | null | undefined;
+  /** Whether the server has refused for another reason than the token, which it knows. */
+  readonly letIn?: boolean;
 }
 
 /** The part of `fetch` that this module needs. */
@@ -63,7 +63,8 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
     return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
-  return diagnose(base, { ...wishes, refused: error instanceof ConnectionRefused && error.status !== null ? error.code : null });
+  const letIn = error instanceof ConnectionRefused && error.status !== null && error.code !== "token_wanted";
+  return diagnose(base, { ...wishes, letIn });
 }
 
 /**
@@ -95,7 +96,7 @@ export async function askIntroduction(
 
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
-  const { model, role, token, refused } = wishes;
+  const { model, role, token, letIn } = wishes;
   const asking = withToken(token);
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
@@ -106,7 +107,7 @@ export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = glob
     health = await answer.json().catch(() => ({}));
     // Without a valid credential `/health` has no details, but `/schema` says why. A server that has refused for another reason knows the
     // token, from the WebSocket's query, and a proxy has put its own into the header.
-    if (health.model === undefined && (refused ?? "token_wanted") === "token_wanted") schema = await fetch(new URL("schema", base), asking);
+    if (health.model === undefined && !letIn) schema = await fetch(new URL("schema", base), asking);
     if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
     return { final: false, kind: "lost", text: STRINGS.unreachable };

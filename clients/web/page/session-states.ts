@@ -98,7 +98,7 @@ export class SessionStates {
   async #followLoading(state: StateOf<"waiting">): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, LOADING_AGAIN));
     if (this.#client.state !== state) return;
-    const { loading, text } = await diagnose(document.baseURI, { ...this.#wishes, token: this.#access.token, refused: "busy" });
+    const { loading, text } = await diagnose(document.baseURI, { ...this.#wishes, token: this.#access.token, letIn: true });
     if (this.#client.state !== state) return;
     if (loading) {
       this.#showLoading(STRINGS.status.loading, text, loading);

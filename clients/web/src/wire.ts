@@ -1,4 +1,4 @@
 /** `reactor-trio/wire`: the wire protocol alone, for programs that pace, draw and reconnect themselves. */
-export * from "./wire/errors.ts";
+export { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded, UploadRefused } from "./wire/errors.ts";
 export type * from "./wire/messages.ts";
 export * from "./wire/packet-session.ts";

@@ -351,14 +351,13 @@ test("a token that no header can carry is judged by the server too, and no token
 });
 
 test("a server that has let the token in is not asked about it, because a proxy may have taken it from the header", async () => {
-  const ask = (health: object, refused: Wishes["refused"]): Promise<Diagnosis> =>
-    diagnose("http://host/", { token: "t", refused }, async (url) =>
+  const ask = (health: object, letIn: boolean): Promise<Diagnosis> =>
+    diagnose("http://host/", { token: "t", letIn }, async (url) =>
       url.pathname.endsWith("health") ? new Response(JSON.stringify(health), { status: 503 }) : new Response("no token", { status: 401 }),
     );
   const loading = { final: false, text: "The model is loading", loading: { fraction: null, text: "" } };
-  assert.deepEqual(await ask({ phase: "loading" }, "busy"), loading);
-  assert.equal((await ask({ phase: "loading" }, "token_wanted")).text, "Not let in: no token.");
-  assert.equal((await ask({ phase: "loading" }, null)).text, "Not let in: no token.");
+  assert.deepEqual(await ask({ phase: "loading" }, true), loading);
+  assert.equal((await ask({ phase: "loading" }, false)).text, "Not let in: no token.");
 });
 
 test("a link that breaks while the server says why is a server that cannot be reached", async () => {

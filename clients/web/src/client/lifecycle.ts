@@ -290,9 +290,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   /** A server that takes the question and never answers counts as one that does not listen. */
   async #askHealth(stop: AbortSignal, mode: RequestMode): Promise<Response> {
     const asked = new AbortController();
-    const { signal } = asked;
-    for (const end of [stop, AbortSignal.timeout(LONGEST_HEALTH_WAIT)]) end.addEventListener("abort", () => asked.abort(), { signal });
-    return this.#options.fetch(new URL("health", pageOf(this.#options.url)), { cache: "no-store", mode, signal });
+    for (const end of [stop, AbortSignal.timeout(LONGEST_HEALTH_WAIT)]) end.addEventListener("abort", () => asked.abort(), asked);
+    return this.#options.fetch(new URL("health", pageOf(this.#options.url)), { cache: "no-store", mode, signal: asked.signal });
   }
 
   /** Waits before the first question too, because the bye comes before the model ends. */
