@@ -61,10 +61,12 @@ class StepSource(ABC):
     Attributes:
         whole: whether hooks wait for the end of a step, also where author code awaits something.
         ready: waited for before the commands of each step are applied; None: nothing.
+        cancelled: called when a cancellation reaches author code at an await.
     """
 
     whole: bool = False
     ready: Callable[[], Awaitable[None]] | None = None
+    cancelled: Callable[[], object] = staticmethod(lambda: None)
 
     @abstractmethod
     async def resume(self, model: Any) -> StepMade:

@@ -49,7 +49,7 @@ class AppSource(StepSource):
         observer: Observer | None = None,
         spend: Callable[[], Awaitable[float | None]] = no_cost,
     ) -> None:
-        self._cancelled = cancelled
+        self.cancelled = cancelled
         self._observer = observer
         self._spend = spend
         self._refused: str | None = None  # why, in the newest step
@@ -101,7 +101,7 @@ class AppSource(StepSource):
         code = method(*args)
         if not (isinstance(code, CoroutineType) or inspect.isawaitable(code)):
             raise TypeError(f"{name}() must be async, `async def {name}`; it returned {type(code).__name__}")
-        return await TracedAwaitable(code, self._cancelled, self._observer)
+        return await TracedAwaitable(code, self.cancelled, self._observer)
 
 
 def open_source(session: DrivenSession | None) -> AppSource:

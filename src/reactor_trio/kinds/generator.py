@@ -27,7 +27,7 @@ class GeneratorSource(StepSource):
     """
 
     def __init__(self, cancelled: Callable[[], object] = lambda: None, observer: Observer | None = None) -> None:
-        self._cancelled = cancelled
+        self.cancelled = cancelled
         self._observer = observer
         self.generator: AuthorGenerator | None = None
 
@@ -44,7 +44,7 @@ class GeneratorSource(StepSource):
                 this_thread.plain_method = ""
         else:
             step = anext(self.generator, DONE)
-            value = await TracedAwaitable(step, self._cancelled, self._observer)
+            value = await TracedAwaitable(step, self.cancelled, self._observer)
         if value is DONE:
             self.generator = None
             return DONE
@@ -60,7 +60,7 @@ class GeneratorSource(StepSource):
         if isinstance(generator, Generator):
             plain_step(generator.close)
         elif generator is not None:
-            await TracedAwaitable(generator.aclose(), self._cancelled, self._observer)
+            await TracedAwaitable(generator.aclose(), self.cancelled, self._observer)
 
 
 def open_generator(model: Any) -> AuthorGenerator:

@@ -1,4 +1,4 @@
-"""Checks a model's class: `reactor doctor` reports what is wrong with it, and `load_model` refuses it before the load."""
+"""Checks a model's class: `reactor doctor` reports what is wrong with it, and no model is made of it."""
 
 from __future__ import annotations
 

@@ -142,6 +142,40 @@ async def test_a_task_that_reads_between_steps_learns_on_each_rank_that_the_inpu
         assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1
 
 
+class Cleans(DistributedPipeline):
+    """Its client leaves during a step, whose cleanup takes a while."""
+
+    output: Picture
+    fps = 10
+
+    def load(self, config):
+        self.found = []
+
+    async def inference(self):
+        try:
+            while True:
+                yield np.zeros((4, 6, 3), np.uint8)
+                await trio.sleep(100)
+        finally:
+            began = trio.current_time()
+            try:
+                await trio.sleep(1)
+            finally:
+                self.found.append(round(trio.current_time() - began, 3))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+async def test_the_cleanup_of_a_cancelled_step_may_await_on_each_rank(autojump_clock, ranks):
+    async with open_server(Cleans, settings=Settings(ranks=ranks, isolation="process")) as server:
+        for _ in range(2):
+            async with server.connect() as client:
+                await client.take(1)
+                await trio.sleep(1)
+            await trio.sleep(20)
+        assert [model.found for model in models(server)] == [[1, 1]] * ranks
+        assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1
+
+
 class Leaves(DistributedPipeline):
     """A hook takes a second, whatever is cancelled; its client leaves meanwhile."""
 

@@ -22,6 +22,7 @@ from reactor_trio.crossing.messages import Command, FilePiece
 from reactor_trio.crossing.socket_link import IpcLink, answered_within
 from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.bare_binding import BareBinding
+from reactor_trio.execution.driver_scopes import DriverScopes
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.step_loop import DONE
 from reactor_trio.interface.declaration import Declaration
@@ -90,9 +91,11 @@ class Follower:
             nursery.start_soon(self._close_when_cancelled)
             with suppress(trio.EndOfChannel):
                 while True:
-                    with trio.CancelScope() as steps:
+                    scopes = DriverScopes()
+                    scopes.stop.shield = False  # the end of the process cancels a step, too
+                    with scopes.stop, scopes.guard:
                         try:
-                            await self._make_calls(steps)
+                            await self._make_calls(scopes)
                         finally:
                             await self._close_source()
 
@@ -107,8 +110,8 @@ class Follower:
     async def _close_source(self) -> None:
         """Close what is left of a generator that is cancelled, or whose process ends, before its scope is left.
 
-        Each wait of its cleanup is cancelled. For one that goes on even so, rank 0 waits as `Leader.level` says, and the
-        server `GRACE` seconds when it ends the process.
+        The cleanup of a step that was cancelled has what is left of its time. Each other wait is cancelled. For code that
+        goes on even so, rank 0 waits as `Leader.level` says, and the server `GRACE` seconds when it ends the process.
         """
         try:
             await self._source.close()
@@ -125,18 +128,19 @@ class Follower:
         if number == self._making:
             self._scope.cancel()
 
-    async def _make_calls(self, steps: trio.CancelScope) -> None:
+    async def _make_calls(self, scopes: DriverScopes) -> None:
         """Make the calls of a session, up to a step that is cancelled. Raises EndOfChannel if this rank is to end.
 
         Args:
-            steps: the scope of what the generator does.
+            scopes: of what the generator does. The cleanup of a step that is cancelled may await, as on rank 0.
         """
         over = False
-        while not over and not steps.cancel_called:
+        while not over and not scopes.stop.cancel_called:
             with trio.CancelScope(shield=True):  # the generator may hold a nursery that is cancelled
                 call, answers = await self._calls.receive()
             if call.kind == "step" or call.name == Action.CLOSE_DRIVER.value:
-                self._scope = steps
+                self._scope = scopes.stop
+                self._source.cancelled = scopes.step_was_cancelled if call.kind == "step" else _nothing
                 await self._carry_out(call, answers)
             else:
                 with trio.CancelScope() as self._scope:
@@ -205,6 +209,10 @@ class Follower:
             case "step":
                 return await self._source.resume(self._model)
         return None
+
+
+def _nothing() -> None:
+    """Of a call that is not to be protected when it is cancelled."""
 
 
 async def _send_nothing(_client: int, _message: ModelMessage) -> None:
