@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,11 @@ def chromium() -> str:
     return path
 
 
+def chromium_shell() -> str:
+    """The path of the Chromium that has no windows, in which a page costs half; else that of Chromium."""
+    return shutil.which("chromium-headless-shell") or chromium()
+
+
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     """Playwright, as long as the tests of a folder run. Its asyncio loop would be in the way of tests in other folders."""
@@ -53,7 +59,15 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    """Debian's Chromium, one for all tests of a folder: each test has a context of its own."""
+    """Debian's Chromium without windows, one for all tests of a folder: each test has a context of its own."""
+    browser = playwright.chromium.launch(executable_path=chromium_shell(), args=FLAGS)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def whole_browser(playwright: Playwright) -> Iterator[Browser]:
+    """Debian's Chromium, for what only a browser with windows can do."""
     browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
     yield browser
     browser.close()
@@ -65,8 +79,8 @@ def troubles() -> list[str]:
     return []
 
 
-@pytest.fixture
-def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
+@contextmanager
+def desktop_page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
     """A desktop page in a context of its own. A script error or a violation of the content policy fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
@@ -77,6 +91,20 @@ def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
     yield page
     context.close()
     assert troubles == []
+
+
+@pytest.fixture
+def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
+    """A desktop page."""
+    with desktop_page(browser, troubles) as page:
+        yield page
+
+
+@pytest.fixture
+def lockable_page(whole_browser: Browser, troubles: list[str]) -> Iterator[Page]:
+    """A desktop page that can lock the pointer."""
+    with desktop_page(whole_browser, troubles) as page:
+        yield page
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
-from tests.support.page_scripts import NO_WORKER
+from tests.support.page_scripts import MIDDLE, NO_WORKER
+from tests.support.page_windows import window
 
 BRIGHTNESS = command(
     "set_brightness",
@@ -27,12 +28,7 @@ def state(page: Page, name: str) -> None:
 
 
 def pixel(page: Page, track: str = "main_video") -> list[int]:
-    return page.locator(f'canvas[data-track="{track}"]').evaluate(
-        """canvas => {
-            const context = canvas.getContext("2d");
-            return [...context.getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data.slice(0, 3)];
-        }"""
-    )
+    return page.locator(f'canvas[data-track="{track}"]').evaluate(MIDDLE)
 
 
 def stop_clock(page: Page) -> None:
@@ -42,12 +38,12 @@ def stop_clock(page: Page) -> None:
 
 def wait_for_colour(page: Page, colour: tuple[int, int, int], track: str = "main_video") -> None:
     page.wait_for_function(
-        """([track, colour]) => {
-            const canvas = document.querySelector(`canvas[data-track="${track}"]`);
+        f"""([track, colour]) => {{
+            const canvas = document.querySelector(`canvas[data-track="${{track}}"]`);
             if (!canvas) return false;
-            const pixel = canvas.getContext("2d").getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data;
+            const pixel = ({MIDDLE})(canvas);
             return colour.every((value, i) => Math.abs(value - pixel[i]) <= 3);
-        }""",
+        }}""",
         arg=[track, list(colour)],
     )
 
@@ -262,27 +258,28 @@ def test_each_kind_of_property_gets_its_control(server: FakeServer, page: Page) 
     assert peer.silent()
 
 
-@pytest.mark.parametrize(
-    ("inner", "give", "value"),
-    [
-        ({"type": "integer", "minimum": 0, "maximum": 9}, lambda c: c.locator("input[type=range]").fill("3"), 3),
-        ({"type": "string"}, lambda c: (c.locator("textarea").fill("x"), c.locator("textarea").press("Enter")), "x"),
-        ({"enum": ["a", "b"]}, lambda c: c.locator("select").select_option("b"), "b"),
-        ({"type": "boolean"}, lambda c: c.locator("input").check(), True),
-    ],
-)
-def test_a_nullable_property_can_be_set_and_cleared(server: FakeServer, page: Page, inner, give, value) -> None:
+def test_a_nullable_property_can_be_set_and_cleared(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
-    peer.welcome(command("set_it", it={"anyOf": [inner, {"type": "null"}], "default": None}))
-    none = control(page, "set_it").get_by_role("button", name="It: none")
-    expect(none).to_have_attribute("aria-pressed", "true")
-    give(control(page, "set_it"))
-    message = peer.next()
-    assert message["data"] == {"it": value}
-    expect(none).to_have_attribute("aria-pressed", "false")
-    peer.ack(message)
-    none.click()
-    assert peer.next()["data"] == {"it": None}
+    kinds = [
+        ("steps", {"type": "integer", "minimum": 0, "maximum": 9}, lambda c: c.locator("input[type=range]").fill("3"), 3),
+        ("text", {"type": "string"}, lambda c: (c.locator("textarea").fill("x"), c.locator("textarea").press("Enter")), "x"),
+        ("choice", {"enum": ["a", "b"]}, lambda c: c.locator("select").select_option("b"), "b"),
+        ("switch", {"type": "boolean"}, lambda c: c.locator("input").check(), True),
+    ]
+    nullable = {name: {"anyOf": [inner, {"type": "null"}], "default": None} for name, inner, _, _ in kinds}
+    peer.welcome(*(command(f"set_{name}", **{name: schema}) for name, schema in nullable.items()))
+    for name, _, give, value in kinds:
+        none = control(page, f"set_{name}").get_by_role("button", name=f"{name.capitalize()}: none")
+        expect(none).to_have_attribute("aria-pressed", "true")
+        give(control(page, f"set_{name}"))
+        message = peer.next()
+        assert message["data"] == {name: value}
+        expect(none).to_have_attribute("aria-pressed", "false")
+        peer.ack(message)
+        none.click()
+        message = peer.next()
+        assert message["data"] == {name: None}
+        peer.ack(message)
 
 
 def test_one_value_is_in_flight_and_the_newest_follows(server: FakeServer, page: Page) -> None:
@@ -898,9 +895,7 @@ def test_an_invalid_message_is_logged_and_the_session_goes_on(server: FakeServer
 # Layout
 
 
-@pytest.mark.parametrize("width", [320, 390, 799, 801, 1920])
-def test_the_page_is_not_wider_than_the_window(server: FakeServer, page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 700})
+def test_the_page_is_not_wider_than_the_window(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     long = "word" * 60
     peer.welcome(
@@ -912,7 +907,9 @@ def test_the_page_is_not_wider_than_the_window(server: FakeServer, page: Page, w
     peer.say(long, {"text": long})
     page.click("#log summary")
     state(page, "live")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for width in (320, 390, 799, 801, 1920):
+        with window(page, (width, 700)):
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_on_a_phone_the_controls_are_below_the_picture_which_stays_visible(server: FakeServer, page: Page) -> None:

@@ -204,7 +204,8 @@ def test_the_legend_shows_the_layout_and_its_buttons_work_without_a_gamepad(serv
 # Looking around
 
 
-def test_a_click_locks_the_pointer_and_movement_is_summed(server: FakeServer, page: Page) -> None:
+def test_a_click_locks_the_pointer_and_movement_is_summed(server: FakeServer, lockable_page: Page) -> None:
+    page = lockable_page
     peer = begin(page, server, LOOK, command("ask"))
     canvas = page.locator("#hero canvas")
     box = canvas.bounding_box()
@@ -235,7 +236,8 @@ def test_a_click_locks_the_pointer_and_movement_is_summed(server: FakeServer, pa
     assert settled(page, peer)
 
 
-def test_a_locked_pointer_presses_in_the_middle_and_is_released_at_the_end(server: FakeServer, page: Page) -> None:
+def test_a_locked_pointer_presses_in_the_middle_and_is_released_at_the_end(server: FakeServer, lockable_page: Page) -> None:
+    page = lockable_page
     places = {"x": NUMBER, "y": NUMBER}
     peer = begin(page, server, LOOK, command("pointer_down", **places), command("pointer_up", **places))
     page.locator("#hero canvas").click(position={"x": 500, "y": 200})

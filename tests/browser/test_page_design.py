@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.test_page import state, wait_for_colour
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
-from tests.support.page_scripts import READ_BACK
+from tests.support.page_windows import PLACES, named, window
 
 AXE = Path(__file__).parents[2] / "clients/web/node_modules/axe-core/axe.min.js"
 SIZES = [(1440, 900), (1280, 720), (820, 1180), (390, 844), (844, 390)]
+SCHEMES: tuple[Literal["dark"], Literal["light"]] = ("dark", "light")
+#: Colours of the system, and whether it forces them.
+COLOURS: list[tuple[Literal["dark", "light"], Literal["active", "none"]]] = [
+    ("light", "none"), ("dark", "none"), ("light", "active"),
+]  # fmt: skip
 NUMBER = {"type": "number", "minimum": 0, "maximum": 2, "default": 1.0}
 COMMANDS = [
     command("set_brightness", "How bright it is", brightness={**NUMBER, "title": "Brightness"}),
@@ -58,11 +63,8 @@ def box(page: Page, selector: str) -> tuple[float, float, float, float]:
     return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_picture_has_all_the_room_that_the_panel_leaves(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
-    width, height = size
-    page.set_viewport_size({"width": width, "height": height})
-    live(page, server)
+def gives_the_picture_all_room(page: Page, width: int, height: int) -> None:
+    """The picture has all the room that the panel leaves, and that of the panel once it is closed."""
     left, top, right, bottom = box(page, "#hero canvas")
     part = (right - left) * (bottom - top) / (width * height)
     if width > height and height > 480:  # a desktop: the panel is at its side
@@ -90,55 +92,51 @@ def test_the_picture_has_all_the_room_that_the_panel_leaves(server: FakeServer, 
     assert page.evaluate("document.documentElement.scrollHeight") <= height
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_all_buttons_of_the_bar_lie_in_one_row_within_the_picture(
-    server: FakeServer, page: Page, size: tuple[int, int]
-) -> None:
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    live(page, server, transport=("pause", "step", "restart"))
+def has_all_buttons_in_one_row(page: Page, width: int) -> None:
+    """The buttons of the bar lie beside each other within the picture."""
     expect(page.get_by_role("button", name="Keys and controls (?)")).to_be_visible()
-    boxes = [button.bounding_box() for button in page.locator("#bar button:visible, #bar summary").all()]
-    assert len(boxes) == (9 if size[0] < 420 else 10)  # a narrow bar leaves out the one that copies
-    rows = {round(box["y"] + box["height"] / 2) for box in boxes if box is not None}
+    boxes = page.locator("#bar button:visible, #bar summary").evaluate_all(PLACES)
+    assert len(boxes) == (9 if width < 420 else 10)  # a narrow bar leaves out the one that copies
+    rows = {round(each["y"] + each["height"] / 2) for each in boxes}
     assert len(rows) == 1, rows
     picture = box(page, "#hero")
-    assert all(picture[0] <= each["x"] and each["x"] + each["width"] <= picture[2] for each in boxes if each is not None)
-    ends = sorted((each["x"], each["x"] + each["width"]) for each in boxes if each is not None)
+    assert all(picture[0] <= each["x"] and each["x"] + each["width"] <= picture[2] for each in boxes)
+    ends = sorted((each["x"], each["x"] + each["width"]) for each in boxes)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_controls_that_do_not_fit_into_the_panel_are_below_it(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
-    page.set_viewport_size({"width": size[0], "height": size[1]})
+def test_a_page_that_loads_does_not_jump_and_gives_the_picture_all_room(server: FakeServer, page: Page) -> None:
+    page.add_init_script(f"localStorage.clear(); {SHIFTS}")  # each load is a user's first
+    for size in SIZES:
+        with window(page, size):
+            peer = live(page, server, transport=("pause", "step", "restart"))
+            peer.say("progress", {"n": 1})
+            expect(page.locator("#log-count")).to_have_text("1")
+            assert page.evaluate("window.shifted") < 0.1
+            has_all_buttons_in_one_row(page, size[0])
+            gives_the_picture_all_room(page, *size)
+
+
+def test_controls_that_do_not_fit_into_the_panel_are_below_it(server: FakeServer, page: Page) -> None:
     page.goto(server.url)
     peer = server.accept()
     many = [command(f"set_level_{i}", **{f"level_{i}": {"type": "number", "minimum": 0, "maximum": 1}}) for i in range(12)]
     peer.welcome(*COMMANDS, *many, about=ABOUT, state={}, tracks=[video(), video(1, "camera", direction="in")])
-    panel = page.locator("#panel-content")
-    if not panel.is_visible():
-        page.locator("#panel-toggle").click()
     expect(page.locator("#inputs .start")).to_be_visible()
-    assert panel.evaluate("(panel) => panel.scrollWidth - panel.clientWidth") == 0
-    sections = panel.locator("section:visible").all()
-    assert len(sections) >= 4
-    left, top, right, bottom = box(page, "#panel-content")
-    for section in sections:
-        section.scroll_into_view_if_needed()
-        found = section.bounding_box()
-        assert found is not None
-        assert left <= found["x"] < found["x"] + found["width"] <= right
-        assert found["y"] < bottom
-        assert found["y"] + found["height"] > top
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_nothing_jumps_while_the_page_loads(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.add_init_script(SHIFTS)
-    peer = live(page, server)
-    peer.say("progress", {"n": 1})
-    expect(page.locator("#log-count")).to_have_text("1")
-    assert page.evaluate("window.shifted") < 0.1
+    panel = page.locator("#panel-content")
+    for size in SIZES:
+        with window(page, size):
+            assert panel.evaluate("(panel) => panel.scrollWidth - panel.clientWidth") == 0
+            sections = panel.locator("section:visible").all()
+            assert len(sections) >= 4
+            left, top, right, bottom = box(page, "#panel-content")
+            for section in sections:
+                section.scroll_into_view_if_needed()
+                found = section.bounding_box()
+                assert found is not None
+                assert left <= found["x"] < found["x"] + found["width"] <= right
+                assert found["y"] < bottom
+                assert found["y"] + found["height"] > top
 
 
 def test_the_panel_stays_as_the_user_left_it(server: FakeServer, page: Page) -> None:
@@ -207,25 +205,23 @@ def test_the_mouse_and_the_bar_hide_while_the_mouse_rests(server: FakeServer, pa
     expect(page.locator("#bar")).to_have_css("opacity", "1")
 
 
-@pytest.mark.parametrize(("scheme", "light"), [("dark", False), ("light", True)])
-def test_colours_follow_the_system_until_the_user_chooses(
-    browser: Browser, server: FakeServer, scheme: Any, light: bool
-) -> None:
+def test_colours_follow_the_system_until_the_user_chooses(server: FakeServer, page: Page) -> None:
     def is_light() -> bool:
         return bool(page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(244, 246, 249)")
 
-    with browser.new_context(color_scheme=scheme) as context:
-        context.add_init_script(READ_BACK)
-        page = context.new_page()
-        page.goto(server.url)
-        assert is_light() == light
+    page.goto(server.url)
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        assert is_light() == (scheme == "light")
         page.get_by_role("button", name="Colours: as the system says").click()
         assert is_light()
         page.get_by_role("button", name="Colours: light").click()
         assert not is_light()
         page.reload()
-        expect(page.get_by_role("button", name="Colours: dark")).to_be_visible()
+        dark = page.get_by_role("button", name="Colours: dark")
+        expect(dark).to_be_visible()
         assert not is_light()
+        dark.click()
 
 
 # Full screen
@@ -237,38 +233,45 @@ def full_screen(page: Page, full: bool) -> None:
     page.wait_for_function("full => document.fullscreenElement === (full ? document.querySelector('main') : null)", arg=full)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
-    width, height = size
-    page.set_viewport_size({"width": width, "height": height})
+#: They lie on the picture, too.
+PARTS = ("#others .enlarge", "#ending", ".toast")
+
+
+def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: Page) -> None:
     peer = live(page, server, tracks=[video(), video(1, "depth")])
     peer.frame(0, picture(0, 0, 0), track=1)
-    full_screen(page, True)
-    panel = page.locator("#panel")
-    expect(panel).to_be_hidden()
-    page.locator("#panel-toggle").click()
-    expect(panel).to_be_visible()
-    assert box(page, "#hero canvas") == (0, 0, width, height)
-    left, top, right, bottom = box(page, "#panel")
-    assert (right, bottom) == (width, height)
-    assert (right - left) * (bottom - top) < 0.61 * width * height
-    peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
-    expect(page.locator("#ending")).to_be_visible()
-    page.evaluate("document.querySelector('#toasts').innerHTML = '<p class=toast>Something is wrong</p>'")
-    for part in ("#bar", "#others .enlarge", "#ending", ".toast"):
-        beside = box(page, part)
-        assert beside[2] <= left or beside[3] <= top, part
     reached = """(selector) => {
         const { x, y, width, height } = document.querySelector(selector).getBoundingClientRect();
         return document.elementFromPoint(x + width / 2, y + height / 2)?.closest(selector) !== null;
     }"""
-    for part in ("#panel-toggle", "#fullscreen", "#snapshot", "#others .enlarge", "#panel-content", "#ending", ".toast"):
-        assert page.evaluate(reached, part), part
-    page.get_by_label("Prompt").fill("dunes")
-    page.get_by_label("Prompt").press("Enter")
-    assert peer.next()["data"] == {"prompt": "dunes"}
-    page.locator("#panel-toggle").click()
-    expect(panel).to_be_hidden()
+    panel = page.locator("#panel")
+    for width, height in SIZES:
+        with window(page, (width, height)):
+            full_screen(page, True)
+            expect(panel).to_be_hidden()
+            page.locator("#panel-toggle").click()
+            expect(panel).to_be_visible()
+            assert box(page, "#hero canvas") == (0, 0, width, height)
+            left, top, right, bottom = box(page, "#panel")
+            assert (right, bottom) == (width, height)
+            assert (right - left) * (bottom - top) < 0.61 * width * height
+            peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
+            expect(page.locator("#ending")).to_be_visible()
+            page.evaluate("document.querySelector('#toasts').innerHTML = '<p class=toast>Something is wrong</p>'")
+            for part in ("#bar", *PARTS):
+                beside = box(page, part)
+                assert beside[2] <= left or beside[3] <= top, part
+            for part in (*PARTS, "#panel-toggle", "#fullscreen", "#snapshot", "#panel-content"):
+                assert page.evaluate(reached, part), part
+            prompt = f"dunes of {width}"
+            page.get_by_label("Prompt").fill(prompt)
+            page.get_by_label("Prompt").press("Enter")
+            message = peer.next()
+            assert message["data"] == {"prompt": prompt}
+            peer.ack(message)
+            page.locator("#panel-toggle").click()
+            expect(panel).to_be_hidden()
+            full_screen(page, False)
 
 
 def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(server: FakeServer, page: Page) -> None:
@@ -289,17 +292,18 @@ def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(se
     assert page.evaluate("localStorage.getItem('panel')") == "closed"  # what the user chose outside of full screen
 
 
-@pytest.mark.parametrize(("scheme", "forced"), [("light", "none"), ("dark", "none"), ("light", "active")])
-def test_the_panel_on_the_picture_can_be_read(browser: Browser, server: FakeServer, scheme: Any, forced: Any) -> None:
-    with browser.new_context(color_scheme=scheme, forced_colors=forced, reduced_motion="reduce") as context:
-        context.add_init_script(READ_BACK)
-        page = context.new_page()
-        live(page, server)
-        full_screen(page, True)
-        page.locator("#panel-toggle").click()
-        expect(page.locator("#panel")).to_be_visible()
-        assert page.locator("#panel").evaluate("panel => /^rgb\\(/.test(getComputedStyle(panel).backgroundColor)")  # opaque
-        assert check_with_axe(page) == []
+def test_the_panel_on_the_picture_can_be_read(server: FakeServer, page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    live(page, server)
+    full_screen(page, True)
+    page.locator("#panel-toggle").click()
+    panel = page.locator("#panel")
+    expect(panel).to_be_visible()
+    for scheme, forced in COLOURS:
+        page.emulate_media(color_scheme=scheme, forced_colors=forced)
+        with named(f"{scheme}, forced colours {forced}"):
+            assert panel.evaluate("panel => /^rgb\\(/.test(getComputedStyle(panel).backgroundColor)")  # opaque
+            assert check_with_axe(page) == []
 
 
 # Everyone can use it
@@ -312,39 +316,39 @@ def check_with_axe(page: Page) -> list[str]:
     return [f"{rule['id']}: {node['html'][:120]}" for rule in found["violations"] for node in rule["nodes"]]
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_axe_finds_nothing_in_a_live_session(
-    browser: Browser, server: FakeServer, scheme: Any, size: tuple[int, int]
-) -> None:
-    viewport = ViewportSize(width=size[0], height=size[1])
-    with browser.new_context(color_scheme=scheme, viewport=viewport, reduced_motion="reduce") as context:
-        context.add_init_script(READ_BACK)
-        page = context.new_page()
-        camera = video(1, "camera", direction="in")
-        live(page, server, tracks=[video(), camera])
-        page.locator("#stats summary").first.click()
-        expect(page.get_by_role("button", name="Start camera").first).to_be_visible()
-        assert check_with_axe(page) == []
+def axe_finds_nothing(page: Page) -> None:
+    """Neither in dark nor in light colours."""
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        with named(scheme):
+            assert check_with_axe(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_axe_finds_nothing_while_there_is_no_session(browser: Browser, server: FakeServer, scheme: Any) -> None:
+def test_axe_finds_nothing_in_a_live_session(server: FakeServer, page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    camera = video(1, "camera", direction="in")
+    live(page, server, tracks=[video(), camera])
+    page.locator("#stats summary").first.click()
+    expect(page.get_by_role("button", name="Start camera").first).to_be_visible()
+    for size in ((1280, 800), (390, 844)):
+        with window(page, size):
+            axe_finds_nothing(page)
+
+
+def test_axe_finds_nothing_while_there_is_no_session(server: FakeServer, page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
     server.about = ABOUT
-    with browser.new_context(color_scheme=scheme, reduced_motion="reduce") as context:
-        context.add_init_script(READ_BACK)
-        page = context.new_page()
-        page.goto(server.url)
-        peer = server.accept()
-        peer.say("reactor.queued", {"position": 2, "total": 3})
-        expect(page.locator("#about .title")).to_have_text("Hills")
-        assert check_with_axe(page) == []
-        peer.welcome(*COMMANDS, about=ABOUT)
-        state(page, "live")
-        assert check_with_axe(page) == []
-        peer.bye("done")
-        state(page, "ended")
-        assert check_with_axe(page) == []
+    page.goto(server.url)
+    peer = server.accept()
+    peer.say("reactor.queued", {"position": 2, "total": 3})
+    expect(page.locator("#about .title")).to_have_text("Hills")
+    axe_finds_nothing(page)
+    peer.welcome(*COMMANDS, about=ABOUT)
+    state(page, "live")
+    axe_finds_nothing(page)
+    peer.bye("done")
+    state(page, "ended")
+    axe_finds_nothing(page)
 
 
 def test_the_keyboard_reaches_every_control_and_shows_where_it_is(server: FakeServer, page: Page) -> None:

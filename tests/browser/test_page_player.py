@@ -17,6 +17,7 @@ from tests.browser.test_page import open_page, wait_for_colour
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 from tests.support.page_scripts import NO_WORKER
 from tests.support.page_streams import COLOURS, Stream, describe, test_picture
+from tests.support.page_windows import named
 from tests.support.web_client import bundle
 
 # The size, the number and the colours of the test picture that the page shows, each from the middle of its patch.
@@ -35,6 +36,7 @@ READ = """() => {
     return { width, height, number, colours: Array.from({ length: 8 }, (_, part) => at(part, 0.25)) };
 }"""
 SHOWS = f"([number, width]) => {{ const read = ({READ})(); return read.number === number && read.width === width; }}"
+SIZES = [(640, 480), (1280, 720), (321, 243)]
 NUMBERS = [7, 85, 170, 255, 3, 129]
 
 
@@ -68,23 +70,28 @@ def payload(codec: str, stream: Stream | None, number: int, size: tuple[int, int
 # Right pixels
 
 
-@pytest.mark.parametrize("size", [(640, 480), (1280, 720), (321, 243)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("codec", ["h264", "vp8", "vp9", "av1", "lossless", "jpeg", "raw"])
-def test_numbered_pictures_have_their_colours(server: FakeServer, page: Page, codec: str, size: tuple[int, int]) -> None:
+def test_numbered_pictures_have_their_colours(server: FakeServer, page: Page, codec: str) -> None:
     still = codec in ("jpeg", "raw")
-    track = {"codec": codec, "width": size[0], "height": size[1]} if still else describe(codec, *size)
-    peer = begin(page, server, f"?video={codec}", **track)
-    stream = None if still else Stream(codec, *size)
-    for seq, number in enumerate(NUMBERS):
-        data, key = payload(codec, stream, number, size)
-        peer.packet(seq, data, key=key)
-        shows(page, number, size[0])
-        assert dealt(peer) == seq
-        assert wrong(page) <= {"raw": 0, "lossless": 1, "jpeg": 4}.get(codec, 6)
-    assert page.evaluate(READ)["height"] == size[1]
-    assert peer.silent()
-    expect(page.locator("#figure-drops")).to_have_text("0")
-    expect(page.locator("#figure-format")).to_have_text(f"{size[0]}×{size[1]} {codec}")
+    peer = open_page(page, server, f"?video={codec}")
+    for width, height in SIZES:
+        with named(f"{width}×{height}"):
+            track = {"codec": codec, "width": width, "height": height} if still else describe(codec, width, height)
+            peer.welcome(tracks=[video(**track)])
+            stream = None if still else Stream(codec, width, height)
+            for seq, number in enumerate(NUMBERS):
+                data, key = payload(codec, stream, number, (width, height))
+                peer.packet(seq, data, key=key)
+                shows(page, number, width)
+                assert dealt(peer) == seq
+                assert wrong(page) <= {"raw": 0, "lossless": 1, "jpeg": 4}.get(codec, 6)
+            assert page.evaluate(READ)["height"] == height
+            assert peer.silent()
+            expect(page.locator("#figure-drops")).to_have_text("0")
+            expect(page.locator("#figure-format")).to_have_text(f"{width}×{height} {codec}")
+        peer.bye("done")
+        page.get_by_role("button", name="Reconnect now").click()
+        peer = server.accept()
 
 
 def test_without_a_worker_the_page_does_the_same(server: FakeServer, page: Page) -> None:

@@ -13,6 +13,7 @@ from reactor_trio import RuntimeHost
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.interface import ReactorPipeline
 from tests.support.models import Picture
+from tests.support.page_windows import named
 
 TOKEN = "a-token-of-the-server"
 OPEN = """
@@ -41,33 +42,39 @@ def url() -> Iterator[str]:
         yield host.url
 
 
-def ask(page: Page, url: str, query: str) -> dict[str, Any]:
-    """What a page of another origin sees: it is of `localhost`, and the server is called by its address."""
+def go(page: Page, url: str) -> None:
+    """Open a page of another origin: it is of `localhost`, and the server is called by its address."""
     page.goto(f"{url.replace('127.0.0.1', 'localhost')}health")
+
+
+def ask(page: Page, url: str, query: str) -> dict[str, Any]:
+    """What it sees."""
     return page.evaluate(OPEN, f"{url.replace('http', 'ws')}ws?{query}")
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "message", "code"),
-    [
-        ("", 401, "this server wants a token: Authorization: Bearer TOKEN, or token=TOKEN in the query", 1008),
-        (f"token={TOKEN}&model=other", 404, "this server serves still, not other", 1008),
-        (f"token={TOKEN}&video=hevc", 400, "video: this server encodes", 1008),
-        (f"token={TOKEN}&role=viewer", 503, "no session runs that a viewer could watch", 1013),
-    ],
-)
-def test_a_page_of_a_listed_origin_learns_why_it_is_refused(
-    page: Page, url: str, query: str, status: int, message: str, code: int
-) -> None:
-    seen = ask(page, url, f"refusals=bye&{query}".rstrip("&"))
-    (bye,) = seen.pop("texts")
-    assert seen == {"opened": True, "protocol": "reactor.v1", "code": code, "reason": "refused", "clean": True}
-    assert (bye["type"], bye["data"]["reason"], bye["data"]["status"]) == ("reactor.bye", "refused", status)
-    assert bye["data"]["message"].startswith(message)
-    assert bye["data"]["retry_after"] == (1 if status == 503 else None)
+#: Query, status, beginning of the message, code of the close.
+REFUSED = [
+    ("", 401, "this server wants a token: Authorization: Bearer TOKEN, or token=TOKEN in the query", 1008),
+    (f"token={TOKEN}&model=other", 404, "this server serves still, not other", 1008),
+    (f"token={TOKEN}&video=hevc", 400, "video: this server encodes", 1008),
+    (f"token={TOKEN}&role=viewer", 503, "no session runs that a viewer could watch", 1013),
+]
+
+
+def test_a_page_of_a_listed_origin_learns_why_it_is_refused(page: Page, url: str) -> None:
+    go(page, url)
+    for query, status, message, code in REFUSED:
+        with named(query):
+            seen = ask(page, url, f"refusals=bye&{query}".rstrip("&"))
+            (bye,) = seen.pop("texts")
+            assert seen == {"opened": True, "protocol": "reactor.v1", "code": code, "reason": "refused", "clean": True}
+            assert (bye["type"], bye["data"]["reason"], bye["data"]["status"]) == ("reactor.bye", "refused", status)
+            assert bye["data"]["message"].startswith(message)
+            assert bye["data"]["retry_after"] == (1 if status == 503 else None)
 
 
 def test_a_page_that_does_not_request_refusals_learns_no_reason(page: Page, url: str, troubles: list[str]) -> None:
+    go(page, url)
     seen = ask(page, url, "model=other")
     assert (seen["opened"], seen["texts"], seen["code"], seen["reason"]) == (False, [], 1006, "")
     assert len(troubles) == 1, "and its console shows the address"

@@ -18,3 +18,9 @@ HTMLCanvasElement.prototype.getContext = function (...what) {
 """
 # The page decodes and draws without a worker, as in a browser without OffscreenCanvas.
 NO_WORKER = "delete HTMLCanvasElement.prototype.transferControlToOffscreen;"
+# The red, green and blue of a canvas's middle. Only this pixel is copied: it is asked for at each animation frame.
+MIDDLE = """(canvas) => {
+    const pixel = new OffscreenCanvas(1, 1).getContext("2d", { alpha: false, willReadFrequently: true });
+    pixel.drawImage(canvas, canvas.width >> 1, canvas.height >> 1, 1, 1, 0, 0, 1, 1);
+    return [...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+}"""
