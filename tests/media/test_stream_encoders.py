@@ -204,6 +204,11 @@ def clip() -> list[np.ndarray]:
     return list(islice(grainy(320, 240), 270))
 
 
+@pytest.fixture(scope="module")
+def large() -> list[np.ndarray]:
+    return list(islice(grainy(640, 480), 30))
+
+
 def test_x264_follows_its_target_live_below_the_ceiling(clip) -> None:
     encoder = opened("h264")
     for kbps, keyframes in ((600, 1), (300, 0), (200, 0), (500, 0)):
@@ -227,22 +232,22 @@ def test_x264_is_opened_for_thin_links_so_that_keyframes_stay_small(clip) -> Non
 
 
 @pytest.mark.parametrize("share", [1.0, 0.51, 0.45, 0.3])
-def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(share: float) -> None:
+def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(large, share: float) -> None:
     """A still picture leaves the encoder's buffer full, and the size of the buffer follows the ceiling of the opening."""
-    frames, full = list(islice(grainy(640, 480), 30)), 2_000_000
+    full = 2_000_000
     encoder = opened("h264", Quality(full, 30))
-    bits_per_second(encoder, frames, 30)
+    bits_per_second(encoder, large, 30)
     encoder.configure(Quality(share * full, 30))
-    bits_per_second(encoder, frames[:1] * 60, 30)
+    bits_per_second(encoder, large[:1] * 60, 30)
     encoder.request_keyframe()
-    key = encoder.encode(frames[0])
+    key = encoder.encode(large[0])
     assert key.keyframe
     assert key.payload.nbytes * 8 / (share * full) < 0.5  # seconds at the target bitrate
 
 
-def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good() -> None:
+def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good(large) -> None:
     """A client may start on a link that carries a tenth of full quality."""
-    frames, full = list(islice(grainy(640, 480), 10)), 2_000_000
+    frames, full = large[:10], 2_000_000
     encoder, decoder = opened("h264", Quality(full, 30)), Decoder("h264")
     packets = [encoder.encode(frame) for frame in frames]
     assert packets[0].payload.nbytes * 8 < 0.3 * full / 4 * 1.1

@@ -31,10 +31,10 @@ Stack = tuple[tuple[str, int], ...]
 
 
 class Injector(trio.abc.Instrument):
-    """Notes each place that the tasks begun while `run` lasts come to; cancels its scope at one of them.
+    """Notes each place that the tasks begun while `run` lasts come to, or cancels its scope at one of them.
 
     Attributes:
-        places: in the order in which they were first reached, and where the task waited.
+        places: without a `target`, in the order in which they were first reached, and where the task waited.
         waiting: file and line of each await at which some task waited when the cancellation came.
         hit: whether it came.
     """
@@ -78,7 +78,8 @@ class Injector(trio.abc.Instrument):
             return
         known[2] += 1  # type: ignore[operator]
         place: Place = tuple(known)  # type: ignore[assignment]
-        self.places[place] = _awaits(task)
+        if self.target is None:  # to look where a task waits takes longer than most steps
+            self.places[place] = _awaits(task)
         if place == self.target:
             self.hit = True
             self.waiting = set().union(*(_awaits(waiting) for waiting in self._tasks))

@@ -21,7 +21,7 @@ DECODERS = {"h264": "h264", "lossless": "h264", "vp8": "libvpx", "vp9": "libvpx-
 def grainy(width: int, height: int, seed: int = 7) -> Iterator[np.ndarray]:
     """A smooth moving pattern with grain that never repeats."""
     rng = np.random.default_rng(seed)
-    y, x = np.mgrid[0:height, 0:width]
+    y, x = np.ogrid[0:height, 0:width]  # waves go along one axis: their sum is what has all pixels
     number = 0
     while True:
         waves = [np.sin((x + 3 * number) / 19 + k) + np.cos((y + number) / (11 + 5 * k)) for k in range(3)]
