@@ -62,3 +62,21 @@ def _checked(report: Any) -> Any:
     if report.skipped and needs.all_needed() and "could not import " in str(report.longrepr):
         report.outcome, report.longrepr = "failed", f"nothing may be missing here (REACTOR_TEST_ALL): {report.longrepr[2]}"
     return report
+
+
+#: One worker has all their tests: what they start for a whole run (a Ray, Firefox, WebKitGTK, servers) is started once.
+ON_ONE_WORKER = ("tests/replicas/", "tests/web/")
+
+
+@pytest.hookimpl(optionalhook=True)  # without xdist it is no hook
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile` a worker gets the tests of a file together, or of a folder in `ON_ONE_WORKER`."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class LoadFolders(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next(filter(nodeid.startswith, ON_ONE_WORKER), None) or super()._split_scope(nodeid)
+
+    return LoadFolders(config, log)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -42,6 +42,18 @@ OpenPage = Callable[[], AbstractContextManager[BrowserPage]]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ENGINES] = {}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if (output := getattr(session.config, "workeroutput", None)) is not None:  # a worker of xdist: what it gives to the run
+        output["engines"] = session.config.stash[ENGINES]
+
+
+@pytest.hookimpl(optionalhook=True)  # without xdist it is no hook
+def pytest_testnodedown(node: Any) -> None:
+    for name, told in getattr(node, "workeroutput", {}).get("engines", {}).items():
+        known = facts(node.config, name)
+        known += [each for each in told if each not in known]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

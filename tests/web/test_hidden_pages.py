@@ -33,23 +33,29 @@ def test_a_hidden_page_gets_no_pictures_and_a_decoder_that_was_taken_back_is_ope
       const figures = () => client.statistics().tracks.main_video;
       await further(10);
       hide(true);
-      const missing = await until(async () => {{
+      const before = await until(async () => {{
         const then = figures();
         await new Promise((resolve) => setTimeout(resolve, 300));
-        return figures().received === then.received && then.missing + 1;
+        return figures().received === then.received && then;
       }});
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      const last = seen.length - 1;
       hide(false);
-      await further(10);
-      const {{ freezes, ...after }} = figures();
+      await further(1);
+      const {{ missing, freezes }} = figures(); // at once: on a busy machine later pictures are late, or left out
+      const unseen = seen[last + 1].seq - seen[last].seq;
+      await further(9);
       for (let i = 0; i < 3; i++) {{
         decoders.at(-1)();
         await further(5);
       }}
-      return {{ missed: after.missing + 1 - missing, freezes, codec: figures().codec,
+      return {{ missed: missing - before.missing, unseen, froze: freezes - before.freezes, codec: figures().codec,
         opened: decoders.length > 3, stepsDown: client.statistics().stepsDown, diagnostics }};
     """)
-    assert told.pop("missed") < 9, "the pictures of 300 ms and more"
-    assert told == {"codec": "vp8", "freezes": 0, "opened": True, "stepsDown": 0, "diagnostics": []}
+    unseen = told.pop("unseen")
+    assert unseen > 30, "the model made pictures meanwhile"
+    assert told.pop("missed") < unseen / 2, "none of them is missing"
+    assert told == {"codec": "vp8", "froze": 0, "opened": True, "stepsDown": 0, "diagnostics": []}
 
 
 def test_a_page_of_another_origin_imports_the_client_and_its_worker(place: BrowserPage) -> None:
