@@ -117,6 +117,13 @@ def test_a_page_that_loads_does_not_jump_and_gives_the_picture_all_room(server: 
             gives_the_picture_all_room(page, *size)
 
 
+#: As PLACES, each when the user has scrolled to it.
+SCROLLED_PLACES = """all => all.map((each) => {
+    each.scrollIntoView({ block: "nearest" });
+    return each.getBoundingClientRect().toJSON();
+})"""
+
+
 def test_controls_that_do_not_fit_into_the_panel_are_below_it(server: FakeServer, page: Page) -> None:
     page.goto(server.url)
     peer = server.accept()
@@ -127,13 +134,10 @@ def test_controls_that_do_not_fit_into_the_panel_are_below_it(server: FakeServer
     for size in SIZES:
         with window(page, size):
             assert panel.evaluate("(panel) => panel.scrollWidth - panel.clientWidth") == 0
-            sections = panel.locator("section:visible").all()
+            sections = panel.locator("section:visible").evaluate_all(SCROLLED_PLACES)
             assert len(sections) >= 4
             left, top, right, bottom = box(page, "#panel-content")
-            for section in sections:
-                section.scroll_into_view_if_needed()
-                found = section.bounding_box()
-                assert found is not None
+            for found in sections:
                 assert left <= found["x"] < found["x"] + found["width"] <= right
                 assert found["y"] < bottom
                 assert found["y"] + found["height"] > top
