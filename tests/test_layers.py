@@ -118,7 +118,7 @@ ROOT = {
 #: in a process of its own knows nothing of ranks, and one module starts either.
 FLOORS = {
     "placement": [
-        "loading local_session_run model_run placement restarts session_copies", "isolation", "ranks", "processes",
+        "loading local_session_run model_run placement restarts model_instances", "isolation", "ranks", "processes",
         "model_source",
     ],
 }  # fmt: skip

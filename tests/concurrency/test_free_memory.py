@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from reactor_trio.concurrency.free_memory import IDLE, FreeMemory, trimmer
+from reactor_trio.concurrency.free_memory import IDLE, MemoryReclaimer, trimmer
 
 
-def recorded() -> tuple[FreeMemory, list[float]]:
+def recorded() -> tuple[MemoryReclaimer, list[float]]:
     """One that takes a second each time, and when it ended."""
     trims: list[float] = []
 
@@ -20,7 +20,7 @@ def recorded() -> tuple[FreeMemory, list[float]]:
         await trio.sleep(1)
         function()
 
-    return FreeMemory(run, lambda _keep: trims.append(trio.current_time()) or 1, collect=lambda: 0, each=30), trims
+    return MemoryReclaimer(run, lambda _keep: trims.append(trio.current_time()) or 1, collect=lambda: 0, each=30), trims
 
 
 async def test_at_most_once_in_its_time(autojump_clock):
@@ -56,7 +56,7 @@ async def idling():
         happened.append((what, trio.current_time() - began))
         return 1
 
-    free_memory = FreeMemory(run, lambda _keep: note("trim"), lambda: note("collect"), each=1000)
+    free_memory = MemoryReclaimer(run, lambda _keep: note("trim"), lambda: note("collect"), each=1000)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(free_memory.when_idle, lambda: bool(sessions))
         yield free_memory, happened, sessions
@@ -97,7 +97,7 @@ async def test_a_system_without_a_trim_collects(autojump_clock):
         await trio.lowlevel.checkpoint()
         function()
 
-    free_memory = FreeMemory(run, None, lambda: collected.append(trio.current_time()) or 0)
+    free_memory = MemoryReclaimer(run, None, lambda: collected.append(trio.current_time()) or 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(free_memory.when_idle, lambda: False)
         await free_memory.after_session()
@@ -107,7 +107,7 @@ async def test_a_system_without_a_trim_collects(autojump_clock):
 
 
 async def test_nothing_where_the_system_has_nothing(autojump_clock):
-    await FreeMemory(trim=None, each=0).after_session()
+    await MemoryReclaimer(trim=None, each=0).after_session()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or trimmer() is None, reason="needs glibc")

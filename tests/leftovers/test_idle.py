@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reactor_trio.concurrency.free_memory import FreeMemory
+from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.interface import DistributedPipeline, ReactorPipeline
 from reactor_trio.testing import open_server
 from tests.support.models import Picture
@@ -41,7 +41,7 @@ async def at_once(function):
 async def test_each_process_of_the_model_is_asked_once_and_collects(autojump_clock, monkeypatch, model, settings, processes):
     collected = []
     monkeypatch.setattr("trio.to_thread.run_sync", at_once)
-    monkeypatch.setattr(FreeMemory, "collect_and_return", lambda _self: collected.append(1))
+    monkeypatch.setattr(MemoryReclaimer, "collect_and_return", lambda _self: collected.append(1))
     async with open_server(model, **settings) as server:
         server.runtime.placement.idle()
         await server.settle()

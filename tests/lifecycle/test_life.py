@@ -51,7 +51,7 @@ EXPECTED = {
     ("LEAVING", "UNWOUND"): ("ENDING", "session_ended"),
     ("ENDING", "DRIVER_ENDED"): ("ENDING", "close_driver"),
     ("ENDING", "UNWOUND"): ("ENDING", ""),
-    ("ENDING", "ENDED"): ("CLOSED", "let_go"),
+    ("ENDING", "ENDED"): ("CLOSED", "release"),
 }  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def test_the_order_at_the_end() -> None:
     assert begun.count("session_started") == 1
     assert end == [
         "clear_connected", "close_output", "end_step", "disconnected", "close_inputs", "end_driver", "close_driver",
-        "session_ended", "let_go",
+        "session_ended", "release",
     ]  # fmt: skip
 
 
@@ -116,8 +116,8 @@ def test_hooks_come_in_pairs_and_the_state_outlives_them_wherever_a_session_ends
     assert life.state is State.CLOSED
     assert done.count("session_started") == done.count("session_ended") == (came >= 2)
     assert done.count("connected") == done.count("disconnected") == (came >= 3)
-    assert done[-1] == "let_go"
-    assert done.index("make_state") < done.index("let_go")
+    assert done[-1] == "release"
+    assert done.index("make_state") < done.index("release")
     assert done.index("close_inputs") > 0
     assert done.index("close_output") > 0
 
@@ -140,7 +140,7 @@ def test_hooks_come_in_pairs_wherever_a_fresh_restart_ends(came: int, left_first
     assert life.state is State.CLOSED
     assert done.count("session_started") == done.count("session_ended") == (2 if came >= 3 else 1)
     assert done.count("connected") == done.count("disconnected") == (2 if came >= 4 else 1)
-    assert [done.count(action) for action in ("close_output", "close_inputs", "end_driver", "let_go")] == [1, 1, 1, 1]
+    assert [done.count(action) for action in ("close_output", "close_inputs", "end_driver", "release")] == [1, 1, 1, 1]
     if came >= 4:
         last = len(done) - 1 - done[::-1].index("disconnected")
         assert done.index("end_step") < last, "it waits for the hook that runs in the restart"

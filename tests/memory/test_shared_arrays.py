@@ -161,7 +161,7 @@ class SharedArraysMachine(RuleBasedStateMachine):
         try:
             if hasattr(self, "ends"):
                 while self.shared:  # hypothesis may hold the objects themselves
-                    self.let_go(self.shared[0], here=True, there=True)
+                    self.release(self.shared[0], here=True, there=True)
                 self.ends.deliver()
                 assert self.ends.arrays.taken <= MOST_KEPT * 2 * max(SIZES)
                 assert self.ends.make(BOUND) is not None, "all of it can be used again"
@@ -196,10 +196,10 @@ class SharedArraysMachine(RuleBasedStateMachine):
             arrays[:] = [array[-100:] for array in arrays]
             return
         del arrays
-        run = partial(self.let_go, one, here=here, there=not here)
+        run = partial(self.release, one, here=here, there=not here)
         on_another_thread(run) if elsewhere else run()
 
-    def let_go(self, one: Shared, *, here: bool, there: bool) -> None:
+    def release(self, one: Shared, *, here: bool, there: bool) -> None:
         if here:
             one.mine.clear()
         if there:

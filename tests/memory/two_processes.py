@@ -40,7 +40,7 @@ class TwoProcesses:
     def deliver(self) -> None:
         """Tell the process that makes arrays what the other no longer uses."""
         unused, self.unused[:] = self.unused[:], []
-        self.arrays.let_go(unused)
+        self.arrays.release(unused)
 
     def in_memory(self) -> int:
         """How many bytes of the memory there are, for those that were written and not given back."""

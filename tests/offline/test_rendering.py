@@ -126,7 +126,7 @@ async def test_a_handler_may_emit():
 
 
 async def test_a_handler_that_waits_for_the_next_frame_holds_it_up_for_a_while(monkeypatch):
-    monkeypatch.setattr("reactor_trio.offline.unpaced_time.PATIENCE", 0.05)
+    monkeypatch.setattr("reactor_trio.offline.unpaced_time.HANDLERS_TIMEOUT", 0.05)
 
     class Asking(Looping):
         def __init__(self):

@@ -99,10 +99,10 @@ async def test_a_held_picture_keeps_what_is_queued(autojump_clock, stage):
     async with stage.running():
         stage.send(bundle(0))
         await trio.sleep(0.5)
-        stage.playout.hold()
+        stage.playout.pause()
         stage.send(bundle(1))
         await trio.sleep(5)
         assert len(stage.playout) == 1
-        stage.playout.go_on(trio.current_time())
+        stage.playout.resume(trio.current_time())
         await trio.sleep(0.1)
     assert [step for step, *_ in stage.shown] == [0, 1]

@@ -24,7 +24,7 @@ from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
 
 #: undecodable keyframes in a row after which the stream gives up
-PATIENCE = 3
+MOST_UNDECODED = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,8 +122,8 @@ class FrameStream:
         self._reader.source.dropped += 1
         if received.packet.keyframe:
             self._failures += 1
-            if self._failures == PATIENCE:
-                raise ProtocolError(f"track {received.track.name}: {PATIENCE} keyframes could not be decoded: {error}")
+            if self._failures == MOST_UNDECODED:
+                raise ProtocolError(f"track {received.track.name}: {MOST_UNDECODED} keyframes could not be decoded: {error}")
         self._reader.resync()
         return None
 

@@ -36,7 +36,7 @@ def trimmer() -> Callable[[int], int] | None:
     return trim
 
 
-class FreeMemory:
+class MemoryReclaimer:
     """Returns free memory: after sessions at most once in `each` seconds of the loop's clock, and once when idle.
 
     Args:

@@ -205,8 +205,8 @@ class DrivenSession:
         await trio.lowlevel.checkpoint()
         await self.tell(type(message).__reactor_type__, data, client)
 
-    def let_go(self) -> None:
-        """Let go of what refers back to this object: the session is over, or has never begun."""
+    def release(self) -> None:
+        """Release what refers back to this object: the session is over, or has never begun."""
         self._messages.close()
         self.channel.close()
         self.driver = None

@@ -65,8 +65,8 @@ class Driver(ABC):
     async def close(self) -> None:  # noqa: B027 - a driver that holds nothing has nothing to end
         """End what is left of author code. The caller shields it and sets a deadline."""
 
-    def let_go(self) -> None:
-        """Let go of what refers back to this object. Author code may keep it, by the context of its session."""
+    def release(self) -> None:
+        """Release what refers back to this object. Author code may keep it, by the context of its session."""
         del self._commands
 
     def input_arrived(self) -> None:  # noqa: B027 - other drivers have author code that waits for its input itself

@@ -80,7 +80,7 @@ class Performer(AuthorCalls):
                 self._life_binding.close_inputs()
             case Action.CLOSE_DRIVER:
                 await self.driver.close()
-            case Action.LET_GO:
+            case Action.RELEASE:
                 self.keeper.state = None
                 self._life_binding.end()
             case _ if action in HOOKS:

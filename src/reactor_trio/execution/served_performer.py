@@ -144,18 +144,18 @@ class ServedPerformer(Performer):
                 await self.driver.at_boundary()
                 if self._restarted is not None:  # its hook runs to its end
                     await self._restarted.wait()
-            case Action.LET_GO:
+            case Action.RELEASE:
                 await super().perform(action)
                 session.model = self.model = self._shared_model
             case _:
                 await super().perform(action)
 
-    def let_go(self) -> None:
-        """Let go of the driver, and of the session's own binding."""
+    def release(self) -> None:
+        """Release the driver, and of the session's own binding."""
         if self.own_model is not None:
             self.session.binding.retire()
         if self.session.life.state is not State.NEW:  # else there is no driver
-            self.driver.let_go()
+            self.driver.release()
             del self.driver
 
     # ---- inside -------------------------------------------------------------------------------------------------------

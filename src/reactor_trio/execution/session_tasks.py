@@ -59,17 +59,17 @@ class SessionTasks:
                 failures.error.__cause__ = left
             return failures.outcome()
         finally:
-            self.let_go()
+            self.release()
 
-    def let_go(self) -> None:
-        """Let go of what refers back to this object: the session is over, or has never begun.
+    def release(self) -> None:
+        """Release what refers back to this object: the session is over, or has never begun.
 
         Then reference counting frees all that the session held. Author code may keep its `ClientInfo`.
         """
         self.session.binding.close_inputs()
-        self.performer.let_go()
+        self.performer.release()
         del self.performer
-        self.session.let_go()
+        self.session.release()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

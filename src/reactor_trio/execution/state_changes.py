@@ -16,7 +16,7 @@ from reactor_trio.interface.json_values import json_of
 #: types of values that cannot change in place
 _FIXED: Final = frozenset({bool, int, float, str, bytes, type(None)})
 #: seconds until a left-out value is looked at again
-PATIENCE: Final = 1.0
+RECHECK_INTERVAL: Final = 1.0
 
 _NOTHING: Final = object()
 
@@ -51,7 +51,7 @@ class StateChanges:
             if text:
                 self._left_out_until.pop(name, None)
             else:
-                self._left_out_until[name] = now + PATIENCE
+                self._left_out_until[name] = now + RECHECK_INTERVAL
             if text != reported:
                 changed[name] = text
         self._reported |= changed

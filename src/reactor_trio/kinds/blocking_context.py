@@ -50,7 +50,7 @@ class TakesBlocks(Protocol):
         """Note whether the model works."""
 
 
-class SessionContext:
+class BlockingContext:
     """What `get_ctx()` gives; see `interface.context.Context`. The author's threads call it."""
 
     def __init__(self, session: DrivenSession, driver: TakesBlocks) -> None:
@@ -186,7 +186,7 @@ class SessionContext:
 class StopEvent:
     """What `get_ctx()._stop_evt` is in Reactor, a `threading.Event`, as far as models use it."""
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: BlockingContext) -> None:
         self._context = context
 
     def is_set(self) -> bool:
@@ -203,7 +203,7 @@ class StopEvent:
 class ContextTrack:
     """A track of the model; see `interface.context.Track`."""
 
-    def __init__(self, context: SessionContext, spec: TrackSpec) -> None:
+    def __init__(self, context: BlockingContext, spec: TrackSpec) -> None:
         self._context = context
         self._spec = spec
 

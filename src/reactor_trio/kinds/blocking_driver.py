@@ -34,7 +34,7 @@ from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMod
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.interface.video_model import VideoModel
 from reactor_trio.kinds.block_pacer import BlockPacer
-from reactor_trio.kinds.blocking_context import SessionContext
+from reactor_trio.kinds.blocking_context import BlockingContext
 from reactor_trio.media import Chunk, Origin
 
 #: The thread computes the first block before the session counts one.
@@ -80,7 +80,7 @@ class BlockingDriver(Driver):
     async def drive(self) -> None:
         """Run `start_session` until it has returned, whatever is cancelled; what it raises is raised."""
         self._session.step = STEPS_AHEAD  # the second block sees a command that comes while the first is computed
-        context = SessionContext(self._session, self)
+        context = BlockingContext(self._session, self)
         result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:
             self.call_handler.variables = variables.copy
@@ -97,9 +97,9 @@ class BlockingDriver(Driver):
                 context.close()
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """See `Driver`."""
-        super().let_go()
+        super().release()
         del self.call_handler
 
     # ---- on the model loop, called from an author's thread ------------------------------------------------------------
@@ -179,7 +179,7 @@ class BlockingDriver(Driver):
     async def _apply_commands(self) -> None:
         await self.apply_commands(lambda _rested: trio.lowlevel.checkpoint())  # noqa: ASYNC105 - it is awaited there
 
-    async def _take_frames(self, spec: TrackSpec, context: SessionContext, variables: Callable[[], Any]) -> None:
+    async def _take_frames(self, spec: TrackSpec, context: BlockingContext, variables: Callable[[], Any]) -> None:
         buffer: InputBuffer = getattr(getattr(self._model, BLOCKING_INPUT), spec.name)
         with suppress(BufferClosed):
             while True:

@@ -114,7 +114,7 @@ class Action(enum.Enum):
     CLOSE_DRIVER = "close_driver"
     SESSION_ENDED = "session_ended"
     #: drop the state, and give back the model, its rate and the turn
-    LET_GO = "let_go"
+    RELEASE = "release"
 
 
 #: the actions that call a hook of the author
@@ -183,7 +183,7 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
     State.LEAVING: _with_driver(State.LEAVING, {Event.UNWOUND: (State.ENDING, (Action.SESSION_ENDED,))}),
     State.ENDING: _with_driver(State.ENDING, {
         Event.UNWOUND: (State.ENDING, ()),  # after a restart that had called `@session_ended`
-        Event.ENDED: (State.CLOSED, (Action.LET_GO,)),
+        Event.ENDED: (State.CLOSED, (Action.RELEASE,)),
     }),
     State.CLOSED: {},
 })  # fmt: skip

@@ -48,7 +48,7 @@ class SharedArrays:
         self._live: dict[int, _Slot] = {}
         self._kept: list[_Slot] = []
         self._kept_bytes = 0
-        self._let_go: deque[int] = deque()  # finalizers run anywhere, also while the lock is held
+        self._released: deque[int] = deque()  # finalizers run anywhere, also while the lock is held
         self._numbers = 0
         self.taken = 0
 
@@ -61,7 +61,7 @@ class SharedArrays:
                 return None
             slot.uses = 1
             self._live[slot.number] = slot
-            return self._memory.array(slot.start, shape, kind, self._let_go.append, slot.number)
+            return self._memory.array(slot.start, shape, kind, self._released.append, slot.number)
 
     def show(self, array: npt.NDArray[Any]) -> tuple[int, int] | None:
         """Number of the slot that has the array, with one more use of it, and the offset in the memory; None if none has."""
@@ -75,9 +75,9 @@ class SharedArrays:
                     return slot.number, offset
         return None
 
-    def let_go(self, numbers: Iterable[int]) -> None:
+    def release(self, numbers: Iterable[int]) -> None:
         """Other processes no longer use these slots; a number is there once for each time that the array was shown."""
-        self._let_go.extend(numbers)
+        self._released.extend(numbers)
         with self._lock:
             self._collect()
 
@@ -92,8 +92,8 @@ class SharedArrays:
 
     def _collect(self) -> None:
         """Take back the slots that nothing uses any more. Beyond the limits, release the pages of the oldest ones."""
-        while self._let_go:
-            if (slot := self._live.get(self._let_go.popleft())) is not None:
+        while self._released:
+            if (slot := self._live.get(self._released.popleft())) is not None:
                 slot.uses -= 1
                 if not slot.uses:
                     self._kept.append(self._live.pop(slot.number))

@@ -54,16 +54,16 @@ class SharedMapping:
         return range(number * self._half, (number + 1) * self._half)
 
     def array(
-        self, offset: int, shape: tuple[int, ...], kind: np.dtype[Any], let_go: Callable[[int], object], number: int
+        self, offset: int, shape: tuple[int, ...], kind: np.dtype[Any], release: Callable[[int], object], number: int
     ) -> npt.NDArray[Any]:
-        """Make the array that lies at `offset`. `let_go(number)` is called, on any thread, when nothing uses it any more.
+        """Make the array that lies at `offset`. `release(number)` is called, on any thread, when nothing uses it any more.
 
         Raises ValueError if it would not lie in the memory.
         """
         if kind.hasobject or not 0 <= offset <= 2 * self._half - prod(shape) * kind.itemsize:
             raise ValueError(f"{shape} of {kind} at {offset} do not lie in the memory")
         array: npt.NDArray[Any] = np.ndarray(shape, kind, self._map, offset)
-        weakref.finalize(array, let_go, number).atexit = False  # each view of an array holds the array
+        weakref.finalize(array, release, number).atexit = False  # each view of an array holds the array
         return array
 
     def write(self, offset: int, data: memoryview) -> None:

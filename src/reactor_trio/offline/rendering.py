@@ -107,8 +107,8 @@ class Rendering:
         self._room = room
         self._time = time
         room.reached = partial(host.post_io, self._reached)
-        session_copy = loaded.session_copies.take()
-        fixed = fixed_rate(type(loaded.model)) or session_copy.binding.declared_fps
+        instance = loaded.instances.take()
+        fixed = fixed_rate(type(loaded.model)) or instance.binding.declared_fps
         self._channel, model_end = open_local_channel(host.post_io, host.post)
         self._reports = MessageReports(self._channel)
         self._channel.connect({
@@ -118,7 +118,7 @@ class Rendering:
         })  # fmt: skip
         queue = ScriptQueue(commands, room, computed=loaded.kind.driving.steps_ahead)
         self._tasks = loaded.make_tasks(
-            "rendering", (1, trio.current_time()), session_copy, channel=model_end, commands=queue,
+            "rendering", (1, trio.current_time()), instance, channel=model_end, commands=queue,
             cadence=FilmCadence(fixed, loaded.max_fps), room=room, dropped=partial(host.post_io, self._count_drop),
         )  # fmt: skip
         self._session = self._tasks.session

@@ -12,7 +12,7 @@ from reactor_trio.offline.film_room import FilmRoom
 from reactor_trio.offline.script_queue import ScriptQueue
 
 #: Seconds that a step waits for handlers at most: a handler that itself waits for the next frame would never end.
-PATIENCE = 5.0
+HANDLERS_TIMEOUT = 5.0
 
 
 class UnpacedTime(ClockHooks):
@@ -30,7 +30,7 @@ class UnpacedTime(ClockHooks):
         self._session: DrivenSession | None = None
         self._released = False
         # A virtual clock may jump while a handler computes on a thread of its own; then there is no limit.
-        self._patience = PATIENCE if threaded else math.inf
+        self._handlers_timeout = HANDLERS_TIMEOUT if threaded else math.inf
 
     def begin(self, session: DrivenSession, commands: ScriptQueue, room: FilmRoom) -> None:
         """Wait for this session from now on."""
@@ -78,6 +78,6 @@ class UnpacedTime(ClockHooks):
         commands = self._commands
         commands.caught_up = False
         commands.wakeup.set()
-        with trio.move_on_after(self._patience if commands.began else math.inf):
+        with trio.move_on_after(self._handlers_timeout if commands.began else math.inf):
             while self._waits and not commands.caught_up:
                 await commands.wakeup.wait()

@@ -39,7 +39,7 @@ HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; the long one i
 AT_ONCE = 1.5  # seconds
 PROOF = 0.1  # seconds' worth of the limit that must arrive beyond it
 CLEARLY = 1.2  # times the limit
-IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof: while little is sent, and otherwise
+IDLE_RAISE_INTERVAL, RAISE_INTERVAL = 0.5, 2.0  # seconds until a limit rises without proof: while little is sent, or else
 BURST = 8 * 32 * 1024  # bits
 STALL = 1.0  # seconds
 MIN_BITRATE = 32_000.0  # bits per second
@@ -202,7 +202,7 @@ class BandwidthEstimator:
         elif math.isfinite(self.limit):
             delivered = sum(bits for _, bits, _ in self._acks) / WINDOW
             idle = delivered < 0.9 * self.limit or self.asked < 1.1 * self.limit
-            if now - max(self._limited_at, self._raised_at) >= (IDLE_PATIENCE if idle else PATIENCE):
+            if now - max(self._limited_at, self._raised_at) >= (IDLE_RAISE_INTERVAL if idle else RAISE_INTERVAL):
                 self._raise_limit(self.limit * self._growth, now)
 
     @property

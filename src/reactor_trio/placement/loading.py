@@ -32,7 +32,7 @@ from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing import Cadence, PlayoutForecast, Room
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.placement.local_session_run import LocalSessionRun, OpenChannel
-from reactor_trio.placement.session_copies import SessionCopies, SessionCopy
+from reactor_trio.placement.model_instances import ModelInstance, ModelInstances
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.server")
@@ -45,7 +45,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
     settings: Settings
     model: Model
     declaration: Declaration
-    session_copies: SessionCopies
+    instances: ModelInstances
     max_sessions: int
     max_fps: float
     buffer_size: int
@@ -71,19 +71,19 @@ class LoadedModel(msgspec.Struct, frozen=True):
             client: number and joining time of the controlling client.
             open_channel: opens the session's channel.
         """
-        copy = self.session_copies.take()
+        copy = self.instances.take()
         make_tasks = partial(
             self.make_tasks, session_id, client, copy, commands=CommandQueue(),
             cadence=self.kind.pacing.cadence(self.model, copy.binding.declared_fps, self.max_fps),
             room=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
             dropped=copy.binding.count_drop,
         )  # fmt: skip
-        closed = partial(self.session_copies.give_back, copy)
+        closed = partial(self.instances.give_back, copy)
         return LocalSessionRun(self.host, make_tasks, self.settings.stuck_after, closed, open_channel)
 
     def make_tasks(
-        self, session_id: str, client: tuple[int, float], copy: SessionCopy, *, channel: ChannelEnd, commands: CommandQueue,
-        cadence: Cadence, room: Room, dropped: Callable[[str, str, int], object],
+        self, session_id: str, client: tuple[int, float], copy: ModelInstance, *, channel: ChannelEnd,
+        commands: CommandQueue, cadence: Cadence, room: Room, dropped: Callable[[str, str, int], object],
     ) -> SessionTasks:  # fmt: skip
         """Make the model's side of a session, live or rendered, on the I/O loop.
 
@@ -142,9 +142,9 @@ async def load_model(
     binding.loaded(declared, max_fps)
     kind.loading.check(model_class.__qualname__, model)  # again: `load` may have assigned another method
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
-    session_copies = SessionCopies(model, kind, binding, max_sessions, host)
+    instances = ModelInstances(model, kind, binding, max_sessions, host)
     first_frame = partial(host.post_io, telemetry.stepped)
-    return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, max_fps, buffer_size, first_frame)
+    return LoadedModel(host, settings, model, declaration, instances, max_sessions, max_fps, buffer_size, first_frame)
 
 
 def _rates(model: Model, settings: Settings, *, loaded: bool) -> tuple[float | None, float]:

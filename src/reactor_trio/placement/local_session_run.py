@@ -72,7 +72,7 @@ class LocalSessionRun:
     def close(self) -> None:
         """See `SessionRun`. The tasks refer to the session, which refers to this object."""
         if self._driven.life.state is State.NEW:
-            self.host.post(self._tasks.let_go)
+            self.host.post(self._tasks.release)
         del self._tasks, self._driven
         self.channel.close()
         self.closed()

@@ -12,7 +12,7 @@ import trio
 
 from reactor_trio.concurrency import SessionOver, with_twin
 from reactor_trio.placement.loading import LoadedModel
-from reactor_trio.placement.session_copies import SessionCopy
+from reactor_trio.placement.model_instances import ModelInstance
 from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.server")
@@ -46,7 +46,7 @@ class ModelRun:
     def __init__(self, loaded: LoadedModel) -> None:
         self.running = 0
         self._host = loaded.host
-        self._session_copies = loaded.session_copies
+        self._instances = loaded.instances
         self._author_run = loaded.kind.driving.run
         self._life = trio.CancelScope()
         self._ending: ModelEnding | None = None
@@ -70,15 +70,15 @@ class ModelRun:
 
     async def _grant(self, scope: trio.CancelScope) -> None:
         """Grant turns until the last `run()` has ended: its cleanup may emit, which takes a turn."""
-        if self._session_copies.turns is not None:
+        if self._instances.turns is not None:
             with scope:
-                await self._go_on(self._session_copies.turns.run)
+                await self._go_on(self._instances.turns.run)
 
     async def _run_loops(self) -> None:
         with self._life:
             async with trio.open_nursery() as nursery:
-                for session_copy in self._session_copies.run_loops:
-                    nursery.start_soon(self._run, session_copy)
+                for instance in self._instances.run_loops:
+                    nursery.start_soon(self._run, instance)
                 await trio.sleep_forever()
 
     async def _go_on(self, function: Callable[[], Awaitable[None]]) -> None:
@@ -88,11 +88,11 @@ class ModelRun:
         finally:
             self.running -= 1
 
-    async def _run(self, session_copy: SessionCopy) -> None:
+    async def _run(self, instance: ModelInstance) -> None:
         assert self._author_run is not None
         ending = ModelEnding("run() returned; it must go on for the model's life")
         try:
-            await self._go_on(partial(self._author_run, session_copy.model, session_copy.binding))
+            await self._go_on(partial(self._author_run, instance.model, instance.binding))
         except trio.Cancelled:
             raise
         except SessionOver as error:

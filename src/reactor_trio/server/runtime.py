@@ -18,7 +18,7 @@ import trio
 
 from reactor_trio.admission import Admission, Phase, PhaseJournal
 from reactor_trio.concurrency import FailureLog
-from reactor_trio.concurrency.free_memory import FreeMemory
+from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
@@ -78,7 +78,7 @@ class Runtime:
     on_phase: Callable[[Phase], object] = lambda _phase: None
     on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None
     tracing: Tracing | None = None
-    free_memory: FreeMemory | None = None
+    free_memory: MemoryReclaimer | None = None
     on_session: Callable[[Session], object] = lambda _session: None
     introduction: Introduction = NOT_INTRODUCED
     lag: Callable[[], float] = float  # no seconds, as in virtual time

@@ -12,7 +12,7 @@ import trio
 
 from reactor_trio.admission import Phase
 from reactor_trio.concurrency import open_model_host
-from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
+from reactor_trio.concurrency.free_memory import MemoryReclaimer, trimmer
 from reactor_trio.concurrency.loop_lag import LoopLag
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
@@ -109,7 +109,7 @@ async def serve(
             async with open_tracing(settings.tracing, source.name) as tracing, _open_loader(source) as load:
                 runtime = Runtime(
                     load, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=on_phase,
-                    tracing=tracing, free_memory=FreeMemory(trim=trimmer()),
+                    tracing=tracing, free_memory=MemoryReclaimer(trim=trimmer()),
                     introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
                     lag=lag.seconds,
                 )  # fmt: skip

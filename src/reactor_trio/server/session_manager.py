@@ -21,7 +21,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
-from reactor_trio.concurrency.free_memory import FreeMemory
+from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
@@ -68,7 +68,7 @@ class SessionManager:
 
     def __init__(
         self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, tokens: Secrets, worker: Worker,
-        free_memory: FreeMemory | None, on_session: Callable[[Session], object],
+        free_memory: MemoryReclaimer | None, on_session: Callable[[Session], object],
     ) -> None:  # fmt: skip
         self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()

@@ -42,7 +42,7 @@ class Playout:
         self._retimed, self._interval = 0, 0.0
         self._timeline = PresentationTimeline()
         self._shown_paced = False
-        self._held = self._has_rested = False
+        self._paused = self._has_rested = False
         self._wakeup = RepeatedEvent()
         #: called with each bundle as it comes, also with a bundle that is dropped before it is due
         self.made: Callable[[Bundle], object] | None = None
@@ -52,12 +52,12 @@ class Playout:
     def __len__(self) -> int:
         return self._queued - self._received + (self._next is not None)
 
-    async def run(self, hand: Callable[[Bundle, float], None], hold: Callable[[], Awaitable[None]] | None) -> None:
+    async def run(self, hand: Callable[[Bundle, float], None], until_free: Callable[[], Awaitable[None]] | None) -> None:
         """Task: hand out each bundle at its due time; cancelled when the session is over.
 
         Args:
             hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
-            hold: awaited before each hand-out, if the model is to wait for slow clients.
+            until_free: awaited before each hand-out, if the model is to wait for slow clients.
         """
         while True:
             self._channel.take()
@@ -66,10 +66,10 @@ class Playout:
                 await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
                 continue
             empty = self._next is None and self._received == self._queued
-            if empty or self._held:
+            if empty or self._paused:
                 if not self._channel.asleep:
                     self._channel.asleep = True  # and look once more: `LocalEnd` says why
-                elif self._held:
+                elif self._paused:
                     await self._wakeup.wait()
                 else:
                     self._next = await self._queue.receive()
@@ -83,10 +83,10 @@ class Playout:
                 self._next = None
                 self._telemetry.dropped("buffer", "flushed", 1)
                 continue
-            if hold is not None:
-                await hold()
+            if until_free is not None:
+                await until_free()
                 now = trio.current_time()
-                if self._next is not bundle or self._held or self._timeline.until > now:
+                if self._next is not bundle or self._paused or self._timeline.until > now:
                     continue
             if bundle.paced and self._received <= self._retimed:
                 bundle = replace(bundle, duration=self._interval)
@@ -102,16 +102,16 @@ class Playout:
             self._shown_paced = bundle.paced
             hand(bundle, due)
             # The model's side takes a frame as shown when it is due; it is woken only for what it cannot know.
-            wake = due != expected or hold is not None
+            wake = due != expected or until_free is not None
             self._channel.send(BundleShown(self._timeline.until, bundle.epoch, wake))
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Show no further bundle: the picture stays, and what is queued waits."""
-        self._held = True
+        self._paused = True
 
-    def go_on(self, at: float) -> None:
-        """Show what is queued, if it was held, and what comes, from `at` on. A wait until then is no underrun."""
-        self._held, self._has_rested = False, True
+    def resume(self, at: float) -> None:
+        """Show what is queued, if it was paused, and what comes, from `at` on. A wait until then is no underrun."""
+        self._paused, self._has_rested = False, True
         self._timeline.stand_still(at)
         self._wakeup.set()
 

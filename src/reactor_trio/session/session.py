@@ -106,12 +106,12 @@ class Session:
 
     async def run(self) -> None:
         """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
-        hold = self._wait_free if self.services.settings.slow_client == "hold" else None
+        until_free = self._wait_free if self.services.settings.slow_client == "hold" else None
         try:
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(self._preparer.run, self._channel.send, self._refused, name="command preparation")
                 tasks.start_soon(self._run_model, tasks.cancel_scope, name="model generator")
-                tasks.start_soon(self.playout.run, self._hand, hold, name="pacer")
+                tasks.start_soon(self.playout.run, self._hand, until_free, name="pacer")
                 tasks.start_soon(self.values.run, name="setting values")
                 tasks.start_soon(self.lifetime.run, self._say, self.end, name="limits")
         finally:
@@ -288,10 +288,10 @@ class Session:
         if command.name == "reactor.restart":
             return
         if pauses := command.arguments.get("paused"):  # None: a step
-            self.playout.hold()
+            self.playout.pause()
             self._channel.send(messages.PauseSteps())
         else:
-            self.playout.go_on(command.at)
+            self.playout.resume(command.at)
             self._shown_at = None  # the time between two frames is not the model's
         if pauses is not None and self._change(SteppingEvent.PAUSE if pauses else SteppingEvent.RESUME):
             self._say("reactor.transport", {"paused": pauses})

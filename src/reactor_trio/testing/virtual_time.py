@@ -23,7 +23,7 @@ from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.concurrency.clock_hooks import LinkedClock, LoopCrossing
 
 #: Seconds of real time after which author code on one thread no longer waits for that on another.
-PATIENCE = 1.0
+TURN_TIMEOUT = 1.0
 
 #: Seconds of virtual time that each step takes: a number, a list (its last entry holds on), or a function of the step.
 StepCost = float | Sequence[float] | Callable[[int], float]
@@ -78,7 +78,7 @@ class InlineTime(VirtualTime):
         self._hold_clock()
         async with self._order:
             if self._computing:
-                await trio.to_thread.run_sync(self._nobody_computes.wait, PATIENCE)
+                await trio.to_thread.run_sync(self._nobody_computes.wait, TURN_TIMEOUT)
             self._computing += 1
             self._nobody_computes.clear()
 

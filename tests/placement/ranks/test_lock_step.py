@@ -31,7 +31,7 @@ from reactor_trio import (
 from reactor_trio.crossing.file_pieces import PIECE
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorPipeline
-from reactor_trio.placement.ranks.leader import GRACE
+from reactor_trio.placement.ranks.leader import RAISED_TIMEOUT
 from reactor_trio.testing import open_server
 from reactor_trio.testing.inline_process import InlineProcess
 
@@ -329,7 +329,7 @@ async def test_what_no_process_survives_is_not_compared(autojump_clock, rank, ca
             with pytest.raises(SessionEnded) as ended:
                 await client.take(100)
             assert ended.value.reason == "model_restarting"
-            assert trio.current_time() - at < GRACE
+            assert trio.current_time() - at < RAISED_TIMEOUT
     assert "the model is gone: its code raised SystemExit: 3" in caplog.text
 
 

@@ -150,7 +150,7 @@ def test_the_ranks_go_with_their_server(tmp_path, end):
         assert server.process.wait(PATIENCE) == (-signal.SIGKILL if end == signal.SIGKILL else 0)
         assert all(map(is_gone, pids))
         ended = {line for line in server.log.splitlines() if line.startswith("last")}
-        # Out of the group; who takes longer than GRACE, on a busy machine, is killed.
+        # Out of the group; who takes longer than GRACE_PERIOD, on a busy machine, is killed.
         assert ended <= ({"last 0 False", "last 1 False"} if end == signal.SIGTERM else set())
         assert "rank" not in server.log, server.log
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import trio
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.free_memory import FreeMemory, trimmer
+from reactor_trio.concurrency.free_memory import MemoryReclaimer, trimmer
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import BeginSession
@@ -98,7 +98,7 @@ class ProcessWorker:
             case ipc_messages.Ping(number):
                 self.host.post(self.host.post_io, self.link.send, ipc_messages.Pong(number))
             case ipc_messages.FreeMemory():
-                self.nursery.start_soon(trio.to_thread.run_sync, FreeMemory(trim=trimmer()).collect_and_return)
+                self.nursery.start_soon(trio.to_thread.run_sync, MemoryReclaimer(trim=trimmer()).collect_and_return)
 
     async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
         """Model loop: make and load the model; return how many sessions it serves at the same time."""

@@ -29,7 +29,7 @@ from reactor_trio.placement.isolation.shared_clock import ahead
 
 MAIN = "reactor_trio.placement.isolation.process_main"
 #: seconds that a process has to let go of its model after `StopModelProcess`
-GRACE = 2.0
+GRACE_PERIOD = 2.0
 #: seconds for which the last messages of a process that has ended are received
 LAST_MESSAGES = 0.1
 #: bytes of the traceback of a process that has died
@@ -57,7 +57,7 @@ class ModelProcess(Protocol):
         """Give each message of the process to `handle`; return when the process is gone."""
 
     async def end(self) -> None:
-        """Return when the process, which has got `StopModelProcess`, has ended. It is killed after `GRACE` seconds."""
+        """Return when the process, which got `StopModelProcess`, has ended. It is killed `GRACE_PERIOD` seconds later."""
 
     def exit(self) -> str:
         """How the process ended, as the rest of a sentence that begins with `its process`."""
@@ -158,7 +158,7 @@ class Subprocess:
 
     async def end(self) -> None:
         """See `ModelProcess`."""
-        with trio.move_on_after(GRACE):
+        with trio.move_on_after(GRACE_PERIOD):
             await self.gone()
         self._popen.kill()  # no effect on a process that has ended
         await self.gone()

@@ -74,14 +74,14 @@ class FrameExchange:
 
     def returned(self, numbers: list[int]) -> None:
         """The other process no longer uses the frames in these slots; a number is there once for each frame."""
-        self._mine.let_go(numbers)
+        self._mine.release(numbers)
 
     def see(self, plane: Plane) -> npt.NDArray[Any]:
         """Return the frame, read-only. Raises ValueError if it does not lie in the memory."""
         kind = np.dtype(plane.dtype)
         if not plane.slot:
             return np.frombuffer(plane.inline, kind).reshape(plane.shape)
-        frame = self._memory.array(plane.offset, plane.shape, kind, self._let_go, plane.slot)
+        frame = self._memory.array(plane.offset, plane.shape, kind, self._released, plane.slot)
         frame.flags.writeable = False
         return frame
 
@@ -106,7 +106,7 @@ class FrameExchange:
         self._mine.close()
         self._memory.close()
 
-    def _let_go(self, number: int) -> None:
+    def _released(self, number: int) -> None:
         """A frame is no longer in use. Called on any thread."""
         self.unused.append(number)
         if len(self.unused) > MOST_UNRETURNED:  # no message takes them along: the session is paused, or over

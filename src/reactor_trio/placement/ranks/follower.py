@@ -32,7 +32,7 @@ from reactor_trio.kinds.table import kind_of
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
-from reactor_trio.placement.ranks.leader import GRACE, call_name, outcome_text
+from reactor_trio.placement.ranks.leader import RAISED_TIMEOUT, call_name, outcome_text
 from reactor_trio.placement.ranks.rank_messages import RankCall, RankCallDone, out_of_step
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 
@@ -111,7 +111,7 @@ class Follower:
         """Close what is left of a generator that is cancelled, or whose process ends, before its scope is left.
 
         The cleanup of a step that was cancelled has what is left of its time. Each other wait is cancelled. For code that
-        goes on even so, rank 0 waits as `Leader.level` says, and the server `GRACE` seconds when it ends the process.
+        goes on even so, rank 0 waits as `Leader.level` says, and the server `RAISED_TIMEOUT` seconds when it ends the process.
         """
         try:
             await self._source.close()
@@ -170,7 +170,7 @@ class Follower:
         done = RankCallDone(call.number, type(raised).__name__, Failure.of(raised))
         self._link.send(done)
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
-        if not await answered_within(GRACE, answers.wait_finished):
+        if not await answered_within(RAISED_TIMEOUT, answers.wait_finished):
             log.error("rank %d raised alone", self._rank, exc_info=raised)
             text = f"in {call_name(call)} rank {self._rank} {outcome_text(done)}, and rank 0 goes on"
             self._host.post_io(self._report, out_of_step(text))
@@ -198,7 +198,7 @@ class Follower:
             case "perform":
                 action = Action(call.name)
                 await self._performer.perform(action)
-                if action is Action.LET_GO:
+                if action is Action.RELEASE:
                     self._performer = None
             case "command":
                 arguments = self._declaration.command(call.name).arguments.decode(call.data, call.files.__getitem__)

@@ -6,9 +6,9 @@ in the same call.
 
 The result of a call must be the same on all ranks: it returned, or its generator ended, or it raised this type of exception
 (the texts may differ, as they may name a device). A rank that raises alone leaves the others in a collective operation that
-never ends. So a rank that raised waits `GRACE` seconds for the others, and then the ranks are *out of step*. An exception
-that no process survives is not compared, because all ranks end with it. A rank that finds the ranks out of step reports that
-to the server and waits: the server ends all ranks.
+never ends. So a rank that raised waits `RAISED_TIMEOUT` seconds for the others, and then the ranks are *out of step*.
+An exception that no process survives is not compared, because all ranks end with it. A rank that finds the ranks out of
+step reports that to the server and waits: the server ends all ranks.
 
 If a call is cancelled, it is cancelled on the other ranks where they wait, which may be another place than here. Its results
 are not compared. A session ends without cancelling, as long as the running call returns in time (`leading_performer`).
@@ -44,7 +44,7 @@ log = logging.getLogger("reactor_trio.model")
 T = TypeVar("T")
 
 #: seconds for which a rank that raised waits for the others
-GRACE = 2.0
+RAISED_TIMEOUT = 2.0
 #: answers in one call at most: endless asking must not fill the memory of ranks that compute
 MOST_ANSWERS = 100_000
 
@@ -52,7 +52,7 @@ MOST_ANSWERS = 100_000
 _ACTIONS = {
     Action.MAKE_STATE.value: "the begin of a session",
     Action.CLOSE_DRIVER.value: "closing inference()",
-    Action.LET_GO.value: "the end of a session",
+    Action.RELEASE.value: "the end of a session",
 }
 
 #: calls of a session's end; rank 0 has `CLOSE_TIMEOUT` for each, so the others have no more
@@ -71,14 +71,14 @@ class Leader:
 
     def __init__(self, links: Sequence[IpcLink], host: ModelHost, report: Callable[[object], object]) -> None:
         #: seconds for which rank 0 waits for the others in the first step since the load, and later
-        self.first_patience = self.patience = math.inf
+        self.first_step_timeout = self.step_timeout = math.inf
         self._stepped = False  # since the load, on all ranks
         self._made_frame = False  # a session has made its first frame in the newest call
         self._links = links
         self._host = host
         self._report = report
         self._one_at_a_time = trio.Lock()
-        self._call = rank_messages.RankCall(0, "perform", name=Action.LET_GO.value)
+        self._call = rank_messages.RankCall(0, "perform", name=Action.RELEASE.value)
         #: names of the actions that the other ranks perform at the next call
         self._before: list[str] = []
         #: the number of the call that runs on this rank
@@ -129,12 +129,12 @@ class Leader:
         Args:
             over: whether the session is over, and its end waits for this.
         """
-        patience = self.patience if self._stepped else self.first_patience
+        timeout = self.step_timeout if self._stepped else self.first_step_timeout
         setting = "step_timeout" if self._stepped else "first_step_timeout"
-        if over and self._call.name in _OF_END and patience > CLOSE_TIMEOUT:
-            patience, setting = CLOSE_TIMEOUT, ""
-        if not await answered_within(patience, self._all_done) and (late := self._late()) is not None:
-            text = f"rank {late} has not ended {call_name(self._call)} {patience:g} s after rank 0"
+        if over and self._call.name in _OF_END and timeout > CLOSE_TIMEOUT:
+            timeout, setting = CLOSE_TIMEOUT, ""
+        if not await answered_within(timeout, self._all_done) and (late := self._late()) is not None:
+            text = f"rank {late} has not ended {call_name(self._call)} {timeout:g} s after rank 0"
             await self._out_of_step(text, setting)
         await self._compare()
         if self._made_frame:
@@ -199,7 +199,7 @@ class Leader:
             self._finish(None)
             return
         self._finish(type(error).__name__, Failure.of(error))
-        if not await answered_within(GRACE, self._all_done) and (late := self._late()) is not None:
+        if not await answered_within(RAISED_TIMEOUT, self._all_done) and (late := self._late()) is not None:
             log.error("rank 0 raised alone", exc_info=error)
             text = f"raised {type(error).__name__}: {sendable(error)}"
             await self._out_of_step(f"in {call_name(self._call)} rank 0 {text}, and rank {late} goes on")

@@ -2,7 +2,7 @@
 
 A session ends in a fixed order. The hook `@disconnected` waits for the running call. So first the input tracks are closed: a
 step that waits for an input frame ends with BufferClosed, on every rank. An `async` step that waits for something else gets
-`PATIENCE` seconds, and is then cancelled. What rank 0 does at once, such as clearing `connected`, the other ranks do at the
+`STEP_GRACE_PERIOD` seconds, and is then cancelled. What rank 0 does at once, such as clearing `connected`, the other ranks do at the
 begin of their next call, which is the next part of the end (`AT_NEXT_CALL`).
 """
 
@@ -25,7 +25,7 @@ from reactor_trio.placement.ranks.rank_messages import AT_NEXT_CALL, LED, CallKi
 T = TypeVar("T")
 
 #: seconds that the running step has to return when the session is over
-PATIENCE = 2.0
+STEP_GRACE_PERIOD = 2.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -88,9 +88,9 @@ class LeadingPerformer(ServedPerformer):
         await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
 
     async def _end_step(self) -> None:
-        """The session is over: return when no call is running, at the latest when `PATIENCE` has cancelled it."""
+        """The session is over: return when no call is running, at the latest when `STEP_GRACE_PERIOD` has cancelled it."""
         await self.perform(Action.CLOSE_INPUTS)
-        with trio.move_on_after(PATIENCE, shield=True):
+        with trio.move_on_after(STEP_GRACE_PERIOD, shield=True):
             await self.leader.idle()
             return
         self.session.scopes.stop.cancel()

@@ -15,7 +15,7 @@ from reactor_trio.placement.isolation.ipc_messages import IpcMessage, ModelStuck
 CallKind = Literal["perform", "command", "file", "step"]
 
 #: actions that are a call of every rank
-LED: Final = HOOKS | {Action.MAKE_STATE, Action.CLOSE_DRIVER, Action.LET_GO}
+LED: Final = HOOKS | {Action.MAKE_STATE, Action.CLOSE_DRIVER, Action.RELEASE}
 #: Actions without author code. Rank 0 performs them at once, also while a call runs. The other ranks perform them at the
 #: begin of the next call.
 AT_NEXT_CALL: Final = frozenset({

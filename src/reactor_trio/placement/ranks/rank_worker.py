@@ -66,8 +66,8 @@ async def lead(
         checked: CheckedModel, config: dict[str, Any], host: ModelHost, settings: Settings, telemetry: Telemetry
     ) -> LoadedModel:
         join()
-        leader.patience = settings.step_timeout or math.inf
-        leader.first_patience = settings.first_step_timeout or math.inf
+        leader.step_timeout = settings.step_timeout or math.inf
+        leader.first_step_timeout = settings.first_step_timeout or math.inf
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
         loaded = await load_model(checked, config, host, settings, telemetry, bind)
         refuse_several_sessions(type(loaded.model).__qualname__, loaded.max_sessions)

@@ -20,7 +20,7 @@ from reactor_trio.kinds.kind import Kind
 
 
 @dataclass(eq=False)
-class SessionCopy:
+class ModelInstance:
     """A model instance with its binding. `own` makes a copy of it for the session; None: `model` itself serves it."""
 
     model: Model
@@ -28,7 +28,7 @@ class SessionCopy:
     own: Callable[[Model], Model] | None = None
 
 
-class SessionCopies:
+class ModelInstances:
     """The instances of a loaded model, one for each of the sessions that run at the same time.
 
     Args:
@@ -48,38 +48,38 @@ class SessionCopies:
         host: ModelHost,
     ) -> None:
         self.turns: Turns | None = None
-        self._first = SessionCopy(model, binding)
+        self._first = ModelInstance(model, binding)
         self._shared = number > 1
         if kind.driving.turns is not None:
             self.turns = kind.driving.turns(host.time, model)
             binding.turn = self.turns.open()
         elif self._shared:
             self.turns = Turns(host.time)
-        self.run_loops: list[SessionCopy] = []
+        self.run_loops: list[ModelInstance] = []
         if kind.driving.run is not None:
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
         self._free = list(self.run_loops)
         if self._shared:
             model._reactor_binding = SharedBinding(binding)
 
-    def take(self) -> SessionCopy:
+    def take(self) -> ModelInstance:
         """An instance for a new session, on the I/O loop. There is one for each of `number` sessions."""
         if self._free:
             return self._free.pop(0)
         if self.turns is None or not self._shared:
             return self._first
         binding = self._first.binding.like_this(self.turns.open())
-        return SessionCopy(self._first.model, binding, lambda model: own_copy(model, binding))
+        return ModelInstance(self._first.model, binding, lambda model: own_copy(model, binding))
 
-    def give_back(self, session_copy: SessionCopy) -> None:
+    def give_back(self, instance: ModelInstance) -> None:
         """Take back the instance of a session that is over."""
-        if session_copy in self.run_loops:
-            self._free.append(session_copy)
+        if instance in self.run_loops:
+            self._free.append(instance)
 
-    def _run_loop(self) -> SessionCopy:
+    def _run_loop(self) -> ModelInstance:
         assert self.turns is not None
         binding = self._first.binding.like_this(self.turns.open())
-        return SessionCopy(own_copy(self._first.model, binding), binding)
+        return ModelInstance(own_copy(self._first.model, binding), binding)
 
 
 def own_copy(model: Model, binding: SessionBinding) -> Model:
