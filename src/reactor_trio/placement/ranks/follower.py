@@ -111,7 +111,8 @@ class Follower:
         """Close what is left of a generator that is cancelled, or whose process ends, before its scope is left.
 
         The cleanup of a step that was cancelled has what is left of its time. Each other wait is cancelled. For code that
-        goes on even so, rank 0 waits as `Leader.level` says, and the server `RAISED_TIMEOUT` seconds when it ends the process.
+        goes on even so, rank 0 waits as `Leader.level` says, and the server `RAISED_TIMEOUT` seconds when it ends the
+        process.
         """
         try:
             await self._source.close()
