@@ -2,7 +2,7 @@
 
 A session ends in a fixed order. The hook `@disconnected` waits for the running call. So first the input tracks are closed: a
 step that waits for an input frame ends with BufferClosed, on every rank. An `async` step that waits for something else gets
-`STEP_GRACE_PERIOD` seconds, and is then cancelled. What rank 0 does at once, such as clearing `connected`, the other ranks do
+`STEP_GRACE_PERIOD` seconds, and is then cancelled. What rank 0 does at once, as clearing `connected`, the other ranks do
 at the begin of their next call, which is the next part of the end (`AT_NEXT_CALL`).
 """
 
