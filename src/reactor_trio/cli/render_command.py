@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from reactor_trio.cli import INTERRUPTED
 from reactor_trio.cli.log_output import configure_logging
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
@@ -20,9 +21,6 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, Re
 from reactor_trio.offline import RenderedBundle, Rendering, Verification, read_recording, write
 from reactor_trio.offline import render as open_rendering
 from reactor_trio.offline import replay as open_replay
-
-#: Exit code after Ctrl-C ended the work early.
-INTERRUPTED = 130
 
 
 def render(options: argparse.Namespace, terminal: Terminal) -> int:
