@@ -101,7 +101,7 @@ async def test_as_many_as_the_class_says_and_the_next_one_waits(autojump_clock):
 async def test_the_manifest_says_more_than_the_class(autojump_clock):
     async with open_server(Shared, max_sessions=1, queue=1) as server, server.connect():
         assert server.runtime.room.admission.free == 0
-        assert server.runtime.placement._session_copies.turns is None
+        assert server.runtime.placement._instances.turns is None
     async with open_server(Shared, max_sessions=7) as server, server.connect():
         assert server.runtime.room.admission.free == 6
 
@@ -370,7 +370,7 @@ async def test_a_session_that_leaves_at_any_moment_leaves_the_turns_to_the_other
                 await trio.sleep(number * 0.0137)
                 await (leaves.vanish() if number % 2 else leaves.close())
         await trio.sleep(1)
-        turns = server.runtime.placement._session_copies.turns
+        turns = server.runtime.placement._instances.turns
         before = len(steps_of(server.model.log, resumables))
         await trio.sleep(10)
         rate = (len(steps_of(server.model.log, resumables)) - before) / 10

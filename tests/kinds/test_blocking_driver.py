@@ -122,7 +122,7 @@ async def test_a_block_may_begin_while_the_model_loop_answers_a_command(autojump
             goes_on.wait(PATIENCE)  # the thread has begun its next block, if it could
 
     client_has_taken: list[bool] = []
-    monkeypatch.setattr(virtual_time, "PATIENCE", 0.1)  # until the handler runs, although the other thread computes
+    monkeypatch.setattr(virtual_time, "TURN_TIMEOUT", 0.1)  # until the handler runs, although the other thread computes
     monkeypatch.setattr(AuthorThread, "call_loop", call)
     monkeypatch.setattr(LocalEnd, "send", sends)
     async with open_session(Held) as client:
