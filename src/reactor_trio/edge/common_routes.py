@@ -24,7 +24,7 @@ _SCHEMA_FORMATS = ("json", "about", "asyncapi", "typescript", "python")
 
 
 def page_routes(frame_ancestors: Sequence[str], pictures: Mapping[str, Picture] | None = None) -> list[Route]:
-    """The viewer page, and the pictures of the model's introduction: who may load the page may load them."""
+    """The viewer page, and the pictures of the model's introduction. They take no credential."""
 
     async def page(exchange: Exchange, _grant: Grant) -> Response:
         return page_response(exchange.request, frame_ancestors)
@@ -39,7 +39,7 @@ def page_routes(frame_ancestors: Sequence[str], pictures: Mapping[str, Picture] 
 
 
 def probe_routes(health: Handler, ready: Handler) -> list[Route]:
-    """`/health` and `/ready`: those who watch over the server may ask as often as they want."""
+    """`/health` and `/ready`. They count in no limit, so a supervisor may request them as often as it wants."""
     return [
         Route("/health", health, credentials=SHARED_CREDENTIALS, limit=None, reserved=True),
         Route("/ready", ready, credentials=SHARED_CREDENTIALS, limit=None, reserved=True),

@@ -1,7 +1,7 @@
 """`Secrets`: what each secret of a server opens, looked up by its digest.
 
-Who makes a secret registers it here, and forgets it when it is void. Looking one up costs a digest and a look into a table,
-however many there are, and takes no time that depends on how much of a secret was guessed.
+Whatever makes a secret registers it here, and forgets it when the secret is no longer valid. A look-up costs a digest and an
+access to a table, however many secrets there are. Its time does not depend on how much of a secret was guessed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`refusal`: what a client hears for which there is neither a slot nor a position in a queue, at a server and at a gate."""
+"""`refusal`: the refusal of a client that gets neither a slot nor a position in a queue, at a server and at a gate."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def refusal(reason: RefusalReason, *, full: str, closed: Refusal) -> Refusal:
     """Return the refusal for this reason.
 
     Args:
-        full: the text while all is taken.
-        closed: the refusal while no client is admitted.
+        full: the text for a client if all slots and positions are taken.
+        closed: the refusal if the server or gate admits no client now.
     """
     match reason:
         case "full":

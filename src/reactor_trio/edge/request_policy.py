@@ -49,7 +49,7 @@ class RequestPolicy:
         return host in self._hosts or is_loopback(host) or (self._everywhere and is_own_address(host))
 
     def check_origin(self, request: Request, what: str) -> None:
-        """Raises Refused if a page made the request that may not do `what`."""
+        """Raise Refused if the page that made the request may not do `what`."""
         origins = request.header_values("origin")
         if len(origins) > 1 or not self.origin_allowed(origins[0] if origins else None, request):
             page = f"a page of {', '.join(origins) or 'no origin'}"

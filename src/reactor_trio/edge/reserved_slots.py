@@ -7,10 +7,10 @@ to one. Any other request is answered 503.
     no request yet --take--> has a request --its answer is written--> answered
          |                        '-- of an owner: the slot is free, and the connection goes on without it
 
-A connection without a request, and one that is answered, loses the slot as soon as another one needs it, that of the address
-with the most slots first, then the oldest; and after `FIRST_REQUEST` seconds in any case. So connections that say nothing
-keep no probe out: a probe sends its request at once, and is answered in the same turn of the loop. With TLS a probe needs
-its time for the handshake, in which others may take the slot; `runtime.management` does not.
+A connection without a request, and one that is answered, loses the slot as soon as another one needs it: first that of the
+address with the most slots, then the oldest. Without a request it ends after `FIRST_REQUEST` seconds. So silent connections
+cannot keep probes out: a probe sends its request at once, and then its slot is safe. With TLS another connection may take it
+during the handshake of a probe. The port of `runtime.management` has no TLS.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Allocation:
 
     @contextmanager
     def asking(self, claims: Claims, address: str | None = None) -> Iterator[SlotRequest]:
-        """Be in the queue for a slot during this block, and then give an unused lease back.
+        """Keep a client in the queue for a slot during the block. Afterwards an unused lease is given back.
 
         Raises NotAdmitted if the queue or the address's share is full, or the gate drains.
         """
@@ -187,7 +187,7 @@ class Allocation:
     # ---- clients ------------------------------------------------------------------------------------------------------
 
     def _apply(self, changes: list[Change], lease: HeldLease | None = None) -> None:
-        """Tell the requests what has changed. `lease`: for the client that is admitted; slots are leases, so only it is."""
+        """Apply the queue's changes to the requests. `lease` is that of the client that is admitted, one at most."""
         for change in changes:
             request = self._requests.get(change.sid)
             if request is None:

@@ -36,7 +36,9 @@ LOAD, STEP, FIRST_STEP = range(3)
 
 
 def limits(settings: Settings) -> list[float]:
-    """For how many seconds each of these may keep the lock, 0 without a limit: never less than a step may take.
+    """Return for how many seconds LOAD, STEP and FIRST_STEP may keep the lock; 0 means no limit.
+
+    A limit is never less than the time that a step may take.
 
     A beat is at most a quarter of `watchdog` old when a step begins.
     """
@@ -51,7 +53,7 @@ def running(facts: ServerFacts | None) -> int:
     return STEP if facts.health.has_stepped else FIRST_STEP
 
 
-#: what a forked child must not have: its signals are not those of the server
+#: our ends of the sockets to the watching processes. A forked child closes its copies: a signal to it is none to the server
 _OPEN: list[socket.socket] = []
 
 
@@ -92,7 +94,7 @@ class LockWatch:
             self._before = signal.set_wakeup_fd(self._ours.fileno(), warn_on_full_buffer=False)
 
     def beat(self, what: int) -> None:
-        """Tell that Python code runs, and what may keep the lock until the next beat. Any thread may call this."""
+        """Report that Python code runs, and what may keep the lock until the next beat. Any thread may call this."""
         with suppress(OSError):  # the watching process has ended, or is stopped
             self._ours.send(bytes([lock_watcher.BEAT + what]))
 

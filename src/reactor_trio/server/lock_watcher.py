@@ -5,8 +5,8 @@ standard input come bytes. A byte from 128 on is a beat, and names by its lower 
 next one may be awaited; 0 means for ever. A smaller byte is a signal that the server's process got. The input ends with the
 server.
 
-Time counts in looks. A look at a process that is stopped does not count, nor does the time in which this process is stopped
-or frozen itself. So no pause ends a server.
+It measures time by the number of its looks. A look at a stopped process does not count, and while this process itself is
+stopped or frozen it does not look. So a pause of the machine never ends a server.
 """
 
 from __future__ import annotations

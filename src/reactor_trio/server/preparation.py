@@ -19,7 +19,7 @@ class Preparation:
     Attributes:
         encoders: those of each codec, best first; empty until `prepared`.
         prepared: set when clients need not wait for it any more.
-        at_rest: set when it has ended.
+        at_rest: set when all of it is done.
     """
 
     def __init__(self, worker: Worker, settings: CodecSettings) -> None:

@@ -25,12 +25,12 @@ Takeover = Literal["never", "same_subject", "anyone"]
 
 @dataclass(eq=False)
 class RoomEntry:
-    """One client's slot or position in the queue. Its maker releases it in every case after `WaitingRoom.enter`.
+    """One client's slot or position in the queue. After `WaitingRoom.enter`, whoever made it must call `release`.
 
     Attributes:
         moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
         sent_away: called with the reason if the client will not be admitted, or if another client replaces it.
-        why: returns the reason for which the client leaves already, None if it stays.
+        why: returns the end reason of a client that is leaving; None if it stays.
     """
 
     sid: str

@@ -69,7 +69,8 @@ class Exchange:
     Args:
         reader: that of the connection, which has read the head.
         rules: those of the port.
-        counted: left when the WebSocket that the request asks for is closed, or when the request becomes none.
+        counted: counts the WebSocket that the request asks for. It is closed when that WebSocket is closed, or when the
+            request is answered by HTTP.
         last: returns whether the connection ends with this answer in any case.
 
     Attributes:
@@ -164,7 +165,7 @@ class Exchange:
     def upgrade(self, handshake: Handshake, counted: AbstractContextManager[None]) -> None:
         """Take the request for one of a WebSocket. From here on a refusal may go into that.
 
-        `counted` is entered now, and left when the WebSocket is closed or the request becomes none.
+        `counted` is entered now, and left when the WebSocket is closed or the request is answered by HTTP.
         """
         self._counted.enter_context(counted)
         self.handshake = handshake
@@ -183,7 +184,7 @@ class Exchange:
             await self.refuse(refused.refusal)
 
     async def _send(self, response: Response, *, keep_alive: bool) -> None:
-        self._counted.close()  # it becomes no WebSocket
+        self._counted.close()  # the request is answered by HTTP
         shared = {} if self.shared_with is None else {"access-control-allow-origin": self.shared_with, "vary": "Origin"}
         if shared and REFUSAL_HEADER in response.headers:  # a script reads why, and when it may try again
             shared["access-control-expose-headers"] = f"{REFUSAL_HEADER}, retry-after"

@@ -163,7 +163,7 @@ class _Connection:
         return bool(data)
 
     async def _let_others_run(self) -> None:
-        """Nothing else in a pipelined request waits, and others want the loop too."""
+        """Give other tasks a turn: a client that pipelines its requests would keep the loop."""
         await trio.lowlevel.checkpoint()
 
     async def _stop_idling(self, idling: trio.CancelScope) -> None:

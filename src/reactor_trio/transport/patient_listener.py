@@ -32,9 +32,8 @@ _HALF_CLOSED = getattr(select, "POLLRDHUP", 0)  # Linux only; on other systems t
 class PatientListener(trio.abc.Listener[trio.SocketStream]):
     """Wraps `listener`: waits while the system is out of resources, and skips connections that ended without sending a byte.
 
-    Forked children of this process do not keep the connections.
-
-    Clients that connect during the wait stay in the system's accept queue.
+    Clients that connect during the wait stay in the system's accept queue. Forked children of this process do not keep the
+    connections.
     """
 
     def __init__(self, listener: trio.SocketListener) -> None:
