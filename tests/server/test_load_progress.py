@@ -121,7 +121,7 @@ async def test_only_who_may_come_in_learns_it(autojump_clock):
         runtime, site = site_of(host, auth=AuthSettings(TOKEN))
         nursery.start_soon(runtime.run, {})
         await trio.sleep(1.5)
-        assert await seen(site) == (None, "shown to who may come in", "the model is still loading")
+        assert await seen(site) == (None, "only clients with a token see the reason", "the model is still loading")
         words = "the model is still loading (25%, reading weights)"
         assert await seen(site, TOKEN) == ({"fraction": 0.25, "text": "reading weights"}, words, words)
         nursery.cancel_scope.cancel()

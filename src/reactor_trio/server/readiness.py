@@ -16,7 +16,7 @@ def readiness(facts: ServerFacts, known: bool = True) -> Response:
     status, reason = _readiness(facts)
     if status == "ready":
         return json_response(200, {"status": status})
-    return not_ready(status, reason if known else "shown to who may come in")
+    return not_ready(status, reason if known else "only clients with a token see the reason")
 
 
 def _readiness(facts: ServerFacts) -> tuple[str, str]:
