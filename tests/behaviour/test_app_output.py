@@ -162,6 +162,7 @@ class Sounding(Output):
     [
         (lambda: TrackPayload(batch(1, 2).picture, metadata=[{}]), r"picture: metadata of 1 frames for 2 frames"),
         (lambda: TrackPayload(batch(1).picture, metadata={"x": object()}), r"picture: metadata: cannot be sent as JSON"),
+        (lambda: TrackPayload(batch(1).picture, metadata={"n": 2**70}), r"picture: metadata: .*ints"),
         (lambda: TrackPayload(batch(1).picture, metadata="text"), r"metadata of a frame is a mapping or bytes, not str"),
     ],
 )

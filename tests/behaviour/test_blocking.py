@@ -627,6 +627,22 @@ async def test_tracks_that_share_a_bucket_are_shown_together(autojump_clock):
         assert times(both[0]) == times(both[1])
 
 
+async def test_a_frame_whose_place_in_a_bucket_another_one_takes_is_counted(autojump_clock):
+    class Two(Script):
+        left = VideoOut()
+        right = VideoOut()
+
+    def script(self):
+        for value in (1, 2):
+            get_ctx().get_track("left").emit(picture(value), bucket=7)
+        get_ctx().get_track("right").emit(picture(9), bucket=7)
+        wait_for_stop()
+
+    async with open_server(Two, config={"script": script}) as server, server.connect() as client:
+        assert shown(await client.take(1, "left")) == [2]
+        assert b'reactor_frames_dropped_total{place="model",reason="incomplete"} 1.0' in server.runtime.metrics.exposition()
+
+
 @IN_MEMORY_OR_FRAMED
 async def test_frames_that_wait_in_vain_for_their_other_track_are_counted(autojump_clock, placement):
     class Two(Script):

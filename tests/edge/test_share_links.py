@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reactor_trio import RuntimeHost
+from reactor_trio.client import connect
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
@@ -38,6 +40,19 @@ async def test_a_share_link_watches_its_session(autojump_clock, viewers):
             assert viewer.session_id == player.session_id
             assert viewer.share_token is None
             assert await viewer.take(2)
+
+
+class Shared(Model):
+    max_sessions = 2
+
+
+async def test_a_share_link_whose_token_is_in_the_header_watches_its_session_among_others():
+    """The clients of the package send their token there. The oldest session was shown, whichever had shared the link."""
+    with RuntimeHost(Shared) as host:
+        async with connect(host.url) as oldest, connect(host.url) as sharing:
+            assert oldest.session_id != sharing.session_id
+            async with connect(host.url, role="viewer", token=sharing.share_token) as viewer:
+                assert viewer.session_id == sharing.session_id
 
 
 async def test_a_share_link_can_only_watch(autojump_clock):

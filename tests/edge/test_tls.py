@@ -24,6 +24,7 @@ from reactor_trio import RuntimeHost
 from reactor_trio.client import connect
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings, TlsSettings
+from reactor_trio.edge import certificates
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
@@ -143,6 +144,13 @@ def test_wrong_files_are_errors_that_say_which_and_why(files, tmp_path):
     mismatch = unusable(TlsSettings(good.certfile, other.keyfile))
     assert mismatch == f"runtime.tls.keyfile: {other.keyfile} is not the key of the first certificate in {good.certfile}"
     assert unusable(TlsSettings(str(nonsense))).startswith(f"runtime.tls: {nonsense} and {nonsense} cannot be used: ")
+
+
+def test_a_file_that_is_taken_away_while_it_is_read_is_an_error_of_the_files(files, monkeypatch):
+    """It ended the server: who renews a certificate replaces its files, and SIGHUP may come in between."""
+    settings = files.issue()
+    monkeypatch.setattr(certificates, "_look_for", lambda *_: Path(settings.keyfile).unlink(missing_ok=True))
+    assert unusable(settings).endswith("cannot be read: No such file or directory")
 
 
 def test_a_key_with_a_password_is_refused_with_the_remedy(files):

@@ -275,6 +275,17 @@ async def test_a_client_turned_away_by_tls_reads_the_reason(slow_clock, contexts
         await tcp.aclose()
 
 
+async def test_a_client_of_a_unix_socket_that_is_turned_away_reads_the_reason(slow_clock):
+    """A proxy in front got an empty answer: the socket has no TCP_CORK."""
+    ours, theirs = trio.socket.socketpair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turn_away, trio.SocketStream(ours), Refusal("full", "no room"))
+        stream = trio.SocketStream(theirs)
+        (answer,) = answers(await read_to_end(stream))
+        assert (answer.status, answer.body) == (503, b"no room\n")
+        await stream.aclose()
+
+
 async def test_a_client_turned_away_without_a_tls_handshake_is_dropped_after_a_second(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with tcp:

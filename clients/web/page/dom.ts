@@ -82,14 +82,14 @@ export function refusalLine(): RefusalLine {
   const self: RefusalLine = {
     element: line,
     show(error, words = null) {
-      const { code, message } = error as { readonly code?: unknown; readonly message: string };
-      if (code === "ended") return;
+      const { name, code, message } = error as { readonly name?: unknown; readonly code?: unknown; readonly message: string };
+      if (code === "ended" && name !== "MediaError") return; // a device that has ended is shown
       line.replaceChildren(words === null ? message : element("details", {}, element("summary", {}, words), element("code", {}, message)));
       line.hidden = false;
     },
     hide() {
       line.hidden = true;
-      line.textContent = "";
+      line.replaceChildren();
     },
     async follow(answer) {
       try {

@@ -79,11 +79,11 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
     key = "runtime.tls.keyfile" if settings.keyfile is not None else "runtime.tls.certfile"
     _look_for("-----BEGIN CERTIFICATE-----", "certificate", certfile, "runtime.tls.certfile")
     _look_for("PRIVATE KEY-----", "private key", keyfile, key)
-    warn_if_readable(keyfile, key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
+        warn_if_readable(keyfile, key)
         context.load_cert_chain(certfile, keyfile, password=_Locked.refuse)
     except _Locked:
         raise ManifestError(
@@ -94,6 +94,8 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
             raise ManifestError(f"{key}: {keyfile} is not the key of the first certificate in {certfile}") from None
         why = (error.reason or "not readable PEM").lower().replace("_", " ")
         raise ManifestError(f"runtime.tls: {certfile} and {keyfile} cannot be used: {why}") from None
+    except OSError as error:  # what replaces the files has taken one away meanwhile
+        raise ManifestError(f"runtime.tls: {certfile} and {keyfile} cannot be read: {error.strerror}") from None
     return context
 
 

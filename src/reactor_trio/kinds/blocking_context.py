@@ -138,6 +138,8 @@ class BlockingContext:
             number = self._counts[spec.name] if bucket is None else bucket
             self._counts[spec.name] = number + 1
             parts = self._buckets.setdefault(number, {})
+            if spec.name in parts:  # of the same bucket: the newer one takes its place
+                self._session.output_pacer.dropped("model", "incomplete", 1)
             parts[spec.name] = data
             if len(parts) == len(self._tracks):
                 del self._buckets[number]

@@ -213,9 +213,11 @@ def _metadata(track: str, given: object, videos: Mapping[str, object], length: i
         if not isinstance(one, (Mapping, bytes, type(None))):
             raise OutputError(f"track {track}: metadata of a frame is a mapping or bytes, not {type(one).__name__}")
     try:
-        return [(one or None) if isinstance(one, bytes) else plain(one, f"track {track}: metadata") for one in each]
-    except TypeError as error:
-        raise OutputError(str(error)) from None
+        found = [(one or None) if isinstance(one, bytes) else plain(one, f"track {track}: metadata") for one in each]
+        msgspec.msgpack.encode(found)  # it goes into the head of a packet, where an integer has 64 bits
+    except (TypeError, OverflowError) as error:
+        raise OutputError(str(error) if isinstance(error, TypeError) else f"track {track}: metadata: {error}") from None
+    return found
 
 
 def _split_at(samples: int, parts: int, index: int) -> int:

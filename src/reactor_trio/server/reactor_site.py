@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import RefusalReason
 from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
+from reactor_trio.edge.access import shown_token
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.common_routes import described, end_handler, metrics_handler, page_routes
@@ -93,7 +94,8 @@ class ReactorRoutes:
         video = [track.name for track in tracks if track.kind == "video" and track.direction == "out"]
         request = parse_connect_request(exchange.request.query, self._facts.name, video)
         return replace(
-            request, claims=grant.claims, address=exchange.address, token=request.token if grant.kind == "share" else None,
+            request, claims=grant.claims, address=exchange.address,
+            token=shown_token(exchange.request) if grant.kind == "share" else None,  # of header or query, as for the grant
             resume=request.resume if grant.kind == "resume" else None,
         )  # fmt: skip
 

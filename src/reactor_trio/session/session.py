@@ -114,6 +114,9 @@ class Session:
                 tasks.start_soon(self.playout.run, self._hand, until_free, name="pacer")
                 tasks.start_soon(self.values.run, name="setting values")
                 tasks.start_soon(self.lifetime.run, self._say, self.end, name="limits")
+        except Exception:  # a fault of the runtime, unless author code has raised (below)
+            self.reason = self.reason or "replica_failed"
+            raise
         finally:
             if self.error is not None:  # also if the client has left at the same moment
                 self.reason = "model_error"

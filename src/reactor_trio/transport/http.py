@@ -84,7 +84,8 @@ async def turn_away(stream: trio.abc.Stream, refusal: Refusal) -> None:
         if isinstance(stream, trio.SocketStream):
             with stream.socket as plain:  # without a `WireStream`, because a flood may come this way
                 if _CORK is not None:
-                    plain.setsockopt(socket.IPPROTO_TCP, _CORK, 1)  # the answer and our end go in one packet
+                    with suppress(OSError):  # a Unix socket has none
+                        plain.setsockopt(socket.IPPROTO_TCP, _CORK, 1)  # the answer and our end go in one packet
                 os.write(plain.fileno(), answer)  # the first bytes of a connection always fit
                 plain.shutdown(socket.SHUT_WR)
                 while await plain.recv(_PIECE):

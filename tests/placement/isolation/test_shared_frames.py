@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,20 @@ def picture(level, frames=1, side=SIDE):
 
 def is_mapped(inode):
     return re.search(rf" {inode} +/memfd:reactor-frames", Path("/proc/self/maps").read_text()) is not None
+
+
+async def test_two_threads_may_return_frames_at_the_same_time(pair):
+    """One of them had seen the last frame, the other took it: an IndexError ended the model's process."""
+
+    class Taken(deque):
+        """Another thread takes the last one between the look and the take."""
+
+        def __bool__(self):
+            return True
+
+    pair.made.unused = Taken([3, 4])
+    assert pair.made.returns().numbers == [3, 4]
+    assert pair.made.returns().numbers == []
 
 
 async def test_the_one_copy_of_an_accepted_frame_lies_in_shared_memory(pair, autojump_clock):

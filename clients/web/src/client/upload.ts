@@ -77,7 +77,8 @@ function request(
     asked.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1));
     asked.addEventListener("load", () => {
       const { status, statusText, responseText: text } = asked;
-      resolve({ status, statusText, text, refusal: asked.getResponseHeader(REFUSAL_HEADER) });
+      // not getResponseHeader: of a header that the page may not read a browser writes an error on the console
+      resolve({ status, statusText, text, refusal: /^reactor-refusal: *(.*)$/m.exec(asked.getAllResponseHeaders())?.[1] ?? null });
     });
     asked.addEventListener("error", () => reject(refuse(BROKEN, 0)));
     const abort = (): void => {

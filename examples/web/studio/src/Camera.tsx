@@ -4,6 +4,7 @@ import { useControl, useKept, usePublication, useSetting } from "./reactor.ts";
 const REFUSALS: { readonly [Code in MediaError["code"]]: string } = {
   not_allowed: "This page may not use the camera. Allow it at the icon beside the address, then start again.",
   not_found: "There is no camera. Connect one, then start again.",
+  ended: "The camera was disconnected, or its use was stopped. Start it again.",
   in_use: "Another program uses the camera. Close it there, then start again.",
   insecure: "Browsers give a camera to https pages and to localhost alone. Open this page by https.",
   unsupported: "This browser cannot send a camera. A current Chrome, Firefox or Safari can.",

@@ -97,8 +97,9 @@ class FrameExchange:
     def returns(self) -> ipc_messages.FramesReturned:
         """See `FrameSharing`."""
         numbers = []
-        while self.unused:  # other threads append meanwhile
-            numbers.append(self.unused.popleft())
+        with suppress(IndexError):  # not `while self.unused`: another thread may take the last one in between
+            while True:
+                numbers.append(self.unused.popleft())
         return ipc_messages.FramesReturned(numbers)
 
     def close(self) -> None:
