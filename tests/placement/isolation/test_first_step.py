@@ -130,6 +130,15 @@ async def test_a_run_loop_has_it_until_its_first_emit(autojump_clock):
     assert len(config["loads"]) == 1
 
 
+async def test_a_first_step_has_no_more_time_because_a_later_one_has(autojump_clock):
+    """Pings were as rare as the longer limit says: it was killed after up to 960 s."""
+    config = {"costs": [[5000], [0.1]], "loads": []}
+    async with open_server(Compiles, config=config, **limits(step=3600.0, first=60.0)) as server:
+        await trio.sleep(100)
+        async with server.connect() as client:
+            assert 60 <= await taken_until_the_end(client) <= 76  # a ping each 15 s
+
+
 @pytest.mark.parametrize("costs", [[0.1, 0.1, 5000], [29, 5000]])
 async def test_a_later_step_that_is_killed_has_its_advice(autojump_clock, caplog, costs):
     """However often: another shape may have come, and the model has shown each time that it works."""

@@ -41,7 +41,7 @@ from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
 
-#: pings in `step_timeout` seconds
+#: pings in the time of the shorter limit
 _PINGS = 4
 
 #: what its author can do about a model that was killed for its time, by the setting that limits the time
@@ -135,6 +135,7 @@ class ProcessPlacement:
 
     async def kill_if_hung(self, step_timeout: float, first_step_timeout: float) -> None:
         """Task: kill the process if its model loop answers no ping for so many seconds; 0: however long it takes."""
+        pause = min(limit for limit in (step_timeout, first_step_timeout) if limit) / _PINGS
         while not self._gone:
             stepped = self._stepped
             seconds, where = (step_timeout, "one step") if stepped else (first_step_timeout, "its first step since the load")
@@ -144,7 +145,7 @@ class ProcessPlacement:
                 self._broken = self._broken or too_late(f"{what} (runtime.{setting})", setting)
                 self.process.kill()
                 await self._until_gone()
-            with trio.move_on_after((step_timeout or first_step_timeout) / _PINGS):
+            with trio.move_on_after(pause):
                 await self._until_gone()
 
     async def until_ended(self) -> ModelEnding:
