@@ -258,6 +258,29 @@ async def test_a_lease_that_is_granted_after_its_cancellation_is_given_to_no_cli
         nursery.cancel_scope.cancel()
 
 
+async def test_a_lease_that_is_given_back_needs_no_client(autojump_clock):
+    class Lessor:
+        async def lease(self, session_id, tell):
+            tell(Granted(session_id, "ws://127.0.0.1/ws", KEY, 10.0, "replica 0"))
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(5)  # until the server has it back
+
+        async def silent(self, granted):
+            raise AssertionError("no server is silent")
+
+    allocation = Allocation(Lessor(), 10)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(allocation.run)
+        with allocation.asking(Claims()) as slot_request:
+            await slot_request.decided.wait()
+        await allocation.all_claimed()
+        assert (trio.current_time(), allocation.leased) == (0, 1)
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_ticket_is_good_for_one_place_in_the_queue(autojump_clock):
     settings = Settings(auth=AuthSettings("the-token-of-controllers", None, (KEY,)))
     bearer = {"authorization": f"Bearer {(ticket := issue_ticket(KEY))}"}

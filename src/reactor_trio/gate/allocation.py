@@ -27,7 +27,7 @@ from reactor_trio.admission import Admission, Change, Claims
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.leases.holder import HeldLease, LeaseLost, Lessor
+from reactor_trio.leases.holder import HeldLease, LeaseEvent, LeaseLost, Lessor
 from reactor_trio.leases.messages import Ended, Granted
 from reactor_trio.protocol import Admitted, EndReason
 
@@ -81,6 +81,7 @@ class Allocation:
         self._requests: dict[str, SlotRequest] = {}
         self._pending: list[HeldLease] = []  # not yet granted, the oldest first
         self._held: dict[str, HeldLease] = {}  # by the client's `SlotRequest.sid`
+        self._settled = RepeatedEvent()  # a client has come to its server, or a lease is forgotten
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -147,6 +148,14 @@ class Allocation:
         for lease in self._pending:
             lease.give_up()
 
+    async def all_claimed(self) -> None:
+        """Wait until the client of each lease has come to its server, or the lease has ended.
+
+        A server ends a lease that no client has claimed within `claim_within`.
+        """
+        while not all(lease.claimed or lease.given_up for lease in self._held.values()):
+            await self._settled.wait()
+
     # ---- leases -------------------------------------------------------------------------------------------------------
 
     async def _hold(self, lease: HeldLease) -> None:
@@ -156,14 +165,16 @@ class Allocation:
         if lease.silent and lease.granted is not None:
             await self._lessor.silent(lease.granted)
 
-    def _on_event(self, lease: HeldLease, event: Granted | Ended | LeaseLost) -> None:
+    def _on_event(self, lease: HeldLease, event: LeaseEvent) -> None:
         if isinstance(event, Granted):
             self._granted(lease)
         elif isinstance(event, Ended):
             self.metrics.ended[event.reason] += 1
-        else:
+        elif isinstance(event, LeaseLost):
             self.metrics.lost += 1
             log.warning("a lease was lost%s: %s", "" if lease.granted is None else f" at {lease.granted.replica}", event)
+        else:
+            self._settled.set()
 
     def _granted(self, lease: HeldLease) -> None:
         if lease in self._pending:
@@ -183,6 +194,7 @@ class Allocation:
             del self._held[holder]
             self._apply(self._queue.resize(self._queue.slots - 1, trio.current_time()))
             self._apply(self._queue.release(holder, trio.current_time()))
+            self._settled.set()
 
     # ---- clients ------------------------------------------------------------------------------------------------------
 

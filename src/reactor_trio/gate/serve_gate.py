@@ -49,7 +49,8 @@ async def serve_gate(
         most: the most clients that may wait.
         pictures: those of the model's introduction, by name.
         listeners: sockets that listen already, used instead of host and port. The gate closes them at its end.
-        drain: set it to refuse all waiting clients and return. Sessions go on at their servers.
+        drain: set it to refuse all waiting clients and return. Sessions go on at their servers. For at most `drain_grace`
+            the gate waits first for its connections to end, and for the clients that it sent to a server to come there.
 
     Raises OSError if the address cannot be bound, ManifestError if a secret or a certificate cannot be used.
     """
@@ -72,4 +73,5 @@ async def serve_gate(
                 allocation.drain()
                 with trio.move_on_after(settings.drain_grace):
                     await acceptor.all_gone()
+                    await allocation.all_claimed()
                 nursery.cancel_scope.cancel()

@@ -10,7 +10,7 @@ from typing import Protocol
 import trio
 
 from reactor_trio.concurrency.lost_time import patient
-from reactor_trio.leases.messages import BEAT, Ended, Granted, LeaseMessage
+from reactor_trio.leases.messages import BEAT, Claimed, Ended, Granted, LeaseMessage
 
 #: Beats without a message after which a server counts as lost.
 MISSED_BEATS = 3
@@ -20,6 +20,10 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 
 class LeaseLost(Exception):
     """Raised when the server of a lease is gone, or when no server could grant the lease."""
+
+
+#: What the gate learns about a lease that it holds.
+LeaseEvent = Granted | Claimed | Ended | LeaseLost
 
 
 class Lessor(Protocol):
@@ -42,13 +46,14 @@ class HeldLease:
 
     Attributes:
         granted: what the server has promised; None until then.
+        claimed: whether the client has come to the server.
         given_up: whether the gate does not need the lease any more.
         silent: whether the lease ended because its server sent no message for `MISSED_BEATS`.
     """
 
     def __init__(self) -> None:
         self.granted: Granted | None = None
-        self.silent = False
+        self.claimed = self.silent = False
         self._scope = trio.CancelScope()  # each message of the server moves its deadline
 
     @property
@@ -60,10 +65,10 @@ class HeldLease:
         """Request the lease no more, or give it back. The session of a client that has come goes on."""
         self._scope.cancel()
 
-    async def hold(self, lessor: Lessor, on_event: Callable[[Granted | Ended | LeaseLost], None]) -> None:
+    async def hold(self, lessor: Lessor, on_event: Callable[[LeaseEvent], None]) -> None:
         """Request the lease until a server grants it. Return when it has ended, is lost or is given up.
 
-        `on_event` is called when a server grants it, when it ends, and each time that it is lost.
+        `on_event` is called when a server grants it, when the client has come, when it ends, and each time that it is lost.
         """
         pause = FIRST_WAIT
         with patient(self._scope):
@@ -80,10 +85,13 @@ class HeldLease:
             self.silent = True
             on_event(LeaseLost(f"no message for {MISSED_BEATS * BEAT:g} s"))
 
-    def _on_message(self, message: LeaseMessage, on_event: Callable[[Granted | Ended | LeaseLost], None]) -> None:
+    def _on_message(self, message: LeaseMessage, on_event: Callable[[LeaseEvent], None]) -> None:
         self._scope.deadline = trio.current_time() + MISSED_BEATS * BEAT
         if isinstance(message, Granted):
             self.granted = message
+            on_event(message)
+        elif isinstance(message, Claimed):
+            self.claimed = True
             on_event(message)
         elif isinstance(message, Ended):
             on_event(message)
