@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 import trio
 from tests.support.gate_kit import HOST, Caller, decoded, open_gate, place_of
@@ -377,6 +379,27 @@ async def test_a_lease_that_fails_is_requested_again(autojump_clock):
         # 0.05 s after the first, then twice as long each time
         assert caller.heard[-1][0] == pytest.approx(0.05 + 0.1 + 0.2 + 0.4)
         assert gate.replicas.asked == 5
+
+
+async def test_leases_that_no_server_can_grant_are_a_few_lines_in_the_log(autojump_clock, caplog):
+    async with open_gate(most=100, claim_within=2) as gate:
+        gate.replicas.failures = [LeaseLost("no server is up") for _ in range(10_000)]
+        with ExitStack() as asking:
+            for _ in range(100):
+                asking.enter_context(gate.allocation.asking(Claims()))
+            await trio.sleep(9.9)  # 14 requests each: at 0, 0.05, 0.15, 0.35, 0.75, 1.55, then each second
+            lines = ["no server could grant a lease: no server is up"]
+            assert caplog.messages == lines
+            await trio.sleep(1)
+            assert caplog.messages == (lines := [*lines, f"{lines[0]}; 1399 more since the last such line"])
+            assert b"reactor_leases_lost_total 1500.0" in gate.metrics.exposition()
+            gate.replicas.failures.clear()
+            await trio.sleep(1)
+            assert gate.allocation.leased == 1
+            gate.replicas.kill(0)
+            await trio.testing.wait_all_tasks_blocked()
+            assert caplog.messages == [*lines, "a lease was lost at replica 0: replica 0 is gone"]
+        await trio.sleep(2)  # the place that no client has claimed
 
 
 async def test_a_dead_replica_frees_its_places_for_others(autojump_clock):

@@ -17,6 +17,8 @@ No line shows a query, because it may hold a token.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from functools import partial
 from http import HTTPStatus
 from typing import Final, cast, get_args
 
@@ -26,6 +28,7 @@ from msgspec.structs import replace
 from reactor_trio.admission import Phase
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.ip_addresses import network_of
+from reactor_trio.edge.line_pause import LinePause
 from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
 from reactor_trio.protocol.refusals import RefusalCode
 from reactor_trio.transport import Refusal, Refused
@@ -55,8 +58,8 @@ class RefusalLog:
         self._metrics = metrics
         self._addresses = addresses
         self._denials = DenialLog()
-        #: until when a code is not logged, and how many refusals were left out
-        self._pauses: dict[RefusalCode, tuple[float, int]] = {}
+        self._limit_lines: dict[LimitKind, LinePause] = defaultdict(partial(LinePause, LIMIT_PAUSE))
+        self._other_lines: dict[RefusalCode, LinePause] = defaultdict(partial(LinePause, LINE_PAUSE))
 
     def note(self, peer: str, address: str | None, refusal: Refusal) -> Refusal:
         """Count and log a refusal, before it is said. Returns the one that the client gets, as `denied` does.
@@ -102,7 +105,7 @@ class RefusalLog:
     def limited(self, kind: LimitKind, peer: str, address: str | None = None) -> None:
         """Count and log a refusal by a limit. For a connection that gets no answer this is called alone."""
         self._metrics.limited(kind)
-        if not self._may_log(kind, LIMIT_PAUSE):
+        if self._limit_lines[kind].ending() is None:
             return
         refused = Refusal(kind)
         most, setting = self._addresses.most[kind], refused.kind.setting
@@ -114,23 +117,12 @@ class RefusalLog:
         )  # fmt: skip
 
     def _log_other(self, peer: str, refusal: Refusal) -> None:
-        kind, (_, left_out) = refusal.kind, self._pauses.get(refusal.code, (0.0, 0))
-        if not self._may_log(refusal.code, LINE_PAUSE):
+        kind, more = refusal.kind, self._other_lines[refusal.code].ending()
+        if more is None:
             return
         who = f"{peer}, {refusal.client}," if refusal.client else peer
         why = f"{kind.meaning} ({kind.setting})" if kind.setting else kind.meaning
-        more = f"; {left_out} more since the last such line" if left_out else ""
         log.info("%s was refused, %d %s: %s%s", who, kind.status, HTTPStatus(kind.status).phrase, why, more)
-
-    def _may_log(self, code: RefusalCode, pause: float) -> bool:
-        """Return whether the log gets a line for this code now. If so, it gets the next one after `pause` seconds."""
-        until, left_out = self._pauses.get(code, (0.0, 0))
-        now = trio.current_time()
-        if now < until:
-            self._pauses[code] = until, left_out + 1
-            return False
-        self._pauses[code] = now + pause, 0
-        return True
 
 
 class DenialLog:

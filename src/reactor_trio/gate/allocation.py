@@ -25,6 +25,7 @@ import trio
 
 from reactor_trio.admission import Admission, Change, Claims
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.edge.line_pause import LinePause
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.leases.holder import HeldLease, LeaseEvent, LeaseLost, Lessor
@@ -32,6 +33,9 @@ from reactor_trio.leases.messages import Ended, Granted
 from reactor_trio.protocol import Admitted, EndReason
 
 log = logging.getLogger("reactor_trio.gate")
+
+#: Seconds in which the log has one line for leases that no server could grant. Each waiting client requests one a second.
+LOSS_PAUSE = 10.0
 
 
 @dataclass(eq=False)
@@ -82,6 +86,7 @@ class Allocation:
         self._pending: list[HeldLease] = []  # not yet granted, the oldest first
         self._held: dict[str, HeldLease] = {}  # by the client's `SlotRequest.sid`
         self._settled = RepeatedEvent()  # a client has come to its server, or a lease is forgotten
+        self._not_granted = LinePause(LOSS_PAUSE)
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -172,7 +177,10 @@ class Allocation:
             self.metrics.ended[event.reason] += 1
         elif isinstance(event, LeaseLost):
             self.metrics.lost += 1
-            log.warning("a lease was lost%s: %s", "" if lease.granted is None else f" at {lease.granted.replica}", event)
+            if lease.granted is not None:
+                log.warning("a lease was lost at %s: %s", lease.granted.replica, event)
+            elif (more := self._not_granted.ending()) is not None:
+                log.warning("no server could grant a lease: %s%s", event, more)
         else:
             self._settled.set()
 
