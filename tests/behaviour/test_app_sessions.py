@@ -12,6 +12,7 @@ import trio
 from reactor_trio.errors import CommandError, ModelFailed, SessionEnded
 from reactor_trio.interface import (
     ClientInfo,
+    DistributedPipeline,
     InputState,
     ModelMessage,
     ReactorApp,
@@ -25,7 +26,7 @@ from reactor_trio.interface import (
     session_started,
 )
 from reactor_trio.testing import open_server, open_session
-from tests.behaviour.test_app_steps import App, Levels, Picture, picture, value_of
+from tests.behaviour.test_app_steps import App, Camera, Levels, Picture, picture, value_of
 
 
 class Recording:
@@ -122,6 +123,61 @@ async def test_a_step_that_has_begun_ends_before_the_hooks(autojump_clock: objec
         assert told == ["output", "disconnected", "ended"]
         async with server.connect() as client:
             assert value_of((await client.take())[0]) == 0
+
+
+PLACES: dict[str, dict[str, Any]] = {"inline": {}, "thread": {"thread": True}, "process": {"isolation": "process"}}
+
+
+@pytest.mark.parametrize(("where", "ranks"), [*((where, 1) for where in PLACES.values()), ({}, 2)], ids=[*PLACES, "ranks"])
+@pytest.mark.parametrize("waits_in", ["step", "handler"])
+async def test_what_waits_for_an_input_frame_ends_before_the_hooks(
+    autojump_clock: object, caplog: Any, waits_in: str, where: dict[str, Any], ranks: int
+) -> None:
+    """No client sends that frame any more: it ends at once, by BufferClosed."""
+
+    class Waits(Recording, App, *([DistributedPipeline] if ranks > 1 else [])):  # type: ignore[misc]
+        media: Camera
+
+        async def _read(self) -> None:
+            self._note("waits")
+            try:
+                await self.media.camera.read()
+            finally:
+                self._note("waited")
+
+        @event
+        async def look(self) -> None:
+            await self._read()
+
+        async def process_input(self) -> Any:
+            if waits_in == "step":
+                await self._read()
+            return self.state
+
+    Waits.ranks = ranks
+    async with open_server(Waits, **where) as server:
+        models = [rank.loaded for rank in server.runtime.placement.process.ranks] if ranks > 1 else [server.model]
+        assert len(models) == ranks
+        for _ in range(2):
+            for model in models:
+                model.told.clear()
+            async with trio.open_nursery() as nursery, server.connect() as client:
+                if waits_in == "handler":
+                    nursery.start_soon(hears_no_answer, client, "look")
+                await trio.sleep(1)
+                left = trio.current_time()
+                await client.close()
+            await server.wait_left(client)
+            assert trio.current_time() - left < 0.5
+            for model in models:
+                told = [what for what, _, _ in model.told]
+                assert told == ["started", "connected", "waits", "waited", "disconnected", "ended"]
+    assert "took over" not in caplog.text
+
+
+async def hears_no_answer(client: Any, command: str) -> None:
+    with pytest.raises(SessionEnded):
+        await client.command(command)
 
 
 @pytest.mark.parametrize("hook", ["session_started", "connected"])

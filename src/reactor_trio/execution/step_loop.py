@@ -166,7 +166,9 @@ class StepLoop(Driver):
         self._session.scopes.step_was_cancelled()
 
     async def at_boundary(self) -> None:
-        """See `Driver`."""
+        """See `Driver`. No input frame comes any more: what waits for one ends."""
+        if self._inside and self.source.whole:
+            self._session.binding.close_inputs()
         while self._inside and self.source.whole:
             self._boundary = trio.Event()
             await self._boundary.wait()
