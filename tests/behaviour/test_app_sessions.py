@@ -180,6 +180,31 @@ async def hears_no_answer(client: Any, command: str) -> None:
         await client.command(command)
 
 
+@pytest.mark.parametrize("where", PLACES.values(), ids=PLACES)
+async def test_a_step_that_outlasts_the_end_is_cancelled_after_the_hook(
+    autojump_clock: object, caplog: Any, where: dict[str, Any]
+) -> None:
+    class Endless(Recording, App):
+        async def process_input(self) -> Any:
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._note("cancelled")
+
+    late = (
+        "the step, handler or hook that ran when the client left took over 5 s; the end of the session goes on, and "
+        "cancels it after @disconnected"
+    )
+    async with open_server(Endless, **where) as server:
+        with pytest.raises(trio.TooSlowError, match=f"^{late}$"):
+            async with server.connect():
+                await trio.sleep(1)
+            await server.sessions[0].ended.wait()
+            server.check_failures()
+        assert [what for what, _, _ in server.model.told] == ["started", "connected", "disconnected", "cancelled", "ended"]
+        assert f"session {server.sessions[0].id}: {late}" in caplog.messages
+
+
 @pytest.mark.parametrize("hook", ["session_started", "connected"])
 async def test_a_hook_that_raises_ends_the_session(autojump_clock: object, hook: str, caplog: Any) -> None:
     class Broken(App):

@@ -39,9 +39,9 @@ class SessionFailures:
         self._host.failures.log(log, error, message, *args)
         self._host.observer.unheard(self._session_id, error)
 
-    def took_too_long(self, what: str, seconds: float) -> None:
-        """Log that a part of the session's end was cancelled after so many seconds."""
-        text = f"{what} took over {seconds:g} s and was cancelled"
+    def took_too_long(self, what: str, seconds: float, so: str = " and was cancelled") -> None:
+        """Log that a part of the session's end took over so many seconds, and what follows (`so`)."""
+        text = f"{what} took over {seconds:g} s{so}"
         log.error("session %s: %s", self._session_id, text)
         self._host.observer.unheard(self._session_id, trio.TooSlowError(text))
 

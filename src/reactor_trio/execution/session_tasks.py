@@ -31,6 +31,10 @@ LEFT_OPEN = (
     "with `async with aclosing(...)`"
 )
 
+#: what `END_STEP` waits for, and what becomes of that when it takes too long
+WHAT_RAN = "the step, handler or hook that ran when the client left"
+OUTLASTS = "; the end of the session goes on, and cancels it after @disconnected"
+
 
 class SessionTasks:
     """Runs one session on the model loop.
@@ -166,8 +170,11 @@ class SessionTasks:
         with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
             await self._perform(action)
         if limit.cancelled_caught:
-            what = f"@{action.value}" if action in HOOKS else "the step that ran when the client left"
-            self.session.failures.took_too_long(what, CLOSE_TIMEOUT)
+            if action is Action.END_STEP:
+                self.session.failures.took_too_long(WHAT_RAN, CLOSE_TIMEOUT, OUTLASTS)
+            else:
+                what = f"@{action.value}" if action in HOOKS else f"{action.value} at the end of the session"
+                self.session.failures.took_too_long(what, CLOSE_TIMEOUT)
         elif action in HOOKS and (took := trio.current_time() - began) > CLOSE_TIMEOUT:
             self.session.failures.could_not_be_cancelled(f"@{action.value}", took, CLOSE_TIMEOUT)
 
