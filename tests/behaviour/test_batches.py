@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import numpy as np
 import pytest
 import trio
 
-from reactor_trio.errors import DeclarationError, OutputError, ReactorError
+from reactor_trio.errors import DeclarationError, ModelFailed, OutputError, ReactorError
 from reactor_trio.interface import Idle, InputState, ReactorPipeline, disconnected, event
 from reactor_trio.offline import rendered
 from reactor_trio.testing import PipelineExecutor, open_server, open_session
@@ -303,6 +303,59 @@ async def test_a_batch_whose_sessions_have_all_ended_is_cancelled(autojump_clock
             assert server.model.batches[-1] == "cancelled"
         async with server.connect():
             await trio.sleep(1)
+
+
+class FailsInItsCleanup(Together):
+    """Its first batch, when all its sessions have left."""
+
+    error: BaseException
+
+    async def batch_inference(self, sessions):
+        if self.batches:
+            return [picture(1) for _ in sessions]
+        self.batches.append(len(sessions))
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise self.error
+
+
+async def leave_in_a_batch(server):
+    """Raises what no client was told."""
+    async with server.connect(), server.connect():
+        await trio.sleep(1)
+    for session in server.sessions:
+        await session.ended.wait()
+    server.check_failures()
+
+
+@INLINE_AND_THREAD
+async def test_what_a_batch_raises_whose_sessions_have_all_left_is_logged_once(autojump_clock, caplog, placement):
+    class Fails(FailsInItsCleanup):
+        error = ValueError("in the cleanup")
+
+    async with open_server(Fails, **placement) as server:
+        with pytest.raises(ValueError, match="in the cleanup"):
+            await leave_in_a_batch(server)
+        async with server.connect() as client:
+            await client.take(2)
+        logged = [record.getMessage() for record in caplog.records if record.exc_info is not None]
+        assert [line.partition(": ")[2] for line in logged] == ["the model raised after its end"]
+
+
+@INLINE_AND_THREAD
+async def test_a_program_that_ends_in_a_batch_whose_sessions_have_all_left_ends_the_model(autojump_clock, placement):
+    class Ends(FailsInItsCleanup):
+        error = SystemExit(3)
+
+    phases = []
+    with suppress(ModelFailed):
+        async with open_server(Ends, **placement) as server:
+            with suppress(SystemExit, BaseExceptionGroup):
+                await leave_in_a_batch(server)
+            await server.settle()
+            phases.append(server.runtime.journal.phase)
+    assert phases == ["failed"]
 
 
 async def test_batch_code_that_leaves_by_check_cancelled_ends_no_other_session(autojump_clock):

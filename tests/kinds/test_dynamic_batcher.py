@@ -44,6 +44,7 @@ class Together:
         #: the session that the code of each batch has seen as it begins
         self.seen: list[Any] = []
         self.raises: BaseException | None = None
+        self.raises_in_cleanup: BaseException | None = None
 
     async def batch_inference(self, sessions: list[Any]) -> list[Any]:
         self.batches.append(sessions)
@@ -53,6 +54,8 @@ class Together:
             await trio.sleep(2)
         except trio.Cancelled:
             self.batches.append("cancelled")
+            if self.raises_in_cleanup is not None:
+                raise self.raises_in_cleanup from None
             raise
         if self.raises is not None:
             raise self.raises
@@ -78,7 +81,7 @@ class Member:
                 model, over = cast(Model, self.name), lambda: self.over
                 made = await self._server.batcher.join(self.turn, model, over)
                 self.result = made.output, made.began
-            except (ValueError, SessionOver, BufferClosed) as error:
+            except (ValueError, SystemExit, SessionOver, BufferClosed) as error:
                 self.result = error
             finally:
                 self.ended_at = trio.current_time()
@@ -211,6 +214,21 @@ async def test_a_batch_is_cancelled_when_its_last_member_has_left(autojump_clock
         await trio.sleep(3)
         assert again.result == ("of again", 0.5)
         assert it.time.spent == [1]
+
+
+@pytest.mark.parametrize("error", [ValueError("in the cleanup"), SystemExit(3)])
+async def test_what_a_batch_without_members_raises_is_raised_where_the_last_has_left(autojump_clock, error):
+    async with server() as it:
+        members = [it.session(name) for name in "abc"]
+        it.model.raises_in_cleanup = error
+        await it.begin()
+        await trio.sleep(0.5)
+        for member in (members[0], members[2], members[1]):
+            await member.leave()
+        assert [type(member.result) for member in members] == [type(None), type(error), type(None)]
+        again = it.session("again")
+        await trio.sleep(3)
+        assert again.result == ("of again", 0.5)
 
 
 @pytest.mark.parametrize("error", [SessionOver(), BufferClosed("the session is over")])

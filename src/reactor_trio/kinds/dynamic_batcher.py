@@ -6,7 +6,7 @@ form where steps are slow, and a single session waits for no other. The batcher 
 turn back. A session whose handler waits for something gives it back too, and joins the batch after.
 
 A batch ends for all its members at once. A member whose session ends meanwhile waits for that, since author code still uses
-its model; when all members have left, the batch is cancelled.
+its model; when all members have left, the batch is cancelled. The member that left last raises what the batch raises then.
 
     DynamicBatcher   the members that have joined the next batch
     _Batch           the batch that runs: how many of its members are still there, and the scope of the call
@@ -40,11 +40,12 @@ class _Batch:
         self.scope = trio.CancelScope()
         self._present = members
 
-    def leave(self) -> None:
-        """Note that the session of a member is over. The batch is cancelled when that holds for all."""
+    def leave(self) -> bool:
+        """Note that the session of a member is over; returns whether that holds for all. Then the batch is cancelled."""
         self._present -= 1
         if not self._present:
             self.scope.cancel()
+        return not self._present
 
 
 @dataclass(eq=False)
@@ -76,7 +77,8 @@ class DynamicBatcher(Turns):
     async def join(self, turn: Turn, model: Model, over: Callable[[], bool]) -> StepMade:
         """Be stepped in the next batch as `model`, by the task that has the turn, which is given back.
 
-        Raises what ends the session. Returns when the batch is over, also if cancelled meanwhile.
+        Raises what ends the session. Returns when the batch is over, also if cancelled meanwhile. What a batch raises that
+        all members have left is raised by the one that left last: no other is there to raise it.
 
         Args:
             over: whether the session is over.
@@ -88,11 +90,12 @@ class DynamicBatcher(Turns):
         except trio.Cancelled:
             if member.batch is None:
                 del self._joined[turn]
-            else:
-                member.batch.leave()
-                with trio.CancelScope(shield=True):
-                    await member.done.wait()
-            raise
+                raise
+            last = member.batch.leave()
+            with trio.CancelScope(shield=True):
+                await member.done.wait()
+            if not last or not isinstance(member.result, BaseException):
+                raise
         result, member.result = member.result, None
         if isinstance(result, BaseException):
             raise result
