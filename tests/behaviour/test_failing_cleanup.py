@@ -14,6 +14,7 @@ import trio
 
 from reactor_trio.errors import ModelFailed, SessionEnded
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
+from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_tasks import SessionTasks
 from reactor_trio.interface import (
     DistributedPipeline,
@@ -214,14 +215,18 @@ async def test_a_hook_that_gets_a_file_may_end_the_model(autojump_clock, caplog,
 
 
 @pytest.mark.parametrize("place", ["process", "ranks"])
+@pytest.mark.parametrize("begun", [True, False])
 async def test_a_fault_of_the_runtime_in_one_session_ends_only_that_of_a_process(
-    autojump_clock, caplog, monkeypatch, place
+    autojump_clock, caplog, monkeypatch, place, begun
 ):
     kind, placed = PLACES[place]
     async with open_server(kind, **placed) as server:
         model = server.model
         with monkeypatch.context() as patch:
-            patch.setattr(SessionTasks, "_serve_client", fails)
+            if begun:
+                patch.setattr(SessionTasks, "_serve_client", fails)
+            else:
+                patch.setattr(ServedPerformer, "open_driver", cannot_be_opened)
             with pytest.raises(Exception, match="1 sub-exception"):
                 async with server.connect() as client:
                     await client.take(1)
@@ -229,6 +234,10 @@ async def test_a_fault_of_the_runtime_in_one_session_ends_only_that_of_a_process
             await client.take(2)
         assert server.model is model
     assert f"session {server.sessions[0].id} failed in the runtime: please report this" in failures(caplog)
+
+
+def cannot_be_opened(_self: object) -> None:
+    raise LookupError("of the runtime")
 
 
 async def fails(_self: object) -> None:

@@ -68,8 +68,11 @@ class SessionTasks:
     def release(self) -> None:
         """Release what refers back to this object: the session is over, or has never begun.
 
-        Then reference counting frees all that the session held. Author code may keep its `ClientInfo`.
+        Then reference counting frees all that the session held. Author code may keep its `ClientInfo`. A second call does
+        nothing: `run` has released a session that failed before it began.
         """
+        if "performer" not in vars(self):
+            return
         self.session.binding.close_inputs()
         self.performer.release()
         del self.performer
