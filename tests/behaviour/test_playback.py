@@ -868,6 +868,29 @@ async def test_a_client_that_leaves_in_a_fresh_restart_leaves_the_hooks_in_pairs
         assert model.hooks.count("connected") == (2 if at == "connected" else 1)
 
 
+async def test_a_hook_of_a_fresh_restart_that_waits_for_an_input_frame_ends_with_its_client(autojump_clock):
+    class Camera(Input):
+        camera: Video
+
+    class Looks(Film):
+        media: Camera
+
+        @session_started
+        async def begin(self) -> None:
+            if "session_ended" in self.log:
+                await self.media.camera.read()
+
+    async with open_server(Looks, step_cost=0.01) as server:
+        async with server.connect() as client:
+            await client.take(2)
+            with trio.move_on_after(0.5):
+                await client.transport.restart("fresh")
+        ended = trio.current_time()
+        await server.sessions[0].ended.wait()
+        assert trio.current_time() - ended < 1
+        assert server.sessions[0].reason == "client_left"
+
+
 async def test_no_code_sees_a_session_whose_client_has_left_in_a_fresh_restart(autojump_clock):
     """`connected` must not be set again after the client has left: it would keep the session, which is over."""
 

@@ -142,7 +142,8 @@ class ServedPerformer(Performer):
                 session.output_pacer.flush(session.step, black=False)
             case Action.END_STEP:
                 await self.driver.at_boundary()
-                if self._restarted is not None:  # its hook runs to its end
+                if self._restarted is not None and not self._restarted.is_set():  # its hook runs to its end
+                    session.binding.close_inputs()  # which may wait for a frame: none comes any more
                     await self._restarted.wait()
             case Action.RELEASE:
                 await super().perform(action)

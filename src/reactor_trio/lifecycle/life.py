@@ -103,7 +103,7 @@ class Action(enum.Enum):
     CLEAR_CONNECTED = "clear_connected"
     #: queue no more output
     CLOSE_OUTPUT = "close_output"
-    #: wait until no step runs, where that can be waited for, and no hook of a restart
+    #: wait until no step runs, where that can be waited for, and no hook of a restart; what waits for an input frame ends
     END_STEP = "end_step"
     DISCONNECTED = "disconnected"
     #: a read of an input track raises BufferClosed from now on
