@@ -301,12 +301,10 @@ class Session:
 
     def _applied(self, command: Command, answer: Answer) -> None:
         if self.journal is not None:
-            superseded = command.number != max(answer.numbers)
-            self.journal.commanded(command.name, command.data, command.id, answer.step, superseded)
+            self.journal.commanded(command.name, command.data, command.id, answer.step, command.number != max(answer.numbers))
         field = command.name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
         if field != command.name and field in self.services.placement.declaration.settings:
-            given = argument(command.data, field)
-            if given is not None:
+            if (given := argument(command.data, field)) is not None:
                 self.values.set_by(self.controller, field, given)
 
     def _dismiss(self, attachments: list[Attachment]) -> None:
@@ -367,8 +365,7 @@ class Session:
     def _find_file(self, found: dict[str, UploadedFile], upload_id: str) -> UploadedFile:
         if self.uploads is None:
             raise LookupError
-        found[upload_id] = self.uploads.find(upload_id)
-        return found[upload_id]
+        return found.setdefault(upload_id, self.uploads.find(upload_id))
 
     async def _load_file(self, command: str, file: UploadedFile) -> None:
         assert self.uploads is not None
