@@ -179,7 +179,7 @@ async def test_a_pause_a_step_and_a_restart_are_the_same_on_every_rank(autojump_
             await trio.sleep(5)
             assert await the_same(server) == before
             await client.transport.step(2)
-            assert [call[0] for call in (await the_same(server))[len(before):]] == ["step"] * 2
+            assert [call[0] for call in (await the_same(server))[len(before) :]] == ["step"] * 2
             await client.transport.restart()
             await client.transport.step()
             assert (await the_same(server))[-2:] == [("closed",), ("step", 0, 7, None)]
@@ -431,6 +431,83 @@ async def test_a_step_that_awaits_for_ever_is_cancelled_on_every_rank(autojump_c
             await trio.sleep(3)
             for model in models(server):
                 assert sorted(model.seen) == sorted(["waits", "closed", "disconnected"] * session)
+
+
+class RaisesInCleanup(Awaiting):
+    """Waits for ever in one part of a session, on every rank; its cleanup raises as soon as the wait is cancelled."""
+
+    waits_in = ""
+
+    async def wait(self, part):
+        if RaisesInCleanup.waits_in == part:
+            try:
+                await trio.sleep_forever()
+            finally:
+                self.seen.append(part)
+                raise ValueError(f"cleanup on rank {self.rank}")
+
+    @connected
+    async def greet(self):
+        await self.wait("@connected")
+
+    @event
+    async def act(self):
+        await self.wait("the handler")
+
+    @disconnected
+    async def leave(self):
+        await self.wait("@disconnected")
+
+    async def inference(self):
+        try:
+            while True:
+                yield np.zeros((4, 6, 3), np.uint8)
+                await self.wait("the step")
+        finally:
+            await self.wait("the closing")
+
+
+@pytest.mark.parametrize("part", ["@connected", "the handler", "the step", "@disconnected", "the closing"])
+async def test_a_cancelled_call_whose_cleanup_raises_leaves_the_ranks_in_step(autojump_clock, part, caplog, monkeypatch):
+    async def leave_while_it_waits(server):
+        before = models(server)
+        monkeypatch.setattr(RaisesInCleanup, "waits_in", part)
+        async with server.connect() as client:
+            with trio.move_on_after(1):
+                await client.command("act")
+                await trio.sleep_forever()
+        await trio.sleep(10)
+        assert [model.seen for model in models(server)] == [[part]] * 2
+        monkeypatch.setattr(RaisesInCleanup, "waits_in", "")
+        async with server.connect() as client:
+            await client.take(1)
+        assert models(server) == before
+
+    try:
+        async with open_server(RaisesInCleanup) as server:
+            await leave_while_it_waits(server)
+    except* (ValueError, trio.TooSlowError):
+        pass  # the kit raises what no client receives
+    assert "is out of step" not in caplog.text
+    raised = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+    assert sorted(raised) == ["cleanup on rank 0", "cleanup on rank 1"]
+
+
+async def test_what_rank_0_raised_is_not_lost_if_the_client_leaves_while_the_other_ranks_are_in_the_call(autojump_clock):
+    class Refuses(Awaiting):
+        @connected
+        async def greet(self):
+            await trio.sleep(self.rank)  # seconds
+            raise ValueError("no greeting")
+
+    with pytest.raises(ValueError, match="no greeting"):
+        async with open_server(Refuses) as server:
+            before = models(server)
+            async with server.connect() as client:
+                await trio.sleep(0.5)
+                await client.vanish()
+            await trio.sleep(5)
+            assert models(server) == before
 
 
 async def test_a_handler_that_waits_is_waited_for_on_every_rank(autojump_clock):

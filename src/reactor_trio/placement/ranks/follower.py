@@ -162,7 +162,7 @@ class Follower:
         if ends_process(raised):
             self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(raised)))
             await trio.sleep_forever()
-        if is_cancelled(raised):
+        if is_cancelled(raised) or self._scope.cancel_called:  # the cleanup may have raised
             self._link.send(RankCallDone(call.number, "Cancelled"))
             if (failure := strip(raised, trio.Cancelled, SessionOver)) is not None:
                 log.error("rank %d raised as %s was cancelled", self._rank, call_name(call), exc_info=failure)

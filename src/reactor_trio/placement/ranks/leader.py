@@ -11,7 +11,8 @@ An exception that no process survives is not compared, because all ranks end wit
 step reports that to the server and waits: the server ends all ranks.
 
 If a call is cancelled, it is cancelled on the other ranks where they wait, which may be another place than here. Its results
-are not compared. A session ends without cancelling, as long as the running call returns in time (`leading_performer`).
+are not compared. The scopes decide, not the exception: the cleanup of a cancelled call may raise one of its own. A session
+ends without cancelling, as long as the running call returns in time (`leading_performer`).
 """
 
 from __future__ import annotations
@@ -150,8 +151,12 @@ class Leader:
         async with self._one_at_a_time:
             pass
 
-    async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]]) -> T:
-        """Have every rank make the call, this one by `make`; return or raise what `make` does."""
+    async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]], cancelled: Callable[[], bool]) -> T:
+        """Have every rank make the call, this one by `make`; return or raise what `make` does.
+
+        Args:
+            cancelled: says, in the task that makes the call, whether a call that has raised was cancelled.
+        """
         async with self._next_call(shield=call.kind == "perform"):
             self._call = call = msgspec.structs.replace(call, number=self._call.number + 1, before=tuple(self._before))
             self._before.clear()
@@ -164,7 +169,10 @@ class Leader:
             try:
                 value = await make()
             except BaseException as error:
-                await self._raised(error)
+                is_over = isinstance(error, GeneratorExit) or is_cancelled(error) or cancelled()
+                # Shielded: a cancellation in this wait would take the place of what author code has raised.
+                with trio.CancelScope(shield=True):
+                    await self._raised(error, cancelled=is_over)
                 raise
             finally:
                 _IN_CALL.reset(token)
@@ -190,11 +198,11 @@ class Leader:
         finally:
             self._one_at_a_time.release()
 
-    async def _raised(self, error: BaseException) -> None:
+    async def _raised(self, error: BaseException, *, cancelled: bool) -> None:
         if ends_process(error):
             self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(error)))
             await self._stopped.wait()
-        if is_cancelled(error) or isinstance(error, GeneratorExit):
+        if cancelled:
             self._send(rank_messages.CancelRankCall(self._call.number))
             self._finish(None)
             return

@@ -8,6 +8,7 @@ at the begin of their next call, which is the next part of the end (`AT_NEXT_CAL
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -77,12 +78,24 @@ class LeadingPerformer(ServedPerformer):
 
     async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
         """Have every rank make a call, this one by `make`."""
-        return await self.leader.call(RankCall(0, kind, self.session.step, **about), make)
+        return await self.leader.call(RankCall(0, kind, self.session.step, **about), make, self._watch_cancellation())
 
     async def level(self) -> None:
         """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""
         with self.session.calls.running("a call of another rank has run"):
             await self.leader.level()
+
+    def _watch_cancellation(self) -> Callable[[], bool]:
+        """Return what says later, in this task, whether the call that begins now was cancelled.
+
+        A cancelled scope around this task is one answer: the end of the session cancels a hook of its begin, a time limit
+        cancels a hook of its end or the closing. The scope `stop` cancels a step, a handler and a restart. It is looked at
+        too, because a cancelled async generator arms the guard, which hides it. It cancels nothing that begins after it or
+        under the guard.
+        """
+        scopes = self.session.scopes
+        reached = not (scopes.stop.cancel_called or scopes.guard.shield)
+        return lambda: trio.current_effective_deadline() == -math.inf or (reached and scopes.stop.cancel_called)
 
     async def _lead_action(self, action: Action, make: Callable[[], Awaitable[Any]]) -> None:
         await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
