@@ -33,3 +33,22 @@ def test_a_phase_never_goes_back() -> None:
     journal.enter("failed", 1.0, "load() raised")
     with pytest.raises(ValueError, match="cannot go from failed to ready"):
         journal.enter("ready", 2.0)
+
+
+def test_another_thread_may_read_while_a_phase_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile: list[phase_journal.Phase] = []
+
+    class Entry(phase_journal.PhaseEntry, frozen=True):
+        """The server goes on while a reader looks at it."""
+
+        def __getattribute__(self, name: str) -> object:
+            if name == "seq" and meanwhile:
+                journal.enter(meanwhile.pop(), 3.0)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr(phase_journal, "PhaseEntry", Entry)
+    journal = PhaseJournal(1.0)
+    journal.enter("ready", 2.0)
+    meanwhile.append("draining")
+    assert [entry.phase for entry in journal.after(0)] == ["loading", "ready"]
+    assert [entry.phase for entry in journal.after(0)] == ["loading", "ready", "draining"]

@@ -115,3 +115,33 @@ def test_a_server_that_is_not_ready_can_be_stopped(monkeypatch: pytest.MonkeyPat
     host.wait()
     assert phases[-1] == "stopped"
     assert "ready" not in phases
+
+
+class Ends(ReactorModel):
+    """Ends its server as soon as the test lets it."""
+
+    output: Picture
+    may_end = threading.Event()
+
+    async def run(self) -> None:
+        await trio.to_thread.run_sync(self.may_end.wait, 60)
+        raise ValueError("out of paint")
+
+
+def test_wait_raises_what_ended_the_server_whoever_asked_first() -> None:
+    failed = threading.Event()
+
+    def on_phase(phase: str) -> None:
+        if phase == "failed":
+            failed.set()
+
+    host = RuntimeHost(Ends, on_phase=on_phase)
+    host.start()
+    Ends.may_end.set()
+    assert failed.wait(20)
+    with pytest.raises(ModelFailed, match="out of paint"):
+        host.stop()
+    for _ in range(2):
+        with pytest.raises(ModelFailed, match="out of paint"):
+            host.wait()
+        host.stop()  # the end is told

@@ -12,7 +12,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-import outcome
 import trio
 
 from reactor_trio.admission import PhaseEntry
@@ -50,7 +49,10 @@ class ServerThread(Generic[T]):
         self._drain: trio.Event | None = None
         #: `stop` may be called before the thread has its loop
         self._stop_asked = False
-        self._result: outcome.Maybe[None] | None = None
+        #: what `serve` raised, None while it has not
+        self._error: BaseException | None = None
+        #: whether a call has told the end, so that `stop` has nothing to add
+        self._told = False
         self._thread = threading.Thread(target=self._run, name="reactor-io", daemon=True)
 
     @property
@@ -85,11 +87,13 @@ class ServerThread(Generic[T]):
         self.post(self._drain.set)
 
     def stop(self, timeout: float | None = None) -> None:
-        """Drain and stop; returns when the server is gone, after `runtime.drain_notice`. A second call does nothing.
+        """Drain and stop; returns when the server is gone, after `runtime.drain_notice`.
+
+        Does nothing after `wait` or another `stop` that has told the end.
 
         Raises what `serve` raised, TimeoutError if it is not gone in `timeout` seconds (a step that does not end).
         """
-        if self._thread.ident is None or (self._over.is_set() and self._result is None):
+        if self._thread.ident is None or self._told:
             return
         self._stop_asked = True
         if self._token is not None and self._drain is not None:
@@ -100,21 +104,24 @@ class ServerThread(Generic[T]):
         self._finish()
 
     def wait(self) -> None:
-        """Wait until the server has ended. Raises what `serve` raised."""
+        """Wait until the server has ended. Raises what `serve` raised, at each call."""
         self._over.wait()
         self._finish()
 
     def _finish(self) -> None:
-        result, self._result = self._result, None
         self._thread.join()
-        if result is not None:
-            result.unwrap()
+        self._told = True
+        if self._error is not None:
+            raise self._error
 
     def _run(self) -> None:
-        self._result = outcome.capture(trio.run, self._main)
+        try:
+            trio.run(self._main)
+        except BaseException as error:
+            self._error = error
         self._ready.set()
         try:
-            self._ended(self._result.error if isinstance(self._result, outcome.Error) else None)
+            self._ended(self._error)
         finally:
             self._over.set()
 
@@ -181,7 +188,5 @@ class RuntimeHost(ServerThread[Serving]):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
