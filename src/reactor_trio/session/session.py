@@ -300,12 +300,13 @@ class Session:
             self._say("reactor.transport", {"paused": pauses})
 
     def _applied(self, command: Command, answer: Answer) -> None:
+        name, data = command.name, command.data
         if self.journal is not None:
-            self.journal.commanded(command.name, command.data, command.id, answer.step, command.number != max(answer.numbers))
-        field = command.name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
-        if field != command.name and field in self.services.placement.declaration.settings:
-            if (given := argument(command.data, field)) is not None:
-                self.values.set_by(self.controller, field, given)
+            self.journal.commanded(name, data, command.id, answer.step, command.number != max(answer.numbers))
+        field = name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
+        known = field != name and field in self.services.placement.declaration.settings
+        if known and (given := argument(data, field)) is not None:
+            self.values.set_by(self.controller, field, given)
 
     def _dismiss(self, attachments: list[Attachment]) -> None:
         assert self.reason is not None
@@ -320,8 +321,7 @@ class Session:
         self._answered(Answer((command.number,), 0, code=error.code, message=error.message))
 
     def _hand(self, bundle: Bundle, due: float) -> None:
-        pts = due - self.began
-        self._last = (bundle, pts)
+        self._last = (bundle, pts := due - self.began)
         lateness, origin = self.playout.last_lateness, bundle.origin
         interval = None if self._shown_at is None else due + lateness - self._shown_at
         first = origin.step != self._shown_step and origin.seconds > 0
