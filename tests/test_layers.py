@@ -76,7 +76,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "server": (
         "errors processors protocol telemetry concurrency interface admission media recording configuration "
         "execution placement session transport connection leases edge",
-        "msgspec opentelemetry outcome prometheus_client trio",
+        "msgspec opentelemetry prometheus_client trio",
     ),
     "notebook": ("errors configuration interface server", "IPython"),
     "gate": (
