@@ -206,13 +206,13 @@ class Runtime:
         Returns when all clients have left, or when notice and grace are over; a second call returns with the first. With the
         `drain_reason` "model_restarting" sessions get no notice.
         """
-        if self.journal.phase == "draining":
-            await self._drained.wait()
         if self.journal.phase in ("loading", "ready"):
             self.draining.set()
             self.room.drain(self.drain_reason)
         if self.journal.phase == "loading":  # the first load, or one after a restart
             await self.session_manager.all_left(self.settings.drain_grace)  # who waits hears why
+        if self.journal.phase == "draining":
+            await self._drained.wait()
         if self.journal.phase != "ready":
             return
         try:

@@ -409,3 +409,26 @@ async def test_a_load_that_ends_while_the_server_goes_down_admits_no_client(auto
                 async with server.connect():
                     pass
             assert refused.value.code == "draining", refused.value
+
+
+async def test_two_calls_of_a_drain_that_begin_while_the_model_is_loaded_return_together(autojump_clock, monkeypatch):
+    async def stay(within, *, shield=False):
+        await trio.sleep(within)  # clients that do not leave
+
+    async with open_server(World, isolation="process", config={}, drain_grace=4) as server, trio.open_nursery() as nursery:
+        process(server).kill()
+        await trio.sleep(LOAD - 2)
+        returned = []
+
+        async def drain():
+            await server.runtime.drain()
+            returned.append((trio.current_time(), server.runtime.journal.phase))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(server.runtime.session_manager, "all_left", stay)
+            nursery.start_soon(drain)
+            await trio.sleep(1)
+            nursery.start_soon(drain)
+            await trio.sleep(20)
+        assert [phase for _, phase in returned] == ["drained"] * 2
+        assert len({at for at, _ in returned}) == 1
