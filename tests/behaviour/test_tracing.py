@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import asynccontextmanager
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -212,6 +214,27 @@ async def test_not_wanted_or_not_possible_is_off(no_program, monkeypatch, settin
         monkeypatch.setenv(name, value)
     async with open_tracing(setting, "mine") as tracing:
         assert tracing is None
+
+
+@pytest.mark.parametrize("setting", [None, True])
+async def test_a_malformed_variable_of_the_exporter_ends_a_server_only_if_tracing_is_demanded(
+    no_program, monkeypatch, caplog, setting
+):
+    exporter = ModuleType("trace_exporter")
+    exporter.OTLPSpanExporter = lambda: float(os.environ["OTEL_EXPORTER_OTLP_TIMEOUT"])  # which is what it does first
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", exporter)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "10 s")
+    if setting:
+        with pytest.raises(ManifestError, match=r"^runtime.tracing: true: a variable OTEL_\* is malformed: .*'10 s'$"):
+            async with open_tracing(setting, "mine"):
+                pass
+        return
+    async with open_tracing(setting, "mine") as tracing:
+        assert tracing is None
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("reactor_trio")]
+    assert line.startswith("commands are not traced: a variable OTEL_* is malformed: ")
+    assert line.endswith("'10 s'")
 
 
 async def test_a_program_that_has_set_it_up_gets_the_spans(monkeypatch):

@@ -302,7 +302,7 @@ class Runtime:
             await restarts.wait()
             try:
                 await self._load()
-            except ModelFailed as error:
+            except (ManifestError, ModelFailed) as error:
                 what, cause = str(error).removeprefix(f"{self.name}: "), error.__cause__
                 log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=cause)
             else:

@@ -121,7 +121,7 @@ async def open_tracing(setting: bool | None, name: str) -> AsyncGenerator[Tracin
     `setting` None: if the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT) and OpenTelemetry is installed. A
     program that has set up OpenTelemetry itself gets the spans there.
 
-    Raises ManifestError if it is wanted by the setting and OpenTelemetry is not installed.
+    Raises ManifestError if it is wanted by the setting, and OpenTelemetry is not installed or a variable of it is malformed.
     """
     if not _is_wanted(setting, os.environ):
         yield None
@@ -132,6 +132,12 @@ async def open_tracing(setting: bool | None, name: str) -> AsyncGenerator[Tracin
         if setting:
             raise ManifestError(f"runtime.tracing: true needs OpenTelemetry ({error}): {EXTRA}") from error
         log.info("the environment names a collector of traces, but OpenTelemetry is not installed: %s", EXTRA)
+        yield None
+        return
+    except ValueError as error:  # the exporter reads the variables itself
+        if setting:
+            raise ManifestError(f"runtime.tracing: true: a variable OTEL_* is malformed: {error}") from error
+        log.error("commands are not traced: a variable OTEL_* is malformed: %s", error)
         yield None
         return
     try:
@@ -153,7 +159,10 @@ def _is_wanted(setting: bool | None, environment: Mapping[str, str]) -> bool:
 
 
 def _find_provider(name: str) -> tuple[TracerProvider, Callable[[], object]]:
-    """Return the provider of spans and the function that shuts it down. Blocks. Raises ImportError."""
+    """Return the provider of spans and the function that shuts it down. Blocks.
+
+    Raises ImportError, and ValueError for a malformed variable of the environment.
+    """
     from opentelemetry import trace
 
     given = trace.get_tracer_provider()

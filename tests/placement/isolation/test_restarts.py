@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
-from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
+from reactor_trio.errors import ConnectionRefused, ManifestError, ModelFailed, SessionEnded
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation import isolated_worker as worker
 from reactor_trio.placement.isolation.isolated_worker import CHANGED
@@ -432,3 +432,26 @@ async def test_two_calls_of_a_drain_that_begin_while_the_model_is_loaded_return_
             await trio.sleep(20)
         assert [phase for _, phase in returned] == ["drained"] * 2
         assert len({at for at, _ in returned}) == 1
+
+
+async def test_a_model_whose_file_is_gone_when_it_is_loaded_again_ends_the_server(autojump_clock):
+    async def cannot_import(*_given):
+        raise ManifestError("no module named world")
+
+    goodbyes = []
+
+    async def wait_for_a_place(server):
+        with pytest.raises(SessionEnded) as ended:
+            async with server.connect():
+                pass
+        goodbyes.append((ended.value.reason, server.runtime.journal.phase))
+
+    with pytest.raises(ModelFailed, match="no module named world"):
+        async with open_server(World, isolation="process", config={}) as server, trio.open_nursery() as nursery:
+            async with server.connect():
+                nursery.start_soon(wait_for_a_place, server)
+                await trio.sleep(1)
+                server.runtime.load_placement = cannot_import
+                process(server).kill()
+                await trio.sleep(sum(PAUSES) + 1)
+    assert goodbyes == [("draining", "failed")]
