@@ -1,8 +1,8 @@
 """The life of one server, without sockets: load the model, admit clients, watch `run()`, drain.
 
-Runtime.run -> load -> nursery -+- watch_model   run() of a run-loop model; the server ends with it
-                                +- prepare       imports and probes that the first client waits for
-                                '- listeners     a task for each connection: serve_client(session_manager, ...)
+    Runtime.run -> load -> nursery -+- watch_model   run() of a run-loop model; the server ends with it
+                                    +- prepare       imports and probes that the first client waits for
+                                    '- listeners     a task for each connection: serve_client(session_manager, ...)
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Runtime:
         progress = LoadProgress(self.on_progress, self.room.tell_again)
         health = ModelHealth(self.name, settings.first_step_timeout, self.room.tell_again)
         #: what all parts of the server read about it
-        self.facts = ServerFacts(self.name, settings, self.introduction, self.lag, self.journal, progress, health, admission)
+        self.facts = ServerFacts(
+            self.name, settings, self.introduction, self.lag, self.journal, progress, health, admission
+        )
         self.metrics = Metrics(self.facts, self.tracing)
         #: why the model has ended for good; None while it has not
         self.failure: ModelFailed | None = None

@@ -148,7 +148,9 @@ async def _open_loader(source: ModelSource) -> AsyncGenerator[LoadPlacement, Non
         nursery.cancel_scope.cancel()
 
 
-async def _listen(serving: Serving, ports: Ports, accepting: trio.CancelScope, connections: trio.Nursery) -> None:
+async def _listen(
+    serving: Serving, ports: Ports, accepting: trio.CancelScope, connections: trio.Nursery
+) -> None:
     """Accept until `accepting` is cancelled, and on the port of `runtime.management` until this task is."""
     runtime = serving.runtime
     warn_if_open(ports.clients, runtime.settings)
@@ -156,6 +158,8 @@ async def _listen(serving: Serving, ports: Ports, accepting: trio.CancelScope, c
     acceptor = Acceptor(site, runtime.draining, serving.certificates)
     async with trio.open_nursery() as nursery:
         if ports.management:
-            nursery.start_soon(serve_management, site, runtime.settings, ports.management, connections, runtime.draining)
+            nursery.start_soon(
+                serve_management, site, runtime.settings, ports.management, connections, runtime.draining
+            )
         with accepting:
             await acceptor.run(ports.clients, connections)

@@ -65,7 +65,9 @@ def _check_head(sessions: SessionManager, request: Request, grant: Grant) -> tup
     return session, _plain_name(request.query.get("name", "")), given_type, int(length)
 
 
-async def _take(metrics: Metrics, session: Session, name: str, mime_type: str, size: int, exchange: Exchange) -> Response:
+async def _take(
+    metrics: Metrics, session: Session, name: str, mime_type: str, size: int, exchange: Exchange
+) -> Response:
     outcome: UploadOutcome = "incomplete"
     async with aclosing(exchange.pieces()) as body:
         counted = _Counted(body)
