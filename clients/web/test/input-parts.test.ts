@@ -145,8 +145,8 @@ class FakeRequest extends EventTarget {
   abort(): void {
     this.aborted = true;
   }
-  getResponseHeader(name: string): string | null {
-    return name === "reactor-refusal" ? this.refusal : null;
+  getAllResponseHeaders(): string {
+    return `content-type: text/plain\r\n${this.refusal === null ? "" : `reactor-refusal: ${this.refusal}\r\n`}server: x\r\n`;
   }
   reports(loaded: number, total: number): void {
     this.upload.dispatchEvent(Object.assign(new Event("progress"), { loaded, total }));
