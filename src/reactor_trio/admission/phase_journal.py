@@ -1,4 +1,4 @@
-"""`PhaseJournal`: the phases of a server, as a table, and the numbered list of those that it has entered.
+"""`PhaseJournal`: the phases of a server, as a table, and the numbered list of the phases that it has entered.
 
 | phase | means | next |
 |---|---|---|

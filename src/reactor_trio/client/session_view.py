@@ -55,7 +55,7 @@ class SessionView:
 
     @property
     def ending(self) -> Ending | None:
-        """The announced end: why (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; None if there is none."""
+        """The announced end: why (`"idle"`, `"expired"`, `"draining"`), in how many `seconds`; None if none is announced."""
         return self.receiver.ending
 
     @property

@@ -44,7 +44,7 @@ class IpcLink(Protocol):
     wire: Wire
 
     def send(self, message: object, session: int = 0) -> None:
-        """Send a message, and wait for nothing. A message to an end that is gone is discarded."""
+        """Send a message. A message to an end that is gone is discarded."""
 
     async def receive(self, handle: Handle) -> None:
         """Give each message of the other end to `handle`; return when the other end is gone, or sends what is no message."""
@@ -57,7 +57,7 @@ class IpcLink(Protocol):
 
 
 class SocketLink:
-    """A link over a Unix socket. Make it on the loop that runs it.
+    """A link over a Unix socket. Sending waits for nothing. Make it on the loop that runs it.
 
     Args:
         sock: a connected socket; the link closes it.

@@ -68,7 +68,7 @@ class SelfDriven(msgspec.Struct, frozen=True):
 
     Attributes:
         driver: the class of its drivers.
-        run: author code that goes on for the model's life, also between its sessions; None: there is none.
+        run: author code that goes on for the model's life, also between its sessions; None if the model has no such code.
         steps_ahead: `DrivenSession.step` counts so many steps that the model still computes.
     """
 

@@ -13,7 +13,7 @@ class Room(Protocol):
     Attributes:
         crowded: whether the frames that are put, and not yet reported by playout, have so many bytes that `starves` is to be
             asked.
-        emitted: bytes of those of them that were emitted.
+        emitted: how many bytes of these frames were emitted.
     """
 
     crowded: bool

@@ -53,7 +53,8 @@ def running(facts: ServerFacts | None) -> int:
     return STEP if facts.health.has_stepped else FIRST_STEP
 
 
-#: our ends of the sockets to the watching processes. A forked child closes its copies: a signal to it is none to the server
+#: our ends of the sockets to the watching processes. A forked child closes its copies: its signals are not meant
+#: for the server
 _OPEN: list[socket.socket] = []
 
 

@@ -45,7 +45,7 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
 
     page = page_routes(settings.frame_ancestors)
     known = server_routes(page, Handlers(health, ready, failed, failed, failed, failed, failed))
-    routes = [replace(route, credentials=(), required=False) for route in known]  # nobody has a secret of this server
+    routes = [replace(route, credentials=(), required=False) for route in known]  # no client has a secret of this server yet
     addresses = AddressLimits(settings.limits, settings.proxies)
     return Site(settings, routes, Access(None, name), RequestMetrics(), addresses, *bound)
 

@@ -82,7 +82,7 @@ class LinkHandler(logging.Handler):
         return line
 
     def _next(self) -> ipc_messages.LogLine | None:
-        """Take the oldest line that the link has room for, with the number of those dropped before; None without one."""
+        """Take the oldest line that the link has room for, and how many were dropped before it; None if no line waits."""
         while waiting := [lines for lines in (self._lower, self._warnings) if lines]:
             line = self._take(min(waiting, key=lambda lines: lines[0][0]))
             if self._link.unsent > MOST_BYTES * (2 if line.level >= logging.WARNING else 1):
