@@ -233,6 +233,15 @@ def test_two_stalls_in_a_row_are_a_link_that_carries_what_came_in_the_second() -
     assert rate.limit == 500_000.0
 
 
+def test_what_arrives_at_the_instant_of_a_lower_limit_proves_no_rate() -> None:
+    rate = BandwidthEstimator(8_000_000.0)
+    rate.lower_limit(500_000.0, 4.0)
+    rate.delivered(1_000_000.0, 0.0, 0.0, False, 4.0)
+    assert rate.limit == 500_000.0
+    rate.delivered(100_000.0, 0.5, 0.0, False, 4.5)  # 1.1 Mbit in half a second, of which the limit explains a quarter
+    assert rate.limit == pytest.approx(2_200_000.0)
+
+
 def test_an_open_window_does_not_wait() -> None:
     assert CongestionWindow(FULL, FPS, expected=True).reopens_at() == -math.inf
 

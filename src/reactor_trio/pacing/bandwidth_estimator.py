@@ -182,6 +182,8 @@ class BandwidthEstimator:
         if self._spare >= 0:
             self._spared_at = now
             return
+        if now == self._spared_at:
+            return  # two acknowledgements at one instant: how fast the link carried the second one, only a later one shows
         beyond = -self._spare / self.limit  # seconds by which a link of that limit would have delayed the newest bits
         prompt = waited < beyond / 2
         if beyond >= PROOF and (prompt or -self._spare >= bits):  # or more than one large frame
