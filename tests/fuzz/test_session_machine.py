@@ -71,6 +71,7 @@ class Peer:
     frames: list[tuple[float, Any, tuple[int, int, int]]] = field(default_factory=list)
     sent: dict[int, Sent] = field(default_factory=dict)
     unnumbered: list[int] = field(default_factory=list)
+    keyframes: int = 0
     welcomed: float | None = None
     #: why its connection ended: its own doing, or a close code
     gone: str | None = None
@@ -165,6 +166,7 @@ class World:
             message = {"type": 7}
         elif kind == "keyframe":
             message = {"type": "reactor.keyframe", "data": {"track": value}}
+            peer.keyframes += value == 0
         else:
             name, data = INVALID.get(kind) or (kind, {"x": value} if kind == "set_x" else {"value": value})
             message = {"type": name, "data": data, "id": self._ids}
@@ -230,7 +232,7 @@ def check_texts(peer: Peer) -> None:
     numbers = [text["n"] for _, text in peer.texts[first:]]
     reason = (peer.texts[-1][1]["data"] or {}).get("reason") if numbers else None
     if reason in ("flood", "too_slow") and (peer.ever_stalled or peer.ever_spoke):
-        # a client that reads nothing, or floods, gets the end alone, even without its welcome, and sees by `n` that there was more
+        # who reads nothing, or floods, gets the end alone, even without its welcome, and sees by `n` that there was more
         assert numbers.pop() > len(numbers)
     assert numbers == list(range(1, len(numbers) + 1))
     assert not numbers or peer.texts[first][1]["type"] == "reactor.welcome"
@@ -292,7 +294,8 @@ def check_frames(peer: Peer, secret: int | None, exact: bool) -> None:
     """One session's secret in all of them; numbers and times rise; each shows exactly what was acknowledged by its step."""
     frames = peer.frames
     seqs, times = [packet.seq for _, packet, _ in frames], [packet.pts_us for _, packet, _ in frames]
-    assert seqs == sorted(set(seqs))
+    assert seqs == sorted(seqs)
+    assert len(seqs) - len(set(seqs)) <= peer.keyframes, "a picture comes again only where its client asked for a keyframe"
     assert times == sorted(times)
     assert len({picture[0] for _, _, picture in frames}) <= 1, "frames of two sessions"
     if secret is None:
