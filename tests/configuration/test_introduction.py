@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from reactor_trio.cli.schema_command import schema_of
-from reactor_trio.configuration.introduction import PICTURE_SIZE
+from reactor_trio.configuration.introduction import PICTURE_SIZE, hints_of
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface import InputField, InputState, ReactorPipeline, event
@@ -225,11 +225,12 @@ def test_group_and_unit_are_texts_of_state_fields():
         InputField(default=1, group=" ")
     with pytest.raises(DeclarationError, match=r"InputField: unit must be a text that is not empty, not 3"):
         InputField(default=1, unit=3)
-    with pytest.raises(DeclarationError, match=r"Wrong\.move\.by: group, advanced and unit are for settings: "):
+    message = r"Wrong\.move\.by: group and advanced are for settings: .* \(at .*test_introduction\.py:\d+\)$"
+    with pytest.raises(DeclarationError, match=message):
 
         class Wrong(ReactorPipeline):
             @event
-            def move(self, by: float = InputField(default=0.0, unit="m")):
+            def move(self, by: float = InputField(default=0.0, group="m")):
                 pass
 
 
@@ -267,4 +268,4 @@ def test_a_private_field_has_no_hints():
         def inference(self):
             yield None
 
-    assert Model.__reactor_declaration__.hints == {"shown": {"group": "A", "advanced": False, "unit": None}}
+    assert hints_of(Model.__reactor_declaration__) == ({"shown": {"group": "A", "advanced": False, "unit": None}}, {})

@@ -19,7 +19,7 @@ NUMBERS = itertools.count()
 HEAD = """
 import numpy as np
 from reactor_trio.interface import (
-    DistributedPipeline, InputState, ModelMessage, Output, ReactorModel, ReactorPipeline, Video, VideoModel
+    DistributedPipeline, InputState, ModelMessage, Output, ReactorModel, ReactorPipeline, Video, VideoModel, event
 )
 
 class Loaded:
@@ -109,6 +109,10 @@ class Base(InputState):
 class Look(Base):
     colour: int = 0
 """ + PIPELINE, "no model uses the InputState Look, so no client can set it"),
+    "a_key_that_no_keyboard_has": (TRACK + PIPELINE + """
+    @event
+    def key_arrowright(self): pass
+""", "no hand reaches the command key_arrowright: no key has this name, so the page shows a button"),
 }  # fmt: skip
 #: the same, with nothing doubtful
 FINE = {

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface import UploadedFile
-from reactor_trio.interface.command_arguments import MISSING, Arguments, FieldInfo, Parameter, inline_schema
+from reactor_trio.interface.command_arguments import Arguments, Parameter, inline_schema
+from reactor_trio.interface.input_field import MISSING, FieldInfo
 from reactor_trio.loadtest.random_commands import NoValue, Repertoire
 from reactor_trio.typegen.schema_types import (
     Constant,

@@ -108,10 +108,11 @@ class Introduction(msgspec.Struct, frozen=True):
         """Return the value of `about` in `GET /schema`. Without `description` it has the docstring of the model's class.
 
         Args:
-            declaration: None while the model loads; then there is no docstring yet, and `settings` is empty.
+            declaration: None while the model loads; then there is no docstring yet, and there are no hints.
         """
         keys = self.keys
-        docstring, hints = (declaration.docstring, declaration.hints) if declaration else (None, {})
+        docstring = declaration.docstring if declaration else None
+        settings, arguments = hints_of(declaration) if declaration else ({}, {})
         return {
             "title": keys.title,
             "description": keys.description or docstring or None,
@@ -122,8 +123,24 @@ class Introduction(msgspec.Struct, frozen=True):
             "examples": [
                 {"name": one.name, "picture": _address(one.picture), "values": one.values} for one in self.examples
             ],
-            "settings": hints,
+            "settings": settings,
+            **({"arguments": arguments} if arguments else {}),
         }  # fmt: skip
+
+
+_Hints = dict[str, dict[str, Any]]
+
+
+def hints_of(declaration: Declaration) -> tuple[_Hints, dict[str, _Hints]]:
+    """Return how settings, and the arguments of other commands, are shown. Only those whose author says it are there.
+
+    They are hints for people and not in the schema itself, so `schema_hash` stays the same when one changes.
+    """
+    settings = {name: each.info.hints for name, each in declaration.setting_parameters.items() if each.info.hints}
+    others = {name: spec.arguments.parameters for name, spec in declaration.commands.items()
+              if not (name.startswith("set_") and name.removeprefix("set_") in declaration.setting_parameters)}  # fmt: skip
+    arguments = {name: {each.name: each.info.hints for each in given if each.info.hints} for name, given in others.items()}
+    return settings, {name: hints for name, hints in arguments.items() if hints}
 
 
 #: that of a model without a manifest

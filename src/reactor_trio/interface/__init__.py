@@ -12,8 +12,6 @@ from reactor_trio.interface.blocking_tracks import AudioIn as AudioIn
 from reactor_trio.interface.blocking_tracks import AudioOut as AudioOut
 from reactor_trio.interface.blocking_tracks import VideoIn as VideoIn
 from reactor_trio.interface.blocking_tracks import VideoOut as VideoOut
-from reactor_trio.interface.command_arguments import FieldInfo as FieldInfo
-from reactor_trio.interface.command_arguments import InputField as InputField
 from reactor_trio.interface.context import get_ctx as get_ctx
 from reactor_trio.interface.distributed import DistributedPipeline as DistributedPipeline
 from reactor_trio.interface.events import connected as connected
@@ -26,6 +24,8 @@ from reactor_trio.interface.files import UploadedFile as UploadedFile
 from reactor_trio.interface.input_buffer import InputBuffer as InputBuffer
 from reactor_trio.interface.input_buffer import InputFrame as InputFrame
 from reactor_trio.interface.input_buffer import ReadMode as ReadMode
+from reactor_trio.interface.input_field import FieldInfo as FieldInfo
+from reactor_trio.interface.input_field import InputField as InputField
 from reactor_trio.interface.manifest_files import get_weights_path as get_weights_path
 from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField

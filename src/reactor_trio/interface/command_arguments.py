@@ -1,4 +1,4 @@
-"""Typed values that a client may set: `InputField`, and the validation of a command's arguments.
+"""Typed values that a client may set: the validation of a command's arguments.
 
 Each command gets one msgspec Struct. Its decoder refuses every value that the command's JSON Schema refuses. It also refuses
 text or a boolean in place of a number, and names an unknown argument in its error. JSON has no NaN and no infinity, so these
@@ -7,11 +7,9 @@ never arrive.
 
 from __future__ import annotations
 
-import copy
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
@@ -20,83 +18,9 @@ import msgspec.inspect
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.context import set_during
 from reactor_trio.interface.files import RESOLVE, Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema
+from reactor_trio.interface.input_field import MISSING, FieldInfo, refuse_wrong_widget
 
-MISSING: Final[Any] = msgspec.UNSET
 _LIMITS: Final = ("ge", "le", "min_length", "max_length")
-
-
-@dataclass(frozen=True, eq=False)
-class FieldInfo:
-    """The facts that an author gave about one field or argument with `InputField`."""
-
-    default: Any = MISSING
-    description: str | None = None
-    ge: float | None = None
-    le: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    choices: tuple[Any, ...] | None = None
-    moderate: bool = False
-    accept: tuple[str, ...] | None = None
-    #: makes a new default for each session or call; `default` is then one of its results, for the schema
-    factory: Callable[[], Any] | None = None
-    group: str | None = None
-    advanced: bool = False
-    unit: str | None = None
-
-    @property
-    def has_hints(self) -> bool:
-        """Whether it says how the page shows a setting."""
-        return self.group is not None or self.advanced or self.unit is not None
-
-    def fresh_default(self) -> Any:
-        """Return a new default: the factory's result, or a deep copy, so that sessions and calls never share one object."""
-        return copy.deepcopy(self.default) if self.factory is None else self.factory()
-
-
-def InputField(
-    default: Any = MISSING,
-    *,
-    description: str | None = None,
-    ge: float | None = None,
-    le: float | None = None,
-    min_length: int | None = None,
-    max_length: int | None = None,
-    choices: Sequence[Any] | None = None,
-    moderate: bool = False,
-    accept: Sequence[str] | None = None,
-    group: str | None = None,
-    advanced: bool = False,
-    unit: str | None = None,
-    default_factory: None = None,
-) -> Any:
-    """Declare the default and the limits of an `InputState` field or of an `@event` argument.
-
-    Args:
-        default: the value at the start of each session; required for a state field.
-        description: text for the schema and the viewer page.
-        ge, le: inclusive bounds of a number.
-        min_length, max_length: inclusive bounds for the characters of a string or the items of a list.
-        choices: the only values allowed.
-        moderate: whether the server's moderation hook (`runtime.moderate`), if there is one, checks the text.
-        accept: MIME types of an `UploadedFile`, such as `image/*`; the server refuses a file of any other type.
-        group: for a setting, which is a state field or the only argument of an event `set_<name>`: the heading under which
-            the viewer page shows it, with the others of this group.
-        advanced: for a setting: the page folds it away until its viewer wants to see it.
-        unit: for a setting: text behind the number, such as `s` or `px`.
-        default_factory: refused; Reactor 3.x has the keyword, too. A mutable default is copied for each session.
-
-    Raises DeclarationError for a `default_factory`, and for a group or a unit without text.
-    """
-    if default_factory is not None:
-        raise DeclarationError("InputField takes no default_factory: give the default itself, it is copied for each session")
-    for key, text in (("group", group), ("unit", unit)):
-        if text is not None and (not isinstance(text, str) or not text.strip()):
-            raise DeclarationError(f"InputField: {key} must be a text that is not empty, not {text!r}")
-    return FieldInfo(
-        default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate,
-        tuple(accept) if accept is not None else None, group=group, advanced=bool(advanced), unit=unit,
-    )  # fmt: skip
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -121,7 +45,7 @@ class Arguments:
             try:
                 constrained = _constrained(parameter.type, parameter.info)
             except (TypeError, ValueError) as error:
-                raise DeclarationError(f"{where}.{parameter.name}: {error}") from None
+                raise DeclarationError(f"{where}.{parameter.name}: {error}{parameter.info.at}") from None
             default: Any = msgspec.NODEFAULT if parameter.required else parameter.info.fresh_default
             fields.append((parameter.name, constrained, msgspec.field(default_factory=default)))
         try:
@@ -168,6 +92,8 @@ class Arguments:
 def _constrained(annotation: Any, info: FieldInfo) -> Any:
     """Return the type with the limits of `info`. Raises TypeError or ValueError if a part of them is wrong."""
     _refuse_empty_ranges(info)
+    if info.widget is not None:
+        refuse_wrong_widget(annotation, info)
     extra: dict[str, Any] = {}
     if info.default is not MISSING:
         try:

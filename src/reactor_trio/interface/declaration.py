@@ -18,10 +18,11 @@ import msgspec
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.blocking_tracks import declared_input, declared_output
-from reactor_trio.interface.command_arguments import MISSING, Arguments, Parameter
+from reactor_trio.interface.command_arguments import Arguments, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import EventMark, Handler, arguments_of, check_app, hook_of, marked_methods, yields
 from reactor_trio.interface.input_buffer import InputBuffer
+from reactor_trio.interface.input_field import MISSING
 from reactor_trio.interface.json_values import json_of
 from reactor_trio.interface.kinds import authors_classes, is_subclass, refuse_members_of_other_kinds
 from reactor_trio.interface.messages import ModelMessage, message_schema, reply_schema
@@ -122,15 +123,6 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
         """The state's public fields, each with its default as JSON (see `interface/json_values.py`)."""
         fields = {} if self.state is None else self.state.__reactor_arguments__
         return {name: json_of(arguments.parameters[0].info.default) for name, arguments in fields.items()}
-
-    @functools.cached_property
-    def hints(self) -> dict[str, dict[str, Any]]:
-        """Group, advanced and unit of the settings that declare one of them; they are not part of the schema."""
-        infos = {name: parameter.info for name, parameter in self.setting_parameters.items()}
-        return {
-            name: {"group": info.group, "advanced": info.advanced, "unit": info.unit}
-            for name, info in infos.items() if info.has_hints
-        }  # fmt: skip
 
     @functools.cached_property
     def setting_parameters(self) -> dict[str, Parameter]:
@@ -240,10 +232,10 @@ def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None
         parameters, client, returned = arguments_of(cls, attribute, function, frame)
         if not (mark.name.startswith("set_") and len(parameters) == 1):
             for parameter in parameters:
-                if parameter.info.has_hints:
+                if parameter.info.group is not None or parameter.info.advanced:
                     raise DeclarationError(
-                        f"{where}.{parameter.name}: group, advanced and unit are for settings: fields of an InputState, and "
-                        "the only argument of an event set_<name>"
+                        f"{where}.{parameter.name}: group and advanced are for settings: fields of an InputState, and "
+                        f"the only argument of an event set_<name>{parameter.info.at}"
                     )
         arguments, handler = Arguments(where, mark.name, parameters), Handler(attribute, client)
         sharing: Sharing = "anywhere" if mark.dedupe else "none"

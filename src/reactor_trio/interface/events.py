@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.command_arguments import MISSING, Parameter
+from reactor_trio.interface.command_arguments import Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
+from reactor_trio.interface.input_field import MISSING
 from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.pydantic_compat import is_field, read_annotation

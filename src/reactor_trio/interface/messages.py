@@ -16,8 +16,9 @@ import numpy as np
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.author_code import refuse_in_plain_step
-from reactor_trio.interface.command_arguments import MISSING, inline_schema
+from reactor_trio.interface.command_arguments import inline_schema
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
+from reactor_trio.interface.input_field import MISSING
 
 
 def MessageField(default: Any = MISSING, *, description: str | None = None) -> Any:

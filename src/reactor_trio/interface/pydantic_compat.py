@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from reactor_trio.interface.command_arguments import MISSING, FieldInfo
+from reactor_trio.interface.input_field import MISSING, FieldInfo
 
 _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
 

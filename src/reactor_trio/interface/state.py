@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar, dataclass_transform
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.command_arguments import MISSING, Arguments, FieldInfo, InputField, Parameter
+from reactor_trio.interface.command_arguments import Arguments, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 from reactor_trio.interface.files import UploadedFile
+from reactor_trio.interface.input_field import MISSING, FieldInfo, InputField
 
 
 @dataclass_transform(field_specifiers=(InputField, dataclasses.field))

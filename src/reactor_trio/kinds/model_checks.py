@@ -15,6 +15,7 @@ from reactor_trio.interface.declaration import Declaration, declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.state import InputState
+from reactor_trio.kinds.hand_commands import unreachable
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 
@@ -141,6 +142,8 @@ def _doubts(model_class: type[Model], schema: dict[str, Any]) -> Iterator[Doubt]
             f"{name} has no tracks, so its viewers see and hear nothing",
             "define an Output class in its module, with a field for each track: `main_video: Video`",
         )
+    for text, remedy in unreachable(schema["commands"]):
+        yield Doubt(text, remedy)
     for state in _unused_states(model_class):
         yield Doubt(
             f"no model uses the InputState {state.__qualname__}, so no client can set it",
