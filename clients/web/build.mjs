@@ -24,6 +24,7 @@ const BUDGETS = join(HERE, "budgets.json");
 const ENTRIES = {
   main: "page/main.ts",
   style: "page/style.css",
+  later: "page/later.css",
   "decoder-worker": "src/worker/decoder-worker.ts",
   "audio-player-worklet": "src/worker/audio-player-worklet.ts",
   "microphone-worklet": "src/worker/microphone-worklet.ts",
@@ -32,6 +33,7 @@ const ENTRIES = {
 };
 /** Parts that `main`, or one of these, loads when they are used, by `import()`. What they share, each has again: first loads are to be small. */
 const LATER = {
+  "api-page": "page/api-page.ts",
   clip: "page/clip.ts",
   "on-page": "src/media/on-page.ts",
   devices: "src/input/devices.ts",
@@ -43,6 +45,7 @@ const LATER = {
   sound: "src/sound/audio-player.ts",
   "touch-pads": "page/touch-pads.ts",
   upload: "src/client/upload.ts",
+  widgets: "page/widgets.ts",
 };
 const COPIED = ["index.html", "icon.svg"];
 /** Where the texts of index.html are: it has their names between double braces. */

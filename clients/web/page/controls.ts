@@ -10,6 +10,7 @@ import type { Applied, Setting } from "../src/index.ts";
 import { BACK_TO_BEGIN, element, icon, refusalLine } from "./dom.ts";
 import { createField } from "./fields.ts";
 import { brokenLimit } from "./limits.ts";
+import { type Presentation, presented } from "./presented.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 
@@ -39,23 +40,24 @@ export interface SettingContext {
   /** Whether the server tells the values of settings. */
   readonly told: boolean;
   readonly uploads: Uploads;
-  readonly unit: string | null;
+  readonly hint: Presentation;
   /** Called when the value has changed. */
   readonly onvalue: () => void;
 }
 
 /** `setting` has the model's value. */
 export function settingControl(
-  { name, description, field }: SettingCommand,
+  { name, description, field: declared }: SettingCommand,
   setting: Setting<unknown>,
-  { told, uploads, unit, onvalue }: SettingContext,
+  { told, uploads, hint, onvalue }: SettingContext,
 ): SettingControl {
+  const field = presented(declared, hint);
   const resetTitle = fillIn(STRINGS.settings.reset, { title: field.title, value: describeValue(field.initial) });
   const reset = element("button", { type: "button", class: "reset", title: resetTitle, disabled: true }, icon(BACK_TO_BEGIN));
   // A default that JSON cannot give, such as a file, cannot be sent again.
   const hasDefault = field.initial !== undefined && field.kind !== "upload";
   const view = createField({ ...field, description: field.description || description }, uploads, {
-    unit,
+    hint,
     reset: hasDefault ? reset : null,
   });
   const refusal = refusalLine();
@@ -143,9 +145,12 @@ export function actionControl(
   send: SendInSession,
   reply: (name: string, value: unknown) => void,
   uploads: Uploads,
+  hints: { readonly [argument: string]: Presentation } = {},
 ): HTMLElement {
-  const views = fields.map((field) => {
-    const view = createField(field, uploads);
+  const views = fields.map((declared) => {
+    const hint = hints[declared.name];
+    const field = presented(declared, hint);
+    const view = createField(field, uploads, { hint });
     view.write(field.initial);
     return { field, view };
   });

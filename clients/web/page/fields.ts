@@ -15,6 +15,7 @@
  */
 import type { Field, JsonField, NumberField, SelectField, SliderField, TextField } from "../src/controls.ts";
 import { element } from "./dom.ts";
+import type { Presentation } from "./presented.ts";
 import { type Scrubbed, scrub } from "./scrub.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
@@ -56,11 +57,11 @@ type Changed = (given: boolean) => void;
 
 let count = 0;
 
-/** `uploads` sends files; `unit` is shown after a number; `reset` is the button beside the label. */
+/** `uploads` sends files; `hint` has the unit behind a number, and a widget; `reset` is the button beside the label. */
 export function createField(
   field: Field,
   uploads: Uploads,
-  { unit = null, reset = null }: { readonly unit?: string | null; readonly reset?: HTMLElement | null } = {},
+  { hint: { unit = null, widget } = {}, reset = null }: { readonly hint?: Presentation; readonly reset?: HTMLElement | null } = {},
 ): FieldView {
   const id = `field-${++count}`;
   const input = createInput(field, id, uploads);
@@ -115,8 +116,15 @@ export function createField(
       showNull(field.nullable && value === null);
       if (!isNull) input.write(value);
       self.touched = false;
+      showInWidget();
     },
   };
+  let showInWidget = (): void => {};
+  if (widget)
+    void import("./widgets.ts").then(({ addWidget }) => {
+      showInWidget = addWidget(widget, field, input.control);
+      showInWidget();
+    });
   input.listen((given) => {
     self.touched = true;
     const nothing = given && field.nullable && self.empty;

@@ -132,6 +132,7 @@ addEventListener("hashchange", () => {
   if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
   running?.takeLink();
 });
+byId("api").addEventListener("click", () => void running?.showApi());
 byId("reset-settings").addEventListener("click", () => running?.resetSettings());
 byId("copy-settings").addEventListener("click", () => void running?.copySettings());
 // What lies over the page closes by Escape, and by a click elsewhere.
@@ -211,6 +212,8 @@ class RunningSession {
     document.body.dataset.picture = this.awaitsPicture ? "awaited" : "shown";
     this.showPicture();
     this.takeLink();
+    byId("api", HTMLButtonElement).disabled = false;
+    if (location.hash === "#api") void this.showApi();
   }
 
   pictureShown(): void {
@@ -249,6 +252,16 @@ class RunningSession {
   /** Takes settings of the session before; null for a client that may not set any. */
   get give(): ((values: Values) => void) | null {
     return this.#controlling ? (values) => this.#settings?.give(values) : null;
+  }
+
+  /** Shows what programs can send. */
+  async showApi(): Promise<void> {
+    try {
+      const { showApi } = await import("./api-page.ts");
+      showApi(screen, this.#info, this.#controlling ? this.#send : null, access.token);
+    } catch (error) {
+      reportProblem(fillIn(STRINGS.problems.api, { why: (error as Error).message }));
+    }
   }
 
   resetSettings(): void {
@@ -347,7 +360,7 @@ class RunningSession {
     fill("keys", keyboard?.legend() ?? []);
     fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
     fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
-    const cards = actions.map((action) => actionControl(action, send, reply, uploads));
+    const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
     if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });

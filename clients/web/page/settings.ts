@@ -35,8 +35,9 @@ export class Settings {
     for (const command of commands) {
       const field = fieldOf(command);
       const setting = settings.get(field) as Setting<unknown>;
-      const { group = null, unit = null, advanced: isAdvanced = false } = about?.settings[field] ?? {};
-      const control = settingControl(command, setting, { told, uploads, unit, onvalue: () => this.#changed() });
+      const hint = about?.settings[field];
+      const { group = null, advanced: isAdvanced = false } = hint ?? {};
+      const control = settingControl(command, setting, { told, uploads, hint, onvalue: () => this.#changed() });
       this.#controls.set(field, control);
       if (isAdvanced) advanced.push(control.element);
       else groups.set(group, [...(groups.get(group) ?? []), control.element]);

@@ -174,7 +174,7 @@ export const STRINGS = {
   video: "Video",
   videoOf: "Video {name}",
   enlarge: "Enlarge {name}",
-  problems: { keys: "keys: {why}", inputs: "inputs: {why}", pictures: "pictures: {why}" },
+  problems: { keys: "keys: {why}", inputs: "inputs: {why}", pictures: "pictures: {why}", api: "API: {why}" },
   missed: "{n} messages were lost while the connection was away for {seconds} s",
   over: "the session is over",
   stepDown: { software: "It is decoded in software now.", asks: "The page asks for {codecs} now.", or: " or " },
@@ -250,6 +250,7 @@ export const HTML = {
   resetAll: "Reset all",
   pointerOnThePicture: "Pointer on the picture",
   messages: "Messages",
+  api: "API",
   noScript: "This page needs JavaScript.",
 };
 
@@ -329,6 +330,65 @@ export const INPUTS = {
   sound: "sending {rate} kHz",
   skipped: ", {n} skipped",
 };
+
+/** The texts of widgets that a model may have, which are loaded with it. */
+export const WIDGETS = { color: "Choose a colour: {title}", seed: "Draw another number: {title}" } as const;
+
+/** The texts of the API page, which is loaded when it is opened. */
+export const API = {
+  title: "API of {model}",
+  close: "Close",
+  intro:
+    "What a program can send to this model. Each example opens a session of its own; at a server with one session it waits for yours to end.",
+  token: "The server wants a token; put yours where the examples name it.",
+  schema: "Schema as JSON",
+  noCommands: "This model has no commands.",
+  noArguments: "No arguments.",
+  argument: "Argument",
+  type: "Type",
+  needed: "Needed",
+  meaning: "Meaning",
+  required: "yes",
+  optional: "no: {value}",
+  types: {
+    number: "a number",
+    whole: "a whole number",
+    text: "a text",
+    boolean: "true or false",
+    file: "a file that was uploaded",
+    json: "JSON",
+    between: "{type} from {minimum} to {maximum}",
+    least: "{type}, at least {minimum}",
+    most: "{type}, at most {maximum}",
+    longest: "{type} of at most {limit} characters",
+    oneOf: "one of {choices}",
+    orNull: "{type}, or null",
+  },
+  arguments: "Arguments of {command} as JSON",
+  notJson: "This is not JSON: {why}",
+  noObject: "Write an object with the names of the arguments.",
+  attempt: "Try it",
+  sent: "Sent …",
+  applied: "Applied by step {step}; the reply is {reply}",
+  refused: "Refused, {code}: {message}",
+  javascript: "JavaScript",
+  python: "Python",
+  commandLine: "Command line",
+  curl: "curl",
+  copy: "Copy",
+  copied: "Copied",
+  selected: "Selected",
+  copyWhat: "Copy: {title}",
+  files: "Files",
+  filesHow:
+    "Send the file first, with the upload token of your session (upload_token of reactor.welcome), and then a command with the upload_id of the answer.",
+  tracks: "Tracks",
+  directions: {
+    out: { video: "pictures from the model", audio: "sound from the model" },
+    in: { video: "pictures to the model", audio: "sound to the model" },
+  },
+  messages: "Messages of the model",
+} as const;
 
 /** The texts of `clip.ts`. */
 export const CLIP = {

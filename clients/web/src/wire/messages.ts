@@ -56,12 +56,18 @@ export interface ModelIntroduction {
   readonly examples: readonly { readonly name: string; readonly picture: string | null; readonly values: Settings }[];
   /** How the settings are shown, by field; those with nothing of their own are left out. */
   readonly settings: { readonly [field: string]: SettingPresentation };
+  /** The same for arguments of other commands, by command and argument; absent if there is none. */
+  readonly arguments?: { readonly [command: string]: { readonly [argument: string]: SettingPresentation } };
 }
 
 export interface SettingPresentation {
   readonly group: string | null;
   readonly advanced: boolean;
   readonly unit: string | null;
+  /** What it is called; absent: its name. */
+  readonly label?: string;
+  /** How it is shown, such as "radio"; absent: as its type asks for. */
+  readonly widget?: string;
 }
 
 export interface ModelSchema {
