@@ -30,8 +30,12 @@ const OPTIONS = { absWorkingDir: HERE, bundle: true, format: "esm", target: "es2
 const RESOLUTIONS = { nodenext: "nodenext", node16: "node16", preserve: "bundler" };
 /** Run by npx: they are needed here alone, and bring many packages. */
 const LINTERS = ["publint@0.3.25", "@arethetypeswrong/cli@0.18.5"];
-/** What each program of test/programs loads besides its start: modules that it makes the client load, and files beside them. */
+/**
+ * What each program of test/programs loads besides its start: modules that it makes the client load, and files beside them. `whole`: it is
+ * bundled into one file, as by a bundler that does not split.
+ */
 const PROGRAMS = {
+  alone: { modules: [], files: [], whole: true },
   client: { modules: [], files: [] },
   react: { modules: [], files: [] },
   element: { modules: [], files: [] },
@@ -75,12 +79,12 @@ for (const [name, folder] of Object.entries(BESIDE)) {
 copyFileSync(join(HERE, "../../LICENSE"), join(DIST, "LICENSE"));
 
 /** The modules, and the sum of the files in gzip, that a program loads. */
-async function measure(name, { modules, files }) {
+async function measure(name, { modules, files, whole = false }) {
   const { outputFiles, metafile } = await build({
     ...OPTIONS,
     entryPoints: [`test/programs/${name}.ts`],
     outdir: join(HERE, "measured"),
-    splitting: true,
+    splitting: !whole,
     external: ["react"],
     metafile: true,
     write: false,

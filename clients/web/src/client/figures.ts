@@ -6,7 +6,7 @@ import type { CaptureClock } from "../input/capture-clock.ts";
 import { Freezes } from "../media/freezes.ts";
 import type { TrackDescription } from "../wire/messages.ts";
 import type { Packet } from "../wire/protocol.ts";
-import type { Statistics, TrackStatistics } from "./types.ts";
+import type { LinkStatistics, Statistics, TrackStatistics } from "./types.ts";
 
 class TrackFigures {
   readonly pictures = new PictureStatistics();
@@ -23,7 +23,7 @@ class TrackFigures {
   }
 }
 
-export type SessionFigures = Omit<Statistics, "sound" | "stepsDown" | "comebacks" | "secondsLost" | "silence">;
+export type SessionFigures = Omit<Statistics, "sound" | "stepsDown" | keyof LinkStatistics>;
 
 type ShownFrame = Omit<Packet, "payload">;
 

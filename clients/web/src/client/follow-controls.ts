@@ -1,6 +1,6 @@
 /** The controls of a page, which each session of a client binds again. */
 import type { Bindings, ControlKind } from "../controls/session-controls.ts";
-import { reportFault } from "./client.ts";
+import { reportFault } from "./client-core.ts";
 import type { Client, ClientState } from "./types.ts";
 
 type Loaded = Promise<Pick<typeof import("../controls/session-controls.ts"), "bindCommands">>;

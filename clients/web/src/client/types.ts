@@ -41,30 +41,34 @@ export type AudioCodec = "opus" | "pcm_s16le";
 /** Called before each connection, and once more after the server refused what it gave; null: there is no (other) token. */
 export type GiveToken = (why: "first" | "refused") => string | null | Promise<string | null>;
 
-export interface ConnectOptions<M extends ModelShape = AnyModel> {
+/** How a client without tracks (`reactor-trio/session`) connects. */
+export interface SessionClientOptions<M extends ModelShape = AnyModel> {
   /** Another model is refused; another schema is the diagnostic `schema_changed`. */
   model?: ModelRef<M> | string;
   role?: "control" | "viewer";
   /** Without it, the token of the address: `?token=`, or `#token=` as in the page's links. */
   token?: string | GiveToken | undefined;
-  /** What this place can decode, best first; by default what it can. `false`: no pictures. */
-  video?: readonly Codec[] | false;
-  audio?: readonly AudioCodec[] | false;
   /** Whether a lost link is resumed; default true. */
   resume?: boolean;
   /** Whether a new session begins after a lost one; default "never", for it would be another world. */
   newSession?: "never" | "after-loss";
   /** Where the client saves its session, so that a reloaded page finds it; default `tabMemory()` in a browser. `null`: nowhere. */
   memory?: Memory | null;
+  /** Aborting it closes the client. */
+  signal?: AbortSignal;
+  WebSocket?: new (url: string, protocols: string[]) => WebSocket;
+  fetch?: typeof fetch;
+}
+
+export interface ConnectOptions<M extends ModelShape = AnyModel> extends SessionClientOptions<M> {
+  /** What this place can decode, best first; by default what it can. `false`: no pictures. */
+  video?: readonly Codec[] | false;
+  audio?: readonly AudioCodec[] | false;
   /** Whether pictures are played with a lead that smooths them; default true. */
   lead?: boolean;
   /** Whether no pictures are asked for while the page is hidden, but for views that record; default false. */
   pauseHidden?: boolean;
-  /** Aborting it closes the client. */
-  signal?: AbortSignal;
   workers?: { pictures?: string | URL | (() => Worker) | false; sound?: string | URL; microphone?: string | URL };
-  WebSocket?: new (url: string, protocols: string[]) => WebSocket;
-  fetch?: typeof fetch;
 }
 
 export interface Memory {
@@ -183,8 +187,16 @@ export interface UploadOptions {
   onProgress?: (part: number) => void;
 }
 
+/** Figures of the client's links. */
+export interface LinkStatistics {
+  readonly comebacks: number;
+  readonly secondsLost: number;
+  /** How long nothing was heard of the server, in milliseconds; null without a session. */
+  readonly silence: number | null;
+}
+
 /** Figures of the present session; times in milliseconds, null without a measurement. */
-export interface Statistics {
+export interface Statistics extends LinkStatistics {
   readonly tracks: Readonly<Record<string, TrackStatistics>>;
   /** From a command to its picture, by parts. */
   readonly latency: LatencySnapshot | null;
@@ -194,10 +206,6 @@ export interface Statistics {
   readonly captureToPicture: Recent | null;
   readonly soundOffset: number | null;
   readonly lead: number | null;
-  readonly comebacks: number;
-  readonly secondsLost: number;
-  /** How long nothing was heard of the server; null without a session. */
-  readonly silence: number | null;
   /** How often this client took a simpler decoder because another one failed. */
   readonly stepsDown: number;
   readonly sound: SoundStatistics;
@@ -220,7 +228,8 @@ export type Diagnostic =
   | { readonly code: "no_worker" | "no_webcodecs" | "schema_changed" | "sound_blocked"; readonly message: string }
   | ({ readonly code: "stepped_down"; readonly message: string } & StepDown);
 
-export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable {
+/** A client of a session without its tracks: what `connect` of `reactor-trio/session` returns. */
+export interface SessionClient<M extends ModelShape = AnyModel> extends AsyncDisposable {
   /** The same object until the next event `state`. */
   readonly state: ClientState;
   /** The session that is live or resuming, or null. */
@@ -244,13 +253,21 @@ export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable
   /** The model's messages from now on; ends with the client. */
   messages(options?: { signal?: AbortSignal }): AsyncIterableIterator<Message<M>>;
   upload(source: Blob | Uint8Array<ArrayBuffer>, options?: UploadOptions): Promise<UploadRef>;
+  readonly transport: Transport;
+  statistics(): LinkStatistics;
+  /** Tries now, instead of waiting or after the end, with which loops over frames, packets and messages have ended. */
+  reconnect(): void;
+  /** Leaves the session for good. */
+  close(): Promise<void>;
+}
+
+export interface Client<M extends ModelShape = AnyModel> extends SessionClient<M> {
   attach(canvas: HTMLCanvasElement, options?: AttachOptions<TrackName<M, "outputs", "video">>): View;
   /** Pictures and sound for a `<video>`; a canvas (`attach`) is sooner. Disposing of it ends its tracks. */
   stream(options?: { video?: TrackName<M, "outputs", "video"> | false; audio?: boolean }): MediaStream & Disposable;
   frames(track?: TrackName<M, "outputs", "video">, options?: FramesOptions): AsyncIterableIterator<Frame>;
   packets(track?: Names<M["outputs"]>, options?: FramesOptions): AsyncIterableIterator<Packet>;
   readonly sound: Sound;
-  readonly transport: Transport;
   publish(
     track: TrackName<M, "inputs", "video">,
     source: "camera" | MediaStreamTrack | HTMLCanvasElement,
@@ -270,8 +287,4 @@ export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable
   /** Asks for other video codecs than `connect` did. */
   requestVideo(codecs: readonly Codec[] | false): void;
   statistics(): Statistics;
-  /** Tries now, instead of waiting or after the end, with which loops over frames, packets and messages have ended. */
-  reconnect(): void;
-  /** Leaves the session for good. */
-  close(): Promise<void>;
 }

@@ -14,6 +14,7 @@ import type {
 } from "reactor-trio";
 import { CommandError, ConnectionRefused, connect, SessionEnded, tabMemory } from "reactor-trio";
 import { readCommands } from "reactor-trio/controls";
+import { connect as connectSession, type SessionClient } from "reactor-trio/session";
 import { scriptedServer } from "reactor-trio/testing";
 import { type Session, connect as wireConnect } from "reactor-trio/wire";
 import { type Mood, type Painter, type Point, type Point2, painter } from "./painter.ts";
@@ -48,6 +49,11 @@ export async function typed(): Promise<void> {
   const size = await client.command("size", { file });
   same<typeof size.reply, number>();
   await client.command("size", { file: { upload_id: "u" } });
+
+  const session = connectSession("https://host/", { model: painter, newSession: "after-loss" });
+  same<typeof session, SessionClient<Painter>>();
+  const any: SessionClient<Painter> = client; // what takes the smaller client takes this one, too
+  await any.command("set_mood", { mood: "calm" });
 
   const brightness = client.setting("brightness");
   same<typeof brightness, Setting<number>>();

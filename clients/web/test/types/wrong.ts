@@ -1,6 +1,7 @@
 // Calls that must not compile. tsc reports each `@ts-expect-error` that is not needed.
 import type { AnyModel, Client, ClientState, Setting } from "reactor-trio";
 import { CommandError, connect } from "reactor-trio";
+import { connect as connectSession } from "reactor-trio/session";
 import { type Painter, painter } from "./painter.ts";
 
 declare const canvas: HTMLCanvasElement;
@@ -156,4 +157,14 @@ export function options(): void {
   client.state = other.state;
   // @ts-expect-error: errors have no such code
   if (new CommandError("busy", "", "reset").applied === true) return;
+}
+
+export function withoutTracks(): void {
+  const session = connectSession("https://host/", { model: painter });
+  // @ts-expect-error: a client of a session shows no pictures
+  session.attach(canvas);
+  // @ts-expect-error: no such argument
+  void session.command("set_brightness", { bright: 0.5 });
+  // @ts-expect-error: it asks for no pictures
+  connectSession("https://host/", { video: ["jpeg"] });
 }
