@@ -6,13 +6,11 @@
  * reconnect, pace or draw; but a session can continue over another socket (`resume`) without losing commands or messages.
  */
 
+import { CommandOutbox, MAX_UNANSWERED } from "./command-outbox.ts";
 import { CommandError } from "./errors.ts";
 import type {
   Admitted,
   Bye,
-  Ending,
-  ErrorReport,
-  Late,
   ModelSchema,
   Queued,
   Role,
@@ -23,112 +21,22 @@ import type {
   Welcome,
 } from "./messages.ts";
 import type { Packet } from "./packet.ts";
+import type { Applied, ModelMessage, SessionEvents } from "./session-events.ts";
+import { ABANDONED, leave, OPEN, openSocket, type SocketOptions } from "./socket.ts";
 import { TypedEvents } from "./typed-events.ts";
 
+export type * from "./session-events.ts";
+export { type CodecList, openSocket, pageOf, type SocketOptions, SUBPROTOCOL } from "./socket.ts";
 export type { ModelSchema, Packet, Role, Settings, TrackDescription, Welcome };
-
-export const SUBPROTOCOL = "reactor.v1";
 
 // Close codes that end the session; after any other code the server may keep it.
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
-const [CONNECTING, OPEN] = [0, 1]; // of WebSocket.readyState
-const ABANDONED = 4000; // a page may not close with 1001
-const MAX_UNANSWERED = 1024;
 const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
-// Commands that have waited for the session, or for its link, are sent so many at once, and then in each second: half of the server's
-// default limit.
-const CATCH_UP_RATE = 100;
 const REPLICA_FAILED = "The replica that has a place for this page could not be reached, or refused it.";
-
-/** A list of codecs, best first, also comma-separated; ["none"] for no track of this kind. */
-export type CodecList = string | readonly string[];
-
-type OpenWebSocket = new (url: string, protocols: string[]) => WebSocket;
-
-/** How to ask for a session. */
-export interface SocketOptions {
-  /** The WebSocket address without a query. */
-  url: string | URL;
-  video?: CodecList | undefined;
-  audio?: CodecList | undefined;
-  role?: Role | undefined;
-  model?: string | undefined;
-  token?: string | null | undefined;
-  resume?: string | null | undefined;
-  after?: number | null | undefined;
-  feedback?: boolean | undefined;
-  /** Whether a viewer follows the event `cadence`. */
-  cadence?: boolean | undefined;
-  /** Other codecs for video tracks by name. */
-  tracks?: { readonly [name: string]: CodecList } | undefined;
-  /** Begin without video; `requestVideo` asks for it. The tracks are announced, which they are not with `video` "none". */
-  paused?: boolean | undefined;
-  /** Whether this client follows a gate to a replica. */
-  follow?: boolean | undefined;
-  /** Ask for a `reactor.beat` in each heartbeat interval in which the server sends nothing else. */
-  beat?: boolean | undefined;
-  /** Ask to be told a refusal as `reactor.bye` with the reason "refused", because a page may not read the status of a refused WebSocket. */
-  refusalsAsBye?: boolean | undefined;
-  WebSocket?: OpenWebSocket | undefined;
-}
 
 export interface SessionOptions extends Omit<SocketOptions, "follow"> {
   url: string;
   comesBack?: boolean | undefined;
-}
-
-/** The details of a session's events, by name; `Session` says what they mean. */
-export interface SessionEvents {
-  queued: Queued;
-  admitted: { url: string };
-  ending: Ending;
-  late: Late;
-  welcome: Welcome;
-  state: Settings;
-  track: TrackDescription;
-  transport: { readonly paused: boolean };
-  frame: Packet;
-  keyframe: { track: number };
-  cadence: { track: number; every_us: number };
-  message: ModelMessage;
-  sent: { id: number; type: string };
-  error: ErrorReport;
-  bye: Bye;
-  lost: { code: number };
-  resumed: { seconds: number; missed: number };
-  closed: Closed;
-}
-
-/** A message of the model; `n` counts the server's messages in the session. */
-export interface ModelMessage {
-  readonly type: string;
-  readonly data: { readonly [field: string]: unknown };
-  readonly n?: number;
-}
-
-/** How a session ended. */
-export interface Closed {
-  readonly code: number;
-  readonly reason: string | null;
-  readonly message: string;
-  /** Whether the socket was ever open, and whether the session ever began. */
-  readonly opened: boolean;
-  readonly welcomed: boolean;
-}
-
-/** The answer to a command that was applied: in which step of the model, and what its handler returned. */
-export interface Applied {
-  readonly id: number;
-  readonly step: number;
-  readonly reply: unknown;
-}
-
-interface Waiting {
-  command: string;
-  /** What is sent. */
-  text: string;
-  resolve: (applied: Applied) => void;
-  reject: (error: CommandError) => void;
 }
 
 /** What came of trying to resume: see `Session.resume`. */
@@ -155,49 +63,6 @@ export function connect<S extends Session>(options: SessionOptions, make: new (.
 export function connect({ comesBack = false, ...options }: SessionOptions, make: typeof Session = Session): Session {
   const follow = ({ url, ticket }: Admitted): WebSocket => openSocket({ ...options, url, token: ticket, resume: null, after: null });
   return new make(openSocket({ ...options, follow: true }), { ...options, comesBack, follow });
-}
-
-/** Opens a WebSocket that requests a session; the options are those of `connect`. */
-export function openSocket({
-  url,
-  video = "jpeg",
-  tracks = {},
-  paused = false,
-  audio,
-  role,
-  model,
-  token,
-  resume,
-  after,
-  feedback = false,
-  cadence = false,
-  follow = false,
-  beat = false,
-  refusalsAsBye = false,
-  WebSocket = globalThis.WebSocket,
-}: SocketOptions): WebSocket {
-  const address = new URL(url);
-  const query = {
-    video,
-    audio,
-    role,
-    model,
-    token,
-    resume,
-    after: resume && String(after),
-    feedback,
-    cadence: cadence && role === "viewer",
-    follow,
-    beat,
-    refusals: refusalsAsBye && "bye",
-    paused,
-    ...Object.fromEntries(Object.entries(tracks).map(([name, codecs]) => [`video.${name}`, codecs])),
-  };
-  for (const [name, value] of Object.entries(query)) {
-    const text = value === true ? "1" : String(value || "");
-    if (text) address.searchParams.set(name, text);
-  }
-  return new WebSocket(address.href, [SUBPROTOCOL]);
 }
 
 /**
@@ -228,14 +93,10 @@ export class Session extends TypedEvents<SessionEvents> {
   #comesBack: boolean;
   #follow: ((admitted: Admitted) => WebSocket) | null;
   #redirected = false;
-  #unanswered = new Map<number, Waiting>(); // commands without an answer, by id, which is the command's number in the session
+  #commands = new CommandOutbox(() => this.#socket);
   #tracks = new Map<number, TrackDescription>();
   #state: Settings = {};
   #sets = new Map<number, [string, unknown]>(); // [field, value] of commands without an answer that set a setting, by their ids
-  #lastId = 0;
-  #sentId = 0;
-  #room = Infinity; // how many commands may be sent now
-  #catchingUp: ReturnType<typeof setTimeout> | undefined;
   #lostAt = 0;
   #bye: Bye | null = null;
   #opened = false;
@@ -382,16 +243,12 @@ export class Session extends TypedEvents<SessionEvents> {
    */
   async command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
     if (this.#over || (this.welcome === null && this.#socket?.readyState !== OPEN)) throw new CommandError("closed", "not connected", type);
-    if (this.#unanswered.size >= MAX_UNANSWERED) throw new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type);
-    const id = this.#lastId + 1;
-    const text = JSON.stringify({ type, data, id }); // throws for a value without a JSON form
-    this.#lastId = id;
-    const answer = new Promise<Applied>((resolve, reject) => this.#unanswered.set(id, { command: type, text, resolve, reject }));
+    const { id, answer } = this.#commands.add(type, data);
     const field = type.startsWith("set_") ? type.slice(4) : "";
     if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
     if (this.#sets.size > MAX_SETS) this.#sets.delete(this.#sets.keys().next().value as number);
     this.#emit("sent", { id, type }); // before it leaves: its latency begins here, and a socket's `send` can take milliseconds
-    this.#sendWaiting();
+    this.#commands.flush();
     return answer;
   }
 
@@ -444,11 +301,10 @@ export class Session extends TypedEvents<SessionEvents> {
   #continue(welcome: Welcome): void {
     const seconds = (performance.now() - this.#lostAt) / 1000;
     const { paused } = this;
-    this.#room = 0;
-    this.#begin(welcome);
     const { received = 0, missed = 0 } = welcome;
-    this.#sentId = received;
-    if (missed > 0) this.#rejectLostAnswers(received, missed);
+    this.#commands.hold();
+    this.#begin(welcome);
+    this.#commands.resume(received, missed);
     this.#emit("resumed", { seconds, missed });
     this.#emit("state", this.state);
     if (this.paused !== paused) this.#emit("transport", { paused: this.paused });
@@ -456,32 +312,7 @@ export class Session extends TypedEvents<SessionEvents> {
       if (track.direction === "out") this.#emit("track", track);
       else this.#emit("keyframe", { track: track.index });
     }
-    this.#catchUp();
-  }
-
-  /** Rejects the commands whose answers may be among the lost messages. */
-  #rejectLostAnswers(received: number, missed: number): void {
-    for (const id of this.#unanswered.keys()) {
-      if (id > received) continue;
-      const waiting = this.#answer(id);
-      const message = `Whether it was applied is not known: ${missed} messages were lost.`;
-      waiting?.reject(new CommandError("answer_lost", message, waiting.command, id, "unknown"));
-    }
-  }
-
-  /** Sends the commands that wait, no faster than a server takes them. What is given meanwhile follows them. */
-  #catchUp(): void {
-    this.#room = CATCH_UP_RATE;
-    this.#sendWaiting();
-    if (this.#sentId < this.#lastId) this.#catchingUp = setTimeout(() => this.#catchUp(), 1000);
-    else this.#room = Infinity;
-  }
-
-  /** Sends the unsent commands that may be sent now, in order. A socket that is about to close takes none. */
-  #sendWaiting(): void {
-    const socket = this.#socket;
-    for (; socket?.readyState === OPEN && this.#room > 0 && this.#sentId < this.#lastId; this.#room--)
-      socket.send((this.#unanswered.get(++this.#sentId) as Waiting).text);
+    this.#commands.catchUp();
   }
 
   /** Follows a gate to the assigned replica. */
@@ -569,11 +400,11 @@ export class Session extends TypedEvents<SessionEvents> {
       case "reactor.welcome":
         this.#begin(message.data);
         // Another page began this session; continue its numbers of commands.
-        if (message.data.resumed) this.#lastId = this.#sentId = message.data.received ?? 0;
+        if (message.data.resumed) this.#commands.continueFrom(message.data.received ?? 0);
         else this.newest = message.n ?? 0;
-        this.#room = 0;
+        this.#commands.hold();
         this.#emit("welcome", message.data);
-        this.#catchUp(); // with what listeners have given
+        this.#commands.catchUp(); // with what listeners have given
         break;
       case "reactor.state":
         Object.assign(this.#state, message.data);
@@ -590,15 +421,13 @@ export class Session extends TypedEvents<SessionEvents> {
       case "reactor.ack": {
         const { id, data } = message;
         this.#applySetting(id);
-        this.#answer(id)?.resolve({ id, step: data.step, reply: data.reply });
+        this.#commands.applied(id, data.step, data.reply);
         break;
       }
       case "reactor.error": {
         const { id, data } = message;
-        const waiting = id === undefined ? undefined : this.#answer(id);
         if (id !== undefined) this.#sets.delete(id);
-        if (waiting) waiting.reject(new CommandError(data.code, data.message, waiting.command, id));
-        else this.#emit("error", data);
+        if (!this.#commands.refused(id, data.code, data.message)) this.#emit("error", data);
         break;
       }
       case "reactor.bye":
@@ -618,12 +447,6 @@ export class Session extends TypedEvents<SessionEvents> {
     if (field && Object.hasOwn(this.#state, field)) this.#state[field] = value;
   }
 
-  #answer(id: number): Waiting | undefined {
-    const waiting = this.#unanswered.get(id);
-    this.#unanswered.delete(id);
-    return waiting;
-  }
-
   #mayResume(code: number): boolean {
     const kept = this.#bye === null || this.#bye.reason === "too_slow";
     return this.#comesBack && Boolean(this.welcome?.resume_token) && kept && !FINAL_CODES.has(code);
@@ -635,7 +458,7 @@ export class Session extends TypedEvents<SessionEvents> {
       this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? words);
       return;
     }
-    clearTimeout(this.#catchingUp);
+    this.#commands.hold();
     this.#bye = null;
     this.#socket = null;
     this.#lostAt = performance.now();
@@ -645,26 +468,9 @@ export class Session extends TypedEvents<SessionEvents> {
   #finish(code: number, reason: string | null, message: string): void {
     if (this.#over) return;
     this.#over = true;
-    clearTimeout(this.#catchingUp);
-    for (const [id, { command, reject }] of this.#unanswered) {
-      reject(new CommandError("closed", "the connection ended", command, id, id > this.#sentId ? false : "unknown"));
-    }
-    this.#unanswered.clear();
+    this.#commands.end();
     this.#emit("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
-}
-
-/** Closes a socket; one that still connects as soon as it is open, because a browser writes an error on the console for any sooner. */
-function leave(socket: WebSocket, code: number): void {
-  if (socket.readyState === CONNECTING) socket.addEventListener("open", () => socket.close(code));
-  else socket.close(code);
-}
-
-/** The address of the page that belongs to the WebSocket at `url`; the server's other paths are relative to it. */
-export function pageOf(url: string | URL): URL {
-  const address = new URL(".", url);
-  address.protocol = address.protocol.replace("ws", "http");
-  return address;
 }
 
 /** The JSON in a text message, or null. */
