@@ -17,7 +17,6 @@ from wsproto.events import AcceptConnection, CloseConnection, RejectConnection, 
 
 from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings, Settings
-from reactor_trio.protocol.reasons import refusal_close_code
 from reactor_trio.protocol.refusals import REFUSALS
 from reactor_trio.server.standby import standby_site
 from reactor_trio.testing import open_server
@@ -69,7 +68,7 @@ async def ask(site, query, *headers, noted=None, path="/ws"):
     assert message.keys() == {"type", "data"}, "not numbered"
     assert (message["type"], message["data"].pop("reason")) == ("reactor.bye", "refused")
     assert isinstance(close, CloseConnection)
-    assert close.code == refusal_close_code(message["data"]["status"])
+    assert close.code == REFUSALS[message["data"]["code"]].close_code
     return "bye", *(message["data"][key] for key in ("status", "message", "retry_after", "code"))
 
 

@@ -75,7 +75,7 @@ export interface CommandHook<M extends ModelShape, K extends CommandName<M>> {
 }
 
 export interface SettingHook<T> {
-  /** The value that was set here, until it is applied or refused; else the model's. Undefined before the session begins. */
+  /** The value that was set here, until it is applied or refused; else the model's. Undefined before the first session begins. */
   readonly value: T | undefined;
   /** Its promise is that of `Setting.set`. If you ignore it, a refusal of it is no error of the page: `error` has it. */
   readonly set: (value: T) => Promise<void>;

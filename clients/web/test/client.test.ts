@@ -505,7 +505,7 @@ test("a command takes the name of its one argument from the schema, and a server
   await set;
   assert.equal(prompt.value, "a fox");
   await client.close();
-  assert.equal(prompt.value, undefined);
+  assert.equal(prompt.value, "a fox");
 });
 
 test("who hears that a session is live finds its values, and what is said then comes first", async () => {
@@ -522,6 +522,30 @@ test("who hears that a session is live finds its values, and what is said then c
   assert.deepEqual([seen, (await connection.next()).type], [[3], "hello"]);
   connection.ack(1);
   await client.close();
+});
+
+test("between two sessions a setting keeps the value that its controls show, until the next session says its own", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { server, client } = begin({ newSession: "after-loss" });
+  const told = client.setting("brightness");
+  const untold = client.setting("contrast"); // of a server that tells no values
+  const seen: unknown[] = [];
+  told.subscribe(() => seen.push(told.value));
+  const first = await server.connection();
+  first.welcome({ state: { brightness: 0.25 } });
+  const set = untold.set(0.5);
+  first.ack((await first.next()).id ?? 0);
+  await set;
+  first.bye("model_error");
+  await settled();
+  assert.deepEqual([client.state.status, told.value, untold.value], ["waiting", 0.25, 0.5]);
+  t.mock.timers.tick(10_000);
+  const second = await server.connection();
+  second.welcome({ state: { brightness: 1 } });
+  assert.deepEqual([told.value, untold.value], [1, undefined]);
+  assert.ok(!seen.includes(undefined), "a slider never jumps to nothing");
+  await client.close();
+  assert.equal(told.value, 1);
 });
 
 test("a value that waits when the session ends is not for the next one", async (t) => {

@@ -6,7 +6,7 @@ import type { Client, Memory } from "../src/index.ts";
 import { connect as connectClient, tabMemory } from "../src/index.ts";
 import type { Resumable } from "../src/session/comeback.ts";
 import { comeBack } from "../src/session/comeback.ts";
-import type { ModelMessage, Session, SessionEvents, SessionOptions, Welcome } from "../src/wire.ts";
+import type { ModelMessage, Resumption, Session, SessionEvents, SessionOptions, Welcome } from "../src/wire.ts";
 import { connect, openSocket } from "../src/wire.ts";
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -15,7 +15,15 @@ const TRACKS = [
   { index: 1, name: "camera", direction: "in" },
 ];
 // As much of a welcome as these tests need.
-const WELCOME = { session_id: "s1", name: "m", heartbeat: 10, tracks: TRACKS, resume_token: "r", resume_window: 5 } as unknown as Welcome;
+const WELCOME = {
+  session_id: "s1",
+  name: "m",
+  heartbeat: 10,
+  tracks: TRACKS,
+  resume_token: "r",
+  resume_window: 5,
+  share_token: "share",
+} as unknown as Welcome;
 
 interface SentCommand {
   readonly type: string;
@@ -244,7 +252,7 @@ test("a command that is given while the socket is about to close waits, and is s
 test("a try reports its result and closes its socket", async () => {
   const { session, socket } = begin();
   socket.end(1006);
-  const tried = async (act: (next: FakeSocket) => void): Promise<[string, number | undefined]> => {
+  const tried = async (act: (next: FakeSocket) => void): Promise<[Resumption, number | undefined]> => {
     const next = again();
     const answer = session.resume(next, 1);
     act(next);
@@ -260,7 +268,7 @@ test("a try reports its result and closes its socket", async () => {
   assert.deepEqual(await tried(welcome({ resumed: false })), ["gone", 1000]);
   assert.deepEqual(await tried(welcome({ resumed: true, session_id: "s2" })), ["gone", 1000]);
   assert.deepEqual(await tried((next) => next.say("reactor.queued", { position: 1, total: 1 })), ["gone", 1000]);
-  assert.deepEqual(await tried((next) => next.say("reactor.bye", { reason: "client_left" })), ["gone", 1000]);
+  assert.deepEqual(await tried((next) => next.say("reactor.bye", { reason: "client_left" })), [{ reason: "client_left" }, 1000]);
   const waiting = session.command("move");
   session.end("no more");
   await assert.rejects(waiting, { code: "closed" });
@@ -445,6 +453,25 @@ test("a session at a replica is resumed there, with its own token alone", async 
   FakeSocket.last.say("reactor.bye", { reason: "done" });
   FakeSocket.last.end(1001);
   await client.ended;
+});
+
+test("who watches a session behind a gate connects to its replica, whose address the session has; the gate itself refuses", async () => {
+  const { client } = await atReplica();
+  const { url, shareToken } = client.session ?? assert.fail();
+  assert.deepEqual([url, shareToken], [REPLICA, "share"]);
+  const viewer = connectClient(url, { WebSocket: Socket, role: "viewer", token: shareToken ?? "" });
+  await settled();
+  assert.equal(asked(FakeSocket.last), `${REPLICA}?role=viewer&token=share&cadence=1&follow=1`);
+  void viewer.close();
+  FakeSocket.last.end(1000);
+  const lost = connectClient("http://gate/", { WebSocket: Socket, role: "viewer", token: "share" });
+  await settled();
+  FakeSocket.last.dispatchEvent(new Event("open"));
+  const why = "role: 'viewer': a link for viewers leads to its replica";
+  FakeSocket.last.say("reactor.bye", { reason: "refused", status: 404, message: why, retry_after: null, code: "not_found" });
+  FakeSocket.last.end(1008);
+  const end = await lost.ended;
+  assert.deepEqual([end?.code, end?.message], ["refused", why], "another model is not what is wrong");
 });
 
 test("a reloaded page of a gate resumes its session at the replica", async () => {

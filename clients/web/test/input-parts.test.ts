@@ -191,8 +191,8 @@ test("an upload reports its progress and the server's answer", async () => {
 
 test("a refused upload has the code of the server", async () => {
   const going = upload();
-  going.request.ends("load", { status: 429, responseText: "wait", refusal: "too_many_files" });
-  await assert.rejects(going.answer, { name: "UploadRefused", status: 429, refusal: "too_many_files", retryable: true });
+  going.request.ends("load", { status: 429, responseText: "wait", refusal: "uploads_under_way" });
+  await assert.rejects(going.answer, { name: "UploadRefused", status: 429, refusal: "uploads_under_way", retryable: true });
 });
 
 test("an upload that fails says why", async () => {

@@ -44,6 +44,7 @@ test("a refusal means what its code means, whatever its status, or what its stat
   for (const code of retries.credential) assert.equal(meaningOf(code, 400), "token_wanted", code);
   assert.equal(meaningOf("wrong_model", 503), "wrong_model");
   for (const code of ["bad_request", "not_allowed", "internal", "disk_full"]) assert.equal(meaningOf(code, 400), "refused");
+  assert.deepEqual([meaningOf("not_found", 404), meaningOf("too_many_files", 429)], ["refused", "refused"]);
   assert.deepEqual([meaningOf(null, 503), meaningOf("of_a_newer_server", 503), meaningOf(null, 401)], ["busy", "busy", "token_wanted"]);
   assert.deepEqual([meaningOf(null, 404), meaningOf(null, null)], ["wrong_model", "refused"]);
   assert.deepEqual([new UploadRefused("", 408, "request_timeout").retryable, new UploadRefused("", 413).retryable], [true, false]);

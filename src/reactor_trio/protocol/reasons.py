@@ -36,10 +36,3 @@ END_REASONS: tuple[EndReason, ...] = get_args(EndReason)
 def close_code(reason: EndReason) -> int:
     """Return the WebSocket close code of `reason`."""
     return CLOSE_CODES.get(reason, 1001)
-
-
-def refusal_close_code(status: int) -> int:
-    """Return the WebSocket close code after a refusal: 1013 if the client may try again later, 1011 for a server's fault."""
-    if status in (429, 503):
-        return 1013
-    return 1011 if status >= 500 else 1008

@@ -18,7 +18,8 @@ from reactor_trio.protocol.reasons import EndReason
 RefusalCode = Literal[
     "bad_request", "token_missing", "token_wrong", "token_expired", "token_early", "token_used", "unclaimed", "not_allowed",
     "wrong_origin", "not_found", "wrong_model", "method_not_allowed", "request_timeout", "session_over", "length_required",
-    "too_large", "expectation_failed", "wrong_host", "upgrade_required", "too_many_files", "address_connections",
+    "too_large", "expectation_failed", "wrong_host", "upgrade_required", "too_many_files", "uploads_under_way",
+    "address_connections",
     "address_handshakes", "address_requests", "address_failures", "address_waiting", "head_too_large", "internal",
     "connections", "loading", "failed", "draining", "full", "no_session", "not_decided", "tickets_full", "disk_full",
 ]  # fmt: skip
@@ -63,6 +64,13 @@ class RefusalKind(NamedTuple):
     ends_connection: bool = False
     retry: Retry | None = None
 
+    @property
+    def close_code(self) -> int:
+        """The WebSocket close code after it: 1013 if the same may succeed later, 1011 for a server's fault, else 1008."""
+        if self.retry == "later":
+            return 1013
+        return 1011 if self.status >= 500 else 1008
+
 
 REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     "bad_request": RefusalKind(400, "it is not a request that this server understands"),
@@ -95,8 +103,10 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     ),
     "upgrade_required": RefusalKind(426, "it asked for the WebSocket without being one", ends_connection=True),
     "too_many_files": RefusalKind(
-        429, "its session has as many files, or uploads, as it may have", "runtime.uploads", ends_connection=True,
-        retry="later",
+        429, "its session has as many files as it may have", "runtime.uploads", ends_connection=True
+    ),
+    "uploads_under_way": RefusalKind(
+        429, "its session sends as many files at once as it may", "runtime.uploads", ends_connection=True, retry="later"
     ),
     "address_connections": RefusalKind(
         429, "its address has all the connections that it may have", "runtime.limits.connections_per_address",

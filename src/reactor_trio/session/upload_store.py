@@ -134,7 +134,7 @@ class UploadStore:
         if size > limits.file_size:
             raise _refused("too_large", f"a file may have {limits.file_size} bytes, this one has {size}")
         if len(self._under_way) >= limits.at_once:
-            raise _refused("too_many_files", f"{limits.at_once} uploads are under way; wait for one to end")
+            raise _refused("uploads_under_way", f"{limits.at_once} uploads are under way; wait for one to end")
         if len(self) >= limits.files:
             raise _refused("too_many_files", f"a session may have {limits.files} files")
         if self._bytes + size > limits.total_size:

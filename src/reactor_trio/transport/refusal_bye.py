@@ -9,7 +9,7 @@ client's close frame has come: Firefox gives a page nothing of a WebSocket that 
 from __future__ import annotations
 
 from reactor_trio.protocol import ServerText, close_code, encode_server_text, presentable
-from reactor_trio.protocol.reasons import REFUSED, refusal_close_code
+from reactor_trio.protocol.reasons import REFUSED
 from reactor_trio.protocol.refusals import Refusal
 from reactor_trio.transport.message_channel import MessageChannel
 from reactor_trio.transport.request import Request
@@ -34,7 +34,7 @@ def accepted_and_refused(handshake: Handshake, refusal: Refusal) -> bytes:
     if handshake.subprotocol is not None:
         headers["sec-websocket-protocol"] = handshake.subprotocol
     bye = _bye(refusal).encode()
-    close = close_frame(refusal_close_code(refusal.kind.status), REFUSED)
+    close = close_frame(refusal.kind.close_code, REFUSED)
     return head_bytes(101, headers) + frame_header(TEXT, len(bye)) + bye + close
 
 
@@ -46,13 +46,13 @@ async def refuse_inside(messages: MessageChannel, refusal: Refusal, *, bye: bool
     """
     if bye:
         await messages.send_text(_bye(refusal))
-        await messages.aclose(refusal_close_code(refusal.kind.status), REFUSED)
+        await messages.aclose(refusal.kind.close_code, REFUSED)
     elif (end := refusal.kind.end) is not None:
         why = {"reason": end, "message": refusal.message, "code": refusal.code}
         await messages.send_text(encode_server_text(ServerText("reactor.bye", why)))
         await messages.aclose(close_code(end), end)
     else:
-        await messages.aclose(refusal_close_code(refusal.kind.status), refusal.message)
+        await messages.aclose(refusal.kind.close_code, refusal.message)
 
 
 def _bye(refusal: Refusal) -> str:

@@ -1,7 +1,7 @@
 /** The client of a session without its tracks: states, commands, settings, messages, files. `ModelClient` adds the tracks. */
 
 import { type ConnectionRefused, ReactorError, type SessionEnded, UploadRefused } from "../wire/errors.ts";
-import type { Session, SocketOptions } from "../wire/protocol.ts";
+import type { Session, Settings, SocketOptions } from "../wire/protocol.ts";
 import { pageOf } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
 import { type Arguments, Commands } from "./commands.ts";
@@ -72,6 +72,8 @@ export class ClientCore implements SessionClient {
   /** What `for await` loops of the application wait for; they end with the client. */
   #queues = new Set<{ end(): void }>();
   #session: Session | null = null;
+  /** The values of the settings at the end of the last session. */
+  #lastValues: Settings = {};
   #info: SessionInfo | null = null;
   #ready: Deferred<SessionInfo> = handled();
   #ended: Deferred<SessionEnded | ConnectionRefused | null> = deferred();
@@ -157,7 +159,7 @@ export class ClientCore implements SessionClient {
     let setting = this.#settings.get(name);
     if (setting === undefined) {
       setting = new ModelSetting(
-        () => this.#session?.state[name],
+        () => (this.#session?.state ?? this.#lastValues)[name],
         (value) => this.command(`set_${name}`, { [this.#argumentOf(`set_${name}`) ?? name]: value }),
       );
       this.#settings.set(name, setting);
@@ -260,7 +262,7 @@ export class ClientCore implements SessionClient {
       this.begin(session);
       this.#commands.begin(session);
       this.#compareSchema(welcome.schema_hash);
-      for (const setting of this.#settings.values()) setting.reset();
+      for (const setting of this.#settings.values()) setting.begin();
     });
     session.addEventListener("state", () => {
       for (const setting of this.#settings.values()) setting.changed();
@@ -290,8 +292,9 @@ export class ClientCore implements SessionClient {
     session.addEventListener("closed", () => {
       if (this.#session !== session) return;
       this.#session = null;
+      this.#lastValues = session.state;
       this.#commands.pause();
-      for (const setting of this.#settings.values()) setting.reset();
+      for (const setting of this.#settings.values()) setting.end();
     });
   }
 

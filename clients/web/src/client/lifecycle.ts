@@ -6,7 +6,7 @@
  *       v   |                                  any -> ended: close(), a final reason, resume given up
  *     waiting (says the error, and when it tries next)        ended -> connecting: reconnect() only
  */
-import { backoff, comeBack } from "../session/comeback.ts";
+import { backoff, comeBack, forNow, WINDOW } from "../session/comeback.ts";
 import { ConnectionRefused, meaningOf, SessionEnded } from "../wire/errors.ts";
 import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
@@ -27,10 +27,9 @@ const FIRST_HEALTH_WAIT = 250;
 const HEALTH_WAIT = 1000;
 const LONGEST_HEALTH_WAIT = 10_000;
 
-const RESUME_GIVEN_UP = {
-  gone: "The link was lost, and when it was back the session was over.",
-  late: "The link was lost, and did not come back in time.",
-};
+const GONE = "The link was lost, and when it was back the session was over.";
+const LATE = "The link was lost, and did not come back in time.";
+const REFUSED = "The link was lost, and when it was back the server refused it:";
 
 export interface LifecycleOptions {
   /** The WebSocket address, without a query. */
@@ -79,6 +78,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   #attempt = 0;
   /** Whether the server has let this page in. */
   #letIn = false;
+  /** Until when a saved session is asked for again, as `performance.now()`. */
+  #savedUntil = 0;
   /** Whether the browser keeps this page to go back to, or did, and no session went on since: as on a page that is loaded, one may begin. */
   #kept = false;
 
@@ -102,6 +103,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     this.#tryNow();
     if (this.#running) return;
     this.#running = true;
+    this.#savedUntil = performance.now() + 1000 * WINDOW;
     this.#stop = new AbortController();
     const stop = this.#stop.signal;
     const ears = new AbortController();
@@ -182,7 +184,10 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     }
   }
 
-  /** One session from its first socket to its end. Null if it was a saved one at a replica that could not be resumed. */
+  /**
+   * One session from its first socket to its end. Null if it was a saved one at a replica that could not be resumed. A saved session stays
+   * saved while the server has said nothing of it: the next try asks for it again.
+   */
   #oneSession(token: string | null | undefined): Promise<Outcome | null> {
     const { url: first, memory, resume } = this.#options;
     const saved = resume ? loadSession(memory) : null;
@@ -192,7 +197,6 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     const session = connect({
       ...this.#request(url, atReplica ? undefined : token),
       ...saved,
-      refusalsAsBye: true,
       comesBack: resume,
     });
     this.#session = session;
@@ -208,8 +212,14 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         event.stopImmediatePropagation();
         session.close();
       };
-      on("queued", stranger);
-      on("welcome", stranger);
+      let known = saved === null;
+      for (const type of ["queued", "welcome"] as const) {
+        on(type, () => {
+          if (!known) memory?.save(null); // `#goOn` saves what goes on, or has begun
+          known = true;
+        });
+        on(type, stranger);
+      }
       watchLink(session, signal);
       on("queued", ({ detail: { position, total, wait, reason } }) => {
         this.#set({ status: "queued", position, total, wait: wait ?? null, ...(reason ? { reason } : {}) });
@@ -230,8 +240,9 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       on("closed", ({ detail: closed }) => {
         ears.abort();
         this.#session = null;
-        memory?.save(null);
-        const lost = atReplica && !session.welcome?.resumed;
+        const unknown = !known && (bye === null ? closed.opened || !atReplica : forNow(bye)) && performance.now() < this.#savedUntil;
+        if (!unknown) memory?.save(null);
+        const lost = atReplica && !session.welcome?.resumed && !unknown;
         resolve(lost ? null : { closed, bye, lived: Math.max(0, performance.now() - since) });
       });
       this.emit("session", session);
@@ -246,12 +257,16 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   /** What every socket of this client asks for. */
   #request(url: string, token: string | null | undefined): SocketOptions & { url: string } {
-    return { ...this.#options.ask(), url, token, feedback: true, cadence: true, beat: true, WebSocket: this.#options.WebSocket };
+    const { WebSocket } = this.#options;
+    return { ...this.#options.ask(), url, token, feedback: true, cadence: true, beat: true, refusalsAsBye: true, WebSocket };
   }
 
   async #comeBack(session: Session): Promise<void> {
     const answer = await comeBack(session, (patience) => this.#open(session, patience), { sleep: (ms) => this.#pause(ms) });
-    if (answer !== "resumed") session.end(RESUME_GIVEN_UP[answer]);
+    if (answer === "resumed") return;
+    if (typeof answer === "string" || answer.reason === "client_left") session.end(answer === "late" ? LATE : GONE);
+    else if (answer.reason === "refused") session.end(`${REFUSED} ${refused(answer).message}`);
+    else session.end(answer.message ?? "", answer.reason);
   }
 
   async #open({ url, welcome, newest }: Session, patience: number): Promise<WebSocket> {

@@ -21,7 +21,7 @@ export class ModelSetting implements Setting<unknown> {
   /** The model's value when it refused. */
   #atRefusal: unknown = undefined;
 
-  /** `read` gives the model's value as the session knows it, `send` is fulfilled when a value is applied. */
+  /** `read` gives the model's value as the session, or the last one, knows it, `send` is fulfilled when a value is applied. */
   constructor(read: () => unknown, send: (value: unknown) => Promise<unknown>) {
     this.#read = read;
     this.#send = send;
@@ -54,9 +54,14 @@ export class ModelSetting implements Setting<unknown> {
     return this.#changes.on("changed", listener);
   }
 
-  /** A session has begun, or is over; what was set before belongs to another one. */
-  reset(): void {
+  /** A session has begun; what was set before belongs to another one. */
+  begin(): void {
     this.#applied = undefined;
+    this.end();
+  }
+
+  /** The session is over. Its value stays until another one begins, so that what shows it does not jump; a refusal was of this session. */
+  end(): void {
     this.#error = null;
     this.changed();
   }

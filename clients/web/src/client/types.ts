@@ -147,7 +147,7 @@ export interface Applied<R> {
 }
 
 export interface Setting<T> {
-  /** The model's value, whoever has set it; undefined before the session begins. */
+  /** The model's value, whoever has set it; between two sessions that of the last one. Undefined before the first session begins. */
   readonly value: T | undefined;
   readonly pending: boolean;
   /** Why the newest value was refused; null if it was not. */

@@ -1,6 +1,7 @@
 /** Resumes a session after a lost link, for as long as the server keeps it; and how long to wait before another one. */
 
-import type { Welcome } from "../wire/messages.ts";
+import { meaningOf } from "../wire/errors.ts";
+import type { Bye, Welcome } from "../wire/messages.ts";
 import type { Resumption } from "../wire/protocol.ts";
 
 const FIRST_WAIT = 100;
@@ -9,7 +10,8 @@ const FIRST_BACKOFF = 500;
 const LONGEST_BACKOFF = 8000;
 const FIRST_PATIENCE = 2000;
 const LONGEST_PATIENCE = 10_000;
-const WINDOW = 60; // seconds, if the server keeps sessions without a time limit
+/** Seconds to try if the server keeps sessions without a time limit, or if it is not known how long. */
+export const WINDOW = 60;
 
 /** A session that can be resumed; its welcome is set. */
 export interface Resumable {
@@ -20,11 +22,13 @@ export interface Resumable {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** Whether the server, or a proxy in front of it, has refused for now: the same may succeed later. */
+export const forNow = (bye: Bye): boolean => bye.reason === "refused" && meaningOf(bye.code ?? null, bye.status ?? null) === "busy";
+
 /**
- * Tries to resume the session. Resolves with "resumed", "gone" if the server no longer has the session, or "late" if the
- * time is over. `open()` opens a WebSocket to the session, or
- * rejects after `patience` milliseconds. The waits grow and are random, so that the pages of a restarted
- * server do not all connect at once.
+ * Tries to resume the session. Resolves with "resumed", "gone" if the server no longer has the session, what the server said instead
+ * of it, or "late" if the time is over. `open()` opens a WebSocket to the session, or rejects after `patience` milliseconds. The waits
+ * grow and are random, so that the pages of a restarted server do not all connect at once; a server that refuses may want a longer one.
  */
 export async function comeBack(
   session: Resumable,
@@ -38,17 +42,20 @@ export async function comeBack(
     readonly sleep?: (ms: number) => Promise<void>;
     readonly now?: () => number;
   } = {},
-): Promise<"resumed" | "gone" | "late"> {
+): Promise<"resumed" | "gone" | "late" | Bye> {
   const end = now() + 1000 * (session.welcome?.resume_window ?? WINDOW);
+  let wanted = 0;
   for (let tries = 0; ; tries++) {
-    const wait = Math.min(FIRST_WAIT * 2 ** tries, LONGEST_WAIT) * random();
+    const wait = Math.max(Math.min(FIRST_WAIT * 2 ** tries, LONGEST_WAIT) * random(), wanted);
     await sleep(Math.min(wait, Math.max(0, Math.ceil(end - now())))); // which may end sooner
     if (session.over) return "gone"; // it was left meanwhile
     if (now() >= end) return "late";
     const patience = Math.ceil(Math.min(FIRST_PATIENCE * 2 ** tries, LONGEST_PATIENCE, end - now()));
     try {
       const answer = await session.resume(await open(patience), patience);
-      if (answer !== "failed") return answer;
+      const refused = typeof answer === "object" && forNow(answer);
+      if (answer !== "failed" && !refused) return answer;
+      wanted = refused ? 1000 * (answer.retry_after ?? 0) : 0;
     } catch {
       // no socket could be made; another one may be
     }

@@ -40,7 +40,7 @@ export interface SessionOptions extends Omit<SocketOptions, "follow"> {
 }
 
 /** What came of trying to resume: see `Session.resume`. */
-export type Resumption = "resumed" | "gone" | "failed";
+export type Resumption = "resumed" | "gone" | "failed" | Bye;
 
 /**
  * Opens a session and returns its `Session` at once; the session's events report the progress of the connection. Options:
@@ -187,7 +187,8 @@ export class Session extends TypedEvents<SessionEvents> {
 
   /**
    * Continues over `socket`, which has requested this session. Resolves with "resumed"; "gone" if the server no longer has the
-   * session; or "failed" if the server did not answer within `patience` ms, so another try may succeed.
+   * session; what the server said instead of it, which may be a refusal; or "failed" if the server did not answer within `patience` ms,
+   * so another try may succeed.
    */
   resume(socket: WebSocket, patience: number): Promise<Resumption> {
     socket.binaryType = "arraybuffer";
@@ -206,7 +207,7 @@ export class Session extends TypedEvents<SessionEvents> {
         ({ data }) => {
           const message = parsed(data as string);
           if (this.#over || !this.#isResumption(message)) {
-            done("gone", 1000);
+            done(!this.#over && message?.type === "reactor.bye" && message.data ? (message.data as Bye) : "gone", 1000);
             return;
           }
           done("resumed");
@@ -218,9 +219,9 @@ export class Session extends TypedEvents<SessionEvents> {
     });
   }
 
-  /** Ends a lost session that will not resume. */
-  end(message: string): void {
-    if (this.#socket === null) this.#finish(1006, null, message);
+  /** Ends a lost session that will not resume. `reason`: that of a goodbye, or null. */
+  end(message: string, reason: string | null = null): void {
+    if (this.#socket === null) this.#finish(1006, reason, message);
   }
 
   /** The current track descriptions, by index. */
