@@ -1,4 +1,15 @@
 /** `reactor-trio/controls`: which controls a model's schema offers, and bindings of keyboard, pointer and gamepad to them. */
+export type {
+  CheckboxField,
+  Field,
+  JsonField,
+  NumberField,
+  SelectField,
+  SliderField,
+  TextField,
+  UploadField,
+} from "./controls/field.ts";
+export { humanize, niceStep, readField } from "./controls/field.ts";
 export * from "./controls/gamepad.ts";
 export * from "./controls/keyboard.ts";
 export * from "./controls/look.ts";
