@@ -34,7 +34,7 @@ declare function save(payload: Uint8Array, codec: string, keyframe: boolean): vo
 OPTIONS = {
     "target": "ES2022", "lib": ["ES2022", "DOM", "DOM.Iterable", "DOM.AsyncIterable", "ESNext.Disposable"],
     "module": "preserve", "moduleResolution": "bundler", "moduleDetection": "force", "jsx": "react-jsx", "types": ["node"],
-    "strict": True, "exactOptionalPropertyTypes": True, "noEmit": True,
+    "strict": True, "exactOptionalPropertyTypes": True, "noUncheckedIndexedAccess": True, "noEmit": True,
 }  # fmt: skip
 
 

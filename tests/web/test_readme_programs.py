@@ -1,4 +1,4 @@
-"""The programs of the package's README, run as they are printed: by Vite, by esbuild, without a bundler, and in Node.
+"""The programs of the package's README, and the guide's plain page, run as they are printed: by Vite, by esbuild, in Node.
 
 The model is the one that the README makes, by `reactor init painter`. Next, of 400 MB, comes with scripts/soak --tests.
 """
@@ -39,6 +39,18 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 VANILLA_HTML, ELEMENT = [text for language, text in BLOCKS if language == "html"]
 VANILLA, TYPED, NODE = [text for language, text in BLOCKS if language == "ts"]
 [REACT] = [text for language, text in BLOCKS if language == "tsx"]
+GUIDE = (WEB.parents[1] / "docs" / "guide" / "web-client.md").read_text(encoding="utf-8")
+[PLAIN] = re.findall(r"^```html\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+#: for a page that draws by itself: a worker has to be of the page's own origin, and that of the plain page's client is not
+COPY_OF_CANVAS = """
+const copy = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+window.canvasOfPage = () => {
+  const shown = document.querySelector("canvas");
+  Object.assign(copy.canvas, { width: shown.width, height: shown.height });
+  copy.drawImage(shown, 0, 0);
+  return shown.width === 64 ? copy.canvas : null;
+};
+"""
 #: what `npm create vite` has in index.html and src/main.tsx for React
 PAGE = "<!doctype html><link rel=icon href=data:,>\n"
 MAIN = """
@@ -76,6 +88,7 @@ def folder(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "react/tsconfig.json": json.dumps(TSCONFIG),
         "element/index.html": ELEMENT,
         "node/pictures.ts": NODE,
+        "plain/index.html": "<link rel=icon href=data:,>\n" + PLAIN,
     }
     for name, text in files.items():
         path = folder / name
@@ -145,6 +158,23 @@ def test_the_element_shows_30_pictures_without_a_bundler(folder: Path, applicati
     with watched(port_8080, f"{applications}/element/"):
         port_8080.wait_for_function(HAS_SHOWN, arg=30)
         assert len(port_8080.workers) == 1
+
+
+def test_the_guides_plain_page_shows_30_pictures_and_says_which_origin_the_server_does_not_list(
+    applications: str, port_8080: Page
+) -> None:
+    with watched(port_8080, f"{applications}/plain/"):
+        expect(port_8080.get_by_text("live")).to_be_visible()
+        port_8080.evaluate(COPY_OF_CANVAS)
+        port_8080.wait_for_function(HAS_SHOWN, arg=30)
+        port_8080.locator("input[type=range]").fill("0")
+        port_8080.wait_for_function(MEAN_IS_BETWEEN, arg=[-1, 2])
+    stranger = applications.replace("127.0.0.1", "localhost")
+    port_8080.goto(f"{stranger}/plain/")
+    expect(port_8080.locator("output")).to_have_text(
+        f"http://localhost:8080/ does not run, or was not started with --origin {stranger}"
+    )
+    port_8080.goto("about:blank")
 
 
 def test_node_writes_the_pictures_of_a_server(folder: Path, model: str) -> None:
