@@ -10,14 +10,15 @@ import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.client_doubles import BACKENDS, CAMERA, VIDEO, welcome
+from tests.support.client_doubles import BACKENDS, CAMERA, VIDEO, packet, welcome
 from tests.support.encoded_streams import encoded, number_of, numbered
 from tests.support.kept_session import KeptSession, other_transport
 from trio.testing import MockClock
 
-from reactor_trio.client import TransportClosed, running
+from reactor_trio.client import StateChanged, TransportChanged, TransportClosed, observe, running
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.reconnecting import WINDOW
+from reactor_trio.client.session_events import TrackChanged
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
 from reactor_trio.protocol import Packet, VideoChoice, decode_packet, encode_packet
@@ -510,6 +511,51 @@ def test_codecs_that_are_asked_for_while_a_connection_is_made_are_asked_for_on_i
         assert session.told[0]["data"] == {"video": ["none"], "tracks": {"main_video": ["raw"]}}
 
     assert in_session(story).tries == [("resume-me", 1, None)]
+
+
+def test_an_observer_sees_what_changed_while_the_link_was_lost():
+    async def story(client, session):
+        seen = []
+        session.data["state"] = {"x": 1, "y": 2}
+        await lose_and_return(client, session)
+        with observe(client, seen.append):
+            session.data |= {"state": {"x": 1, "y": 3}, "paused": True, "tracks": [VIDEO | {"width": 4}]}
+            await lose_and_return(client, session)
+            assert (client.state, client.transport.paused) == ({"x": 1, "y": 3}, True)
+            await lose_and_return(client, session)  # and nothing has changed
+        (track,) = client.tracks
+        assert seen == [TrackChanged(track), StateChanged({"y": 3}), TransportChanged(True)]
+
+    in_session(story)
+
+
+def test_a_new_track_has_its_frames_although_the_connection_that_described_it_broke():
+    depth = VIDEO | {"index": 7, "name": "depth"}
+
+    async def story(client, session):
+        reopen = client.connection._reopen
+
+        async def breaks_under_the_first_text(*asked):
+            transport = await reopen(*asked)
+            if len(session.tries) == 1:
+
+                async def broken(_text):
+                    transport.cut()
+                    raise TransportClosed(1006)
+
+                transport.send = broken
+                await client.request_video(["raw"])  # so there is something to send on this connection
+            return transport
+
+        client.connection._reopen = breaks_under_the_first_text
+        session.data["tracks"] = [VIDEO, depth]
+        session.link.cut()
+        await client.command("move")
+        assert len(session.tries) == 2
+        session.link.deliver(packet(0, track=7))
+        assert (await anext(client.frames("depth"))).seq == 0
+
+    in_session(story)
 
 
 def test_old_feedback_is_not_sent_on_a_new_connection():

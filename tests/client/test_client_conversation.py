@@ -79,7 +79,9 @@ def test_state_follows_the_servers_values_and_the_clients_applied_sets():
     assert state == values | {"x": 4, "y": 2}
 
     resumed = {**welcome(), "resumed": True, "state": {"x": 7}}
-    assert conversation.receive_resumption(said("reactor.welcome", resumed, n=1)) == SessionResumed(0)
+    welcomed = conversation.resumption(said("reactor.welcome", resumed, n=1))
+    assert state == values | {"x": 4, "y": 2}
+    assert conversation.resume(welcomed) == SessionResumed(0, values={"x": 7})
     assert state == {"x": 7}
     assert conversation.state is state
 

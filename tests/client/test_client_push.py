@@ -1,12 +1,25 @@
 from __future__ import annotations
 
+import json
+
 import anyio
 import numpy as np
 import pytest
 import simplejpeg
-from tests.support.client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport
+import trio
+from tests.support.client_doubles import (
+    BACKENDS,
+    CAMERA,
+    SOUND,
+    VIDEO,
+    ScriptedTransport,
+    WsServer,
+    memory_pipe,
+    welcome,
+)
+from wsproto.events import TextMessage
 
-from reactor_trio.client import Client, running
+from reactor_trio.client import Client, open_websocket, running
 from reactor_trio.errors import SessionEnded
 from reactor_trio.protocol import decode_packet
 
@@ -142,9 +155,11 @@ def test_a_push_that_is_cancelled_lets_the_next_one_through(backend):
                 await anyio.wait_all_tasks_blocked()
             scopes[1].cancel()  # it waits for its turn
             await anyio.wait_all_tasks_blocked()
-            scopes[0].cancel()  # it is being sent
+            scopes[0].cancel()  # it is being sent, and is sent whole
+        server.room.release()
         server.room.release()
         assert await client.push_video("camera", GREY) is True
+        assert [packet.seq for packet in server.packets] == [0, 2]
 
     session(backend, story)
 
@@ -183,3 +198,36 @@ def test_a_push_after_the_end_raises(backend):
             await client.push_audio("microphone", np.zeros(4, np.int16))
 
     session(backend, story)
+
+
+async def test_a_push_that_is_cancelled_while_it_is_sent_leaves_a_whole_message_and_the_connection(autojump_clock):
+    ours, theirs = memory_pipe(unread=1)
+    server = WsServer(theirs)
+    picture = np.zeros((200, 400, 3), np.uint8)  # 240 kB, four chunks of the transport
+    async with trio.open_nursery() as nursery:
+        described = {"type": "reactor.welcome", "data": welcome(VIDEO, CAMERA), "n": 1}
+        nursery.start_soon(server.accept, TextMessage(data=json.dumps(described)))
+        transport = await open_websocket("ws://example.org/ws", stream=ours)
+    async with running(Client(transport, feedback=True)) as client:
+        with trio.move_on_after(1) as scope:
+            await client.push_video("camera", picture, codec="raw")
+        assert scope.cancelled_caught
+        with trio.move_on_after(1) as scope:
+            await client.request_video(["jpeg"])  # has not begun: it waits for the picture
+        assert scope.cancelled_caught
+        sent = []
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def push():
+                sent.append(await client.push_video("camera", picture + 1, codec="raw"))
+
+            first, second = decode_packet(await server.message()), decode_packet(await server.message())
+        assert (first.seq, bytes(first.payload)) == (0, picture.tobytes())
+        assert (second.seq, bytes(second.payload)) == (1, (picture + 1).tobytes())
+        assert sent == [True]
+        assert client.connected
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.answer_close)
+            await client.aclose()
+    await theirs.aclose()

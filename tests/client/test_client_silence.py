@@ -10,7 +10,7 @@ import pytest
 import trio
 from tests.support.client_doubles import MemoryStream, WsServer, memory_pipe, packet, welcome
 from tests.support.models import Picture
-from wsproto.events import BytesMessage, Ping, TextMessage
+from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 
 import reactor_trio.client.route as route
 from reactor_trio.cli import watching as headless
@@ -187,3 +187,37 @@ async def test_client_and_viewer_learn_which_step_takes_long(autojump_clock, how
                 assert late.late.seconds == pytest.approx(client.late.seconds)
             await client.take(3)
             assert client.late is viewer.late is None
+
+
+async def says_nothing(server):
+    await server.accept()
+    await trio.sleep_forever()
+
+
+async def test_a_server_that_opens_the_websocket_and_says_nothing_is_a_timeout(autojump_clock, monkeypatch):
+    async with dialled(monkeypatch, says_nothing) as url:
+        with pytest.raises(TimeoutError, match=r"^no answer from 127\.0\.0\.1:1 within 4 s$"):
+            async with connect(url, timeout=4):
+                pytest.fail("entered")
+        assert trio.current_time() == pytest.approx(4 + 1)  # the silent peer does not answer the close, either
+
+
+async def falls_silent(server):
+    """A replica whose link ends before it says anything."""
+    await server.accept(CloseConnection(code=1011))
+
+
+@pytest.mark.parametrize(("replica", "takes"), [(says_nothing, 4 + 1), (falls_silent, 0)])
+async def test_a_gate_is_asked_again_if_its_replica_says_nothing(autojump_clock, monkeypatch, replica, takes):
+    async def gate(server):
+        place = {"url": "ws://127.0.0.1:2/ws", "ticket": "t", "session_id": "s", "claim_within": 30}
+        await server.accept(text("reactor.admitted", **place))
+        await server.answer_close()
+
+    async def welcoming(server):
+        await server.accept(text("reactor.welcome", **welcome()))
+        await server.answer_close()
+
+    async with dialled(monkeypatch, gate, replica, gate, welcoming) as url:
+        async with connect(url, timeout=4):
+            assert trio.current_time() == pytest.approx(takes + route.RETRY_PAUSE)

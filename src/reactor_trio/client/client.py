@@ -215,7 +215,7 @@ class Client(SessionView):
 
         Raises ValueError if there is no such track, the array is not a picture or the codec is missing; SessionEnded when
         the session is over. If the server cannot use the picture, it sends a message of type `reactor.error`. If the call is
-        cancelled before the picture is sent, nothing is sent.
+        cancelled while it waits, nothing is sent; later, the picture is sent whole. The connection goes on in both cases.
         """
         self.receiver.check_alive()
         push_track, picture = self._find_input(track, "video"), checked_picture(frame)
@@ -241,7 +241,7 @@ class Client(SessionView):
             samples: int16 `(1, M)` or `(M,)`, at the track's `sample_rate`.
             pts, capture_time_us: as in `push_video`, of the first sample and on the same clocks.
 
-        Raises as `push_video` does.
+        Raises as `push_video` does, and is cancelled as that is.
         """
         self.receiver.check_alive()
         push_track, captured = self._find_input(track, "audio"), self.receiver.push_tracks.capture_time(pts)

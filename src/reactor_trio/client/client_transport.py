@@ -3,8 +3,9 @@
 WebSocketTransport drives wsproto (the protocol without I/O) over any anyio byte stream. It has no task of its own. Its
 callers share the work by three rules:
 
-* Reading: `receive()`, and the wait of `aclose()` for the peer's close, read one at a time, under `_reading`. The task that
-  reads handles all events at once. Complete messages wait in `_inbox`, so cancelling `receive()` loses nothing.
+* Reading: `receive()`, `wait_message()`, and the wait of `aclose()` for the peer's close, read one at a time, under
+  `_reading`. The task that reads handles all events at once. Complete messages wait in `_inbox`, so cancelling `receive()`
+  loses nothing.
 * Writing: one message at a time, under `_writing`. A pong or the answer to a close waits in `_pong` or `_farewell`, and the
   task that holds the lock writes it before it releases the lock. So the reader never waits for another task's large message.
   Only the newest ping is answered (RFC 6455 5.5.3): a peer whose pings come faster than it reads costs no memory.
@@ -105,11 +106,15 @@ class WebSocketTransport:
     async def receive(self) -> str | bytes:
         """Return the next message as `Transport.receive` does; answer pings and the peer's close meanwhile."""
         async with self._reading:
-            while not self._inbox:
-                if self._end is not None:
-                    raise TransportClosed(*self._end)
-                await self._read()
+            if not await self._filled():
+                assert self._end is not None
+                raise TransportClosed(*self._end)
             return self._inbox.popleft()
+
+    async def wait_message(self) -> bool:
+        """Wait until `receive` has a message. Returns False if the connection has ended without one."""
+        async with self._reading:
+            return await self._filled()
 
     async def send(self, text: str) -> None:
         """As `Transport.send`."""
@@ -137,6 +142,12 @@ class WebSocketTransport:
             self._end = (code, reason)
 
     # Reading
+
+    async def _filled(self) -> bool:
+        """Read until there is a message. Returns False if the connection has ended without one."""
+        while not self._inbox and self._end is None:
+            await self._read()
+        return bool(self._inbox)
 
     async def _read(self) -> None:
         data = b""

@@ -61,7 +61,8 @@ async def connect(
         on_resumed: called with the seconds without a link when the session continues.
         feedback: acknowledge each video frame, so that the server sends no more than the link carries.
         max_message_size: bytes of the largest message that the client accepts.
-        timeout: seconds for TCP and the handshakes of one connection. The wait in the server's queue has no limit.
+        timeout: seconds for TCP and the handshakes of one connection, and then for the server's first message, which comes
+            at once. The wait in the server's queue has no limit.
         ssl_context: for `wss`; by default one that checks the server's certificate.
 
     Raises:

@@ -4,20 +4,23 @@
     run -+- while there is a link: receive -> the receiver
          |                         send commands of the outbox
          |                         send feedback and keyframe requests
+         |                         send the messages of callers
          '- link lost: reconnect with the session's resume token
 
-One task runs it, and only this task knows how a connection ended. A caller whose send fails waits until this task has
-decided whether the session continues.
+One task runs it, and only this task knows how a connection ended. A caller whose message is not sent waits until this task
+has decided whether the session continues.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
+from reactor_trio.client.message_sender import MessageSender
 from reactor_trio.client.receiver import Receiver
 from reactor_trio.client.reconnecting import Reopen, SessionLost, reconnect
 from reactor_trio.errors import ProtocolError
@@ -87,19 +90,19 @@ class PersistentConnection:
     async def send(self, text: str) -> None:
         """Send a text that concerns only the current connection. If that connection breaks, the text is not sent again.
 
-        Raises SessionEnded.
+        Raises SessionEnded. Cancelled, it leaves the connection usable, as `send_bytes` does.
         """
         self._receiver.check_alive()
-        await self._sent(self.transport.send(text))
+        await self._sender.send(text)
         self._receiver.check_alive()
 
     async def send_bytes(self, data: bytes) -> bool:
         """Wait for a link and send a packet. Returns False if the link broke before it took the packet.
 
-        Raises SessionEnded.
+        Raises SessionEnded. Cancelled before the packet has begun, it sends nothing; later, the packet is sent whole.
         """
         await self.wait_available()
-        sent = await self._sent(self.transport.send_bytes(data))
+        sent = await self._sender.send(data)
         self._receiver.check_alive()
         return sent
 
@@ -110,7 +113,7 @@ class PersistentConnection:
     async def aclose(self, code: int = NORMAL) -> None:
         """Leave the session, within 1 s and also under cancellation; with `ABNORMAL` without a close frame."""
         self._receiver.finish("client_left")
-        self._over.set()
+        self._sender.end()
         self._available.set()
         self._reconnecting.cancel()
         await self.transport.aclose(code)
@@ -118,8 +121,8 @@ class PersistentConnection:
     def _use(self, transport: Transport) -> None:
         #: the current connection, or the last one
         self.transport = transport
-        # Set when the receiving task knows that the current connection ended, or this side has left.
-        self._over = anyio.Event()
+        # Ends when the receiving task knows that the current connection ended, or this side has left.
+        self._sender = MessageSender()
 
     async def _follow_to(self, admitted: Admitted) -> None:
         await self.transport.aclose()
@@ -134,26 +137,27 @@ class PersistentConnection:
 
     async def _run_transport(self) -> None:
         """Use the current connection until it ends. Afterwards either the session has ended or the link is lost."""
-        transport, over, receiver = self.transport, self._over, self._receiver
+        transport, sender, receiver = self.transport, self._sender, self._receiver
 
-        async def send(send_all: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]]) -> None:
+        async def send(send_all: Callable[[], Awaitable[None]]) -> None:
             with suppress(TransportClosed):  # the receiving task sees why
-                await send_all(transport.send)
+                await send_all()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(send, receiver.outbox.send_all)
-            tasks.start_soon(send, receiver.feedback_sender.send_all)
+            tasks.start_soon(send, partial(receiver.outbox.send_all, transport.send))
+            tasks.start_soon(send, partial(receiver.feedback_sender.send_all, transport.send))
+            tasks.start_soon(send, partial(sender.send_all, transport))
             while (closed := await self._receive()) is None:
                 pass
             if self._reopen is not None and receiver.ended is None and receiver.resumable and _reason(closed) == "lost":
                 self._lost_at = anyio.current_time()
                 self._available = anyio.Event()
                 self._receiver.callbacks.on_lost(closed.reason or f"the connection closed (code {closed.code})")
-                over.set()
+                sender.end()
                 await transport.aclose(GOING_AWAY)  # a writer may be stuck in it
             else:
                 self._finish(closed)
-                over.set()
+                sender.end()
             tasks.cancel_scope.cancel()
 
     async def _receive(self) -> TransportClosed | None:
@@ -166,16 +170,6 @@ class PersistentConnection:
             await self._break_off(error)
             return TransportClosed(PROTOCOL_ERROR, str(error))
         return None
-
-    async def _sent(self, sending: Awaitable[None]) -> bool:
-        """Await `sending` on the current connection. False if that ended, and `_run_transport` has dealt with the end."""
-        over = self._over
-        try:
-            await sending
-        except TransportClosed:
-            await over.wait()
-            return False
-        return True
 
     def _finish(self, closed: TransportClosed) -> None:
         self._receiver.finish(_reason(closed), f"{closed.reason or 'the connection closed'} (code {closed.code})")
@@ -191,9 +185,9 @@ class PersistentConnection:
         assert self._reopen is not None
         try:
             with anyio.CancelScope() as self._reconnecting:
-                transport, resumed = await reconnect(self._reopen, self._receiver.protocol)
+                transport, welcome = await reconnect(self._reopen, self._receiver.protocol)
                 self._use(transport)
-                self._receiver.resume(resumed)
+                self._receiver.resume(welcome)
                 self.comebacks += 1
                 self._receiver.callbacks.on_resumed(self._count_lost())
         except SessionLost as lost:

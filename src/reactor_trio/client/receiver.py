@@ -140,8 +140,9 @@ class Receiver:
         else:
             self._take_packet(data)
 
-    def resume(self, resumed: events.SessionResumed) -> None:
-        """Continue the session over another connection, on which nothing is sent or received yet. Raises ProtocolError."""
+    def resume(self, welcome: Welcome) -> None:
+        """Continue the session over another connection, on which only its welcome has come. Raises ProtocolError."""
+        resumed = self.protocol.resume(welcome)
         self.outbox.resume(resumed.received)
         self.feedback_sender.clear()
         if resumed.missed:
@@ -149,6 +150,10 @@ class Receiver:
         for track in resumed.changed:
             self._open_track(track)
             self.tell(events.TrackChanged(track))
+        if resumed.values:
+            self.tell(events.StateChanged(resumed.values))
+        if resumed.paused is not None:
+            self.tell(events.TransportChanged(resumed.paused))
         self.push_tracks.request_keyframe()
 
     def tell(self, event: events.TextEvent | events.Received | events.Commanded) -> None:

@@ -14,10 +14,10 @@ import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
 from reactor_trio.client.refusals import retry_of
-from reactor_trio.client.session_events import Bye, SessionResumed
+from reactor_trio.client.session_events import Bye
 from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
-from reactor_trio.protocol import VideoChoice, encode_client_text
+from reactor_trio.protocol import VideoChoice, Welcome, encode_client_text
 
 #: seconds to keep trying if the server does not say how long it keeps the session
 WINDOW = 60.0
@@ -41,8 +41,8 @@ class SessionLost(ReactorError):
         self.reason = reason
 
 
-async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
-    """Return a connection on which the session continues, and its `reactor.welcome`, already received.
+async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, Welcome]:
+    """Return a connection on which the session continues, and its `reactor.welcome`, of which `protocol` knows nothing yet.
 
     Raises SessionLost. Cancelled, it leaves nothing open.
     """
@@ -74,7 +74,7 @@ def _request(choice: VideoChoice) -> str:
     return encode_client_text("reactor.video", {"video": choice.video} | tracks)
 
 
-async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
+async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, Welcome]:
     assert protocol.welcome is not None
     assert protocol.welcome.resume_token is not None
     transport = await reopen(protocol.welcome.resume_token, protocol.newest, video := protocol.video)
@@ -84,8 +84,8 @@ async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, Se
         first = await transport.receive()
         if not isinstance(first, str):
             raise ProtocolError("a packet came before reactor.welcome")
-        answer = protocol.receive_resumption(first)
-        if isinstance(answer, SessionResumed):
+        answer = protocol.resumption(first)
+        if isinstance(answer, Welcome):
             if protocol.video is not None and protocol.video is not video:  # asked for while this connection was made
                 await transport.send(_request(protocol.video))
             return transport, answer

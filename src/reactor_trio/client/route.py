@@ -5,7 +5,8 @@
                                     '-- refused: ask the gate again
 
 A gate may not know yet that its replica died or gave the place away. The client then asks the gate again, a few times, and
-finally raises the error of the last try. The client shows the user's token to the gate and the ticket to the replica.
+finally raises the error of the last try. A server sends its first message at once, so one that opens the WebSocket and says
+nothing counts as one that cannot be reached. The client shows the user's token to the gate and the ticket to the replica.
 Neither of them sees the other's secret.
 """
 
@@ -15,11 +16,12 @@ import math
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import anyio
 
 from reactor_trio.client.client_transport import WebSocketTransport
-from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.handshake import address, answer_within, open_websocket
 from reactor_trio.client.http_request import Answer, http_post
 from reactor_trio.client.receiver import Observed
 from reactor_trio.client.refusals import retry_of
@@ -62,8 +64,13 @@ class Route:
         self._newest: WebSocketTransport | None = None
 
     async def connect(self) -> WebSocketTransport:
-        """Connect to the server that the user named. Raises as `open_websocket`."""
-        return await self._open(self.called, self.token)
+        """Connect to the server that the user named, and wait for its first message.
+
+        Raises as `open_websocket`, also TimeoutError if no message comes in time.
+        """
+        transport = await self._open(self.called, self.token)
+        await self._first_message(transport, self.called)  # of one that has closed, `receive` raises why
+        return transport
 
     async def follow(self, admitted: Admitted) -> WebSocketTransport:
         """Connect to the replica. If it refuses, connect to the gate again, which may name another replica.
@@ -73,9 +80,12 @@ class Route:
         if self.address != self.called:  # it follows a gate already
             raise ProtocolError("reactor.admitted: a replica redirects its clients, which only a gate may do")
         try:
-            address = replica_url(admitted.url, self.called)
+            url = replica_url(admitted.url, self.called)
             self._silence = math.inf  # until the replica says its own heartbeat
-            transport = await self._open(address, admitted.ticket, min(self.timeout, admitted.claim_within))
+            transport = await self._open(url, admitted.ticket, min(self.timeout, admitted.claim_within))
+            if not await self._first_message(transport, url):
+                await transport.aclose()
+                raise ConnectionError(f"{address(urlsplit(url))} closed the connection without a message")
         except ValueError as error:
             raise ProtocolError(f"reactor.admitted: {error}") from None
         except (ConnectionRefused, OSError) as error:
@@ -85,7 +95,7 @@ class Route:
             self._retries += 1
             await anyio.sleep(RETRY_PAUSE * self._retries)
             return await self.connect()
-        self.address = address
+        self.address = url
         if self.on_admitted is not None:
             self.on_admitted(admitted.url)
         return transport
@@ -114,3 +124,12 @@ class Route:
         transport.expect_byte_every(self._silence)
         self._newest = transport
         return transport
+
+    async def _first_message(self, transport: WebSocketTransport, url: str) -> bool:
+        """Wait for the server's first message. Returns False if the connection ended without one. Raises TimeoutError."""
+        try:
+            with answer_within(self.timeout, urlsplit(url)):
+                return await transport.wait_message()
+        except BaseException:
+            await transport.aclose()
+            raise

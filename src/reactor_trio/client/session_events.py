@@ -33,11 +33,15 @@ class SessionResumed(msgspec.Struct, frozen=True):
         received: how many of this client's commands the server has read, over all connections.
         missed: how many messages the server sent meanwhile and has already forgotten. It sends the later ones again.
         changed: tracks whose description has changed.
+        values: the values of settings that have changed.
+        paused: whether the session is paused, if that has changed; else None.
     """
 
     received: int
     missed: int = 0
     changed: tuple[TrackInfo, ...] = ()
+    values: Mapping[str, Any] = {}
+    paused: bool | None = None
 
 
 class CommandAnswered(msgspec.Struct, frozen=True):

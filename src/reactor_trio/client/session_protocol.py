@@ -167,10 +167,11 @@ class SessionProtocol:
             raise ProtocolError("reactor.admitted came after reactor.welcome")
         return event
 
-    def receive_resumption(self, text: str) -> SessionResumed | Bye | None:
-        """Return the event of the first text on a new connection to this session; None if the session no longer exists.
+    def resumption(self, text: str) -> Welcome | Bye | None:
+        """Return what the first text on a new connection to this session says; None if the session no longer exists.
 
-        Raises ProtocolError for anything that the server must not send first.
+        It changes nothing: `resume` does, once this connection is the session's. Raises ProtocolError for anything that the
+        server must not send first.
         """
         message = decode_server_text(text)
         match message.type:
@@ -185,9 +186,20 @@ class SessionProtocol:
         assert self.welcome is not None, "no session has begun"
         if not welcome.resumed or welcome.session_id != self.welcome.session_id:
             return None
-        changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
+        return welcome
+
+    def resume(self, welcome: Welcome) -> SessionResumed:
+        """Take the welcome of a new connection to this session. Raises ProtocolError."""
+        tracks, state, paused = dict(self.tracks), dict(self.state), self.paused
         self.welcome = self._welcomed(welcome)
-        return SessionResumed(welcome.received, welcome.missed, changed)
+        if self.paused != paused:
+            self._rest()
+        return SessionResumed(
+            welcome.received, welcome.missed,
+            tuple(track for track in welcome.tracks if tracks.get(track.index) != track),
+            {name: value for name, value in self.state.items() if name not in state or state[name] != value},
+            self.paused if self.paused != paused else None,
+        )  # fmt: skip
 
     def _event(self, message: ServerText, now: float) -> TextEvent | None:
         match message.type:
