@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.support.models import Picture
 
 from reactor_trio.cli import main
 from reactor_trio.cli import watching as headless
+from reactor_trio.cli.client_command import target_of
 from reactor_trio.client import Client, running
 from reactor_trio.errors import ReactorError, SessionEnded
 from reactor_trio.interface import ReactorPipeline, event
@@ -176,3 +178,17 @@ def test_recording_names_what_it_needs_before_it_connects(monkeypatch):
     monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
     with pytest.raises(ReactorError, match=r'pip install "reactor-trio\[video\]"'):
         trio.run(partial(headless.watch, "ws://127.0.0.1:1", record="out.mp4", report=print))
+
+
+@pytest.mark.parametrize(
+    ("url", "option", "variable", "token"),
+    [
+        ("http://h/?token=in-url", "option", "variable", "option"),
+        ("http://h/?token=in-url", None, "variable", "in-url"),
+        ("http://h/", None, "variable", "variable"),
+        ("http://h/", None, "", None),
+    ],
+)
+def test_which_token_counts(url, option, variable, token, monkeypatch):
+    monkeypatch.setenv("REACTOR_TOKEN", variable)
+    assert target_of(SimpleNamespace(url=url, token=option)) == ("http://h/", token)

@@ -31,6 +31,7 @@ from reactor_trio.cli.key_input import KeyLine
 from reactor_trio.cli.live_screen import Snapshot, draw, harmless, sparkline, thumbnail
 from reactor_trio.cli.live_view import LiveView
 from reactor_trio.cli.terminal import Terminal
+from reactor_trio.client import Message
 from reactor_trio.client.statistics import Latency, Spread, Statistics, TrackStatistics, spread
 from reactor_trio.protocol import TrackInfo
 
@@ -168,6 +169,32 @@ async def test_a_line_is_printed_around_the_view_and_shown_in_it(monkeypatch):
     assert shown.endswith("after\n")
 
 
+async def test_of_a_long_message_only_what_a_screen_shows_is_kept(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    lengths = []
+
+    def measuring(snapshot, _width, _height):
+        lengths.extend(len(line) for lines in (snapshot.warnings, snapshot.commands, snapshot.messages) for line in lines)
+        return ""
+
+    async def events():
+        view.report("w" * 1_000_000)
+        yield Message("reactor.error", {"text": "e" * 1_000_000})
+        yield Message("story", {"text": "m" * 1_000_000})
+        await trio.testing.wait_all_tasks_blocked()
+        view.report("another")
+        await trio.testing.wait_all_tasks_blocked()
+
+    monkeypatch.setattr("reactor_trio.cli.live_view.draw", measuring)
+    view = LiveView(Terminal(FakeTerminal()), lambda line: (line, {}), keys=io.StringIO())
+    figures = Statistics({}, NONE, NONE)
+    await view.run(SimpleNamespace(
+        name="demo", session_id="abc", role="viewer", tracks=[], statistics=lambda: figures, messages=events
+    ))  # fmt: skip
+    assert set(lengths) == {1000, len("another")}
+    assert len(harmless("n" * 1_000_000)) == 1000
+
+
 # --- the line editor --------------------------------------------------------------------------------------------------
 
 
@@ -189,6 +216,10 @@ def typed(*chunks):
         (["abc\x15d"], "d", []),
         (["  \r"], "", []),
         (["a\x1b[Cb\x1bOHc\x1b[3~d\x1b"], "abcd", []),
+        (["a\r", "\x1b", "[A"], "a", ["a"]),
+        (["a\rb\r", "\x1b[", "A", "\x1bO", "A"], "a", ["a", "b"]),
+        (["a\x1b[3", "~b\x1b", "c"], "abc", []),
+        (["\x1b[" + "0" * 50, "0"], "[" + "0" * 51, []),
         (["\x01\x02é\x00"], "é", []),
         (["a\rb\r", "\x1b[A\x1b[A"], "a", ["a", "b"]),
         (["a\rb\r", "\x1b[A\x1b[A\x1b[A\x1b[B"], "b", ["a", "b"]),

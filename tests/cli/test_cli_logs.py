@@ -157,7 +157,11 @@ def test_a_models_package_logs_with_structlog_while_it_is_imported(tmp_path):
         "from reactor_trio.interface import ReactorPipeline\nfrom sky import parts\n"
         "class Model(ReactorPipeline):\n    def load(self, config):\n        raise RuntimeError('far enough')\n"
     )
+    (tmp_path / ".#model.py").symlink_to("person@machine.1:2")  # an editor's lock: a link to nothing
+    (package / ".#parts.py").symlink_to("person@machine.1:2")
+    (tmp_path / "folder.py").mkdir()
     (tmp_path / "reactor.yaml").write_text("model: sky.model:Model\nname: sky\nruntime: {port: 0}\n")
     done = reactor("run", "--path", tmp_path)
+    assert done.returncode == 1, done.stderr
     first = json.loads(done.stderr.splitlines()[0])
     assert (first["logger"], first["message"], first["a"], first["model"]) == ("parts", "imported", 1, "sky")

@@ -90,7 +90,20 @@ def test_a_second_signal_takes_the_server_along(project):
         until(lines, "draining my-model")
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 128 + signal.SIGTERM
-        assert READY not in list(lines)  # to the end of file: no process holds the pipe any more
+        left = list(lines)  # to the end of file: no process holds the pipe any more
+        assert READY not in left
+        assert "left over\n" not in left
+
+
+def test_a_server_that_does_not_end_is_killed_with_its_processes(project):
+    with reloading(project, "hangs") as (process, lines):
+        until(lines, ENCODERS)
+        (project / "pipeline.py").write_text("x = 1\n")
+        seen = until(lines, ENCODERS)
+        process.send_signal(signal.SIGINT)
+        seen += list(lines)
+        assert process.wait(120) == 0
+        assert "left over\n" not in seen
 
 
 def test_without_watchfiles_the_error_names_what_to_install(project, tmp_path):

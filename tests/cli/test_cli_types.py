@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 import urllib.request
 from contextlib import contextmanager, suppress
 
 import pytest
+import trio
 from tests.support.cli_doubles import reactor
 from tests.support.real_server import real_server
 
@@ -186,3 +188,13 @@ def test_a_server_cannot_make_it_read_without_an_end(monkeypatch, capsys):
     where = url.removeprefix("http://").strip("/")
     told = f"reactor: {url}: {where} answered with more than 1000 bytes, which is not the schema of a model\n"
     assert capsys.readouterr().err == told
+
+
+def test_ctrl_c_while_it_connects_is_not_a_failure(monkeypatch, capsys):
+    async def connecting(*_server):  # as anyio connects: by a task group
+        async with trio.open_nursery():
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("reactor_trio.client.http_request.connect_stream", connecting)
+    assert main(["types", "--url", "http://127.0.0.1:1/"]) == 130
+    assert capsys.readouterr().err == ""

@@ -9,9 +9,11 @@ import math
 import anyio
 import numpy as np
 import pytest
-from tests.support.client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport
+from tests.support.client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport, packet
+from tests.support.kept_session import KeptSession
 
 from reactor_trio.client import Client, running
+from reactor_trio.client.running import TaskBlock
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
@@ -297,6 +299,29 @@ def test_a_lazy_consumer_gets_the_newest_64_of_70_frames(backend, began):
         assert await seqs(frames) == list(range(8, 72))
         track = client.statistics().tracks["main_video"]
         assert (track.frames, track.missing, track.dropped, track.skipped) == (72, 0, lost + 1, 0)
+
+    session(backend, story)
+
+
+@every_backend
+def test_what_is_kept_before_the_first_iterator_is_bounded_in_bytes(backend, monkeypatch):
+    monkeypatch.setattr(Client, "backlog_bytes", sum(len(packet(seq)) for seq in range(3, 8)))
+
+    async def story(client, server):
+        for seq in range(8):
+            server.frame(seq)
+            server.say("progress", {"done": seq, "text": "x" * 200})
+        server.say("progress", {"done": 8})
+        await anyio.wait_all_tasks_blocked()
+        frames, messages = client.frames(), client.messages()
+        for seq in range(8, 16):
+            server.frame(seq)
+        server.say("progress", {"done": 9, "text": "x" * 200})
+        server.say("reactor.bye", {"reason": "done"})
+        await anyio.wait_all_tasks_blocked()
+        assert await seqs(frames) == list(range(3, 16))  # an iterator's own queue is bounded in frames
+        assert [message.data["done"] async for message in messages] == [8, 9]
+        assert client.statistics().messages_dropped == 8
 
     session(backend, story)
 
@@ -599,6 +624,43 @@ def let_run(main, backend):
     with contextlib.suppress(RuntimeError):
         anyio.run(whole, backend=backend)
     assert ended
+
+
+async def test_an_interrupt_while_the_block_is_left_is_not_swallowed():
+    async def interrupted():
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise KeyboardInterrupt
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with TaskBlock("block", interrupted, anyio.lowlevel.checkpoint):
+            await anyio.wait_all_tasks_blocked()
+            raise ValueError
+    assert caught.group_contains(KeyboardInterrupt)
+
+
+@every_backend
+@pytest.mark.parametrize("call", ["on_ending", "on_lost", "on_resumed"])
+def test_what_a_callback_raises_ends_the_session_and_leaves_the_block_as_it_is(backend, call):
+    kept, error = KeptSession(), ValueError("in a callback")
+
+    def fail(*_):
+        raise error
+
+    async def main():
+        with pytest.raises(ValueError, match="in a callback") as caught:
+            async with running(kept.client(**{call: fail})):
+                await anyio.wait_all_tasks_blocked()
+                if call == "on_ending":
+                    kept.say("reactor.ending", {"reason": "idle", "seconds": 5})
+                else:
+                    kept.link.cut()
+                await anyio.sleep_forever()
+        assert caught.value is error
+
+    anyio.run(main, backend=backend)
+    kept.assert_let_go()
 
 
 @every_backend

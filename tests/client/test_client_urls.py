@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import reactor_trio.client.route as route
+from reactor_trio.client import connect
 from reactor_trio.client.urls import path_beside, session_url
 
 
@@ -27,3 +29,19 @@ def test_the_websocket_of_a_url(url, websocket):
     assert session_url(url, video=["raw"]).partition("?")[0] == websocket
     beside = urlsplit(websocket).path.rpartition("/")[0] + "/uploads"
     assert path_beside(urlsplit(websocket).path, "uploads") == beside
+
+
+async def test_the_argument_token_is_used_before_one_in_the_url(monkeypatch):
+    shown = []
+
+    async def refuse(url, *, token, **_options):
+        shown.append((url, token))
+        raise ConnectionError("enough seen")
+
+    monkeypatch.setattr(route, "open_websocket", refuse)
+    for token in "argument", None:
+        with pytest.raises(ConnectionError):
+            async with connect("ws://h/ws?token=in-url", token=token):
+                pytest.fail("entered")
+    assert [token for _, token in shown] == ["argument", "in-url"]
+    assert all("token" not in url for url, _ in shown)

@@ -76,6 +76,8 @@ def stand_in(behaviour: str):
         if behaviour == "signal_while_loading":
             os.kill(os.getpid(), signal.SIGTERM)
             await trio.sleep_forever()
+        if behaviour in ("stubborn", "hangs"):
+            start_worker()
         await trio.lowlevel.checkpoint()
         runtime = SimpleNamespace(
             preparation=SimpleNamespace(
@@ -93,7 +95,7 @@ def stand_in(behaviour: str):
             raise AssertionError("two sessions in one room")
         if behaviour.startswith("hung_up"):
             os.kill(os.getpid(), signal.SIGHUP)
-        elif behaviour not in ("waits", "stubborn"):
+        elif behaviour not in ("waits", "stubborn", "hangs"):
             os.kill(os.getpid(), signal.SIGINT if behaviour == "interrupted" else signal.SIGTERM)
         await drain.wait()
         if behaviour == "hung_up_twice":
@@ -101,10 +103,17 @@ def stand_in(behaviour: str):
             await trio.lowlevel.checkpoint()
         if behaviour == "two_signals":
             os.kill(os.getpid(), signal.SIGTERM)
-        if behaviour in ("two_signals", "stubborn"):
+        if behaviour in ("two_signals", "stubborn", "hangs"):
             await trio.sleep_forever()
 
     return serve
+
+
+def start_worker() -> None:
+    """Start a process of the model's that says "left over" if this process ends and leaves it behind."""
+    reader, _until_this_process_ends = os.pipe()
+    subprocess.Popen(["sh", "-c", "cat > /dev/null; echo left over"], stdin=reader)
+    os.close(reader)
 
 
 async def no_port(behaviour, manifest):
@@ -134,6 +143,8 @@ def on_the_fake_server(behaviour, words) -> int:
     importlib.import_module("reactor_trio.server.serve").serve = stand_in(behaviour)
     importlib.import_module("reactor_trio.cli.local_server").listen = partial(no_port, behaviour)
     reload.PROGRAM = (__file__, behaviour)
+    if behaviour == "hangs":
+        reload.PATIENCE = 0.1
     return main(words)
 
 

@@ -102,7 +102,8 @@ def command_of(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def target_of(options: argparse.Namespace) -> tuple[str, str | None]:
-    """Return the server's URL, with a scheme and without a token, and the token, of which one in the URL has priority.
+    """Return the server's URL, with a scheme and without a token, and the token: that of `--token`, of the URL or of the
+    environment, the first that is given.
 
     `options.url` is an `http://`, `https://`, `ws://` or `wss://` URL, or `HOST:PORT`. Raises UsageError.
     """
@@ -121,7 +122,7 @@ def target_of(options: argparse.Namespace) -> tuple[str, str | None]:
     if not is_visible_ascii(target):
         plain = target.partition("?")[0]
         raise UsageError(f"{plain!r}: a URL, its query included, has visible ASCII characters only; write a space as %20")
-    token = token or options.token or os.environ.get("REACTOR_TOKEN") or None
+    token = options.token or token or os.environ.get("REACTOR_TOKEN") or None
     if token is not None and not is_visible_ascii(token):
         raise UsageError("the token has a space, a line break or another character that no token can have")
     return target, token

@@ -14,6 +14,8 @@ import trio
 
 #: One key: the escape sequence of an arrow or of another key without a character, or a character.
 _KEY = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|)|(?s:.)")
+#: The beginning of an escape sequence, whose rest the next read may bring; no key's is longer than this allows.
+_BEGUN = re.compile(r"\x1b(?:\[[0-9;?]{0,30}[ -/]{0,2}|O)?\Z")
 #: Steps in the history, by the sequences of the up and down arrows.
 _STEPS = {"\x1b[A": -1, "\x1bOA": -1, "\x1b[B": 1, "\x1bOB": 1}
 _LONGEST = 1000
@@ -74,9 +76,13 @@ class KeyLine:
         self._changed = changed
         self._before: list[str] = []
         self._at = 0
+        self._begun = ""
 
     def type(self, keys: str) -> None:
-        """Apply characters and escape sequences that the terminal sent."""
+        """Apply characters and escape sequences that the terminal sent. A sequence may come in several parts."""
+        keys = self._begun + keys
+        begun = _BEGUN.search(keys)
+        keys, self._begun = (keys, "") if begun is None else (keys[: begun.start()], begun[0])
         for key in _KEY.findall(keys):
             self._key(key)
         self._changed()

@@ -22,6 +22,8 @@ from reactor_trio.protocol import TrackInfo
 _BARS = "▁▂▃▄▅▆▇█"
 #: Most intervals in a sparkline.
 SPARKLINE = 30
+#: Most characters of a line, more than a screen shows: a server's text may have millions, at each of many drawings.
+LONGEST = 1000
 #: Columns that the table of tracks needs.
 WIDE = 80
 
@@ -77,8 +79,9 @@ def draw(snapshot: Snapshot, width: int, height: int) -> RenderableType:
 
 
 def harmless(text: str) -> str:
-    """Return `text` in one line, with every unprintable character replaced."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    """Return the beginning of `text` in one line, with every unprintable character replaced."""
+    shown = text[:LONGEST]
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
 
 
 def sparkline(intervals: Sequence[float]) -> str:

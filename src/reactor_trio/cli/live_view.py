@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 
 from reactor_trio.cli.key_input import KeyLine, key_by_key, read_keys
-from reactor_trio.cli.live_screen import Snapshot, draw
+from reactor_trio.cli.live_screen import LONGEST, Snapshot, draw
 from reactor_trio.cli.terminal import Terminal, UsageError
 from reactor_trio.client.client import Client
 from reactor_trio.errors import CommandError, SessionEnded
@@ -62,7 +62,7 @@ class LiveView:
     def report(self, line: str) -> None:
         """Show a line among the warnings while the view is on, otherwise print it."""
         if self._drawn:
-            self._warnings.append(line)
+            self._warnings.append(line[:LONGEST])
             self._redraw()
         else:
             self._terminal.say(line)
@@ -103,8 +103,9 @@ class LiveView:
 
     async def _take_messages(self, client: Client) -> None:
         async for message in client.messages():
-            line = f"{message.type} {msgspec.json.encode(message.data).decode()}"
-            (self._warnings if message.type.startswith("reactor.") else self._messages).append(line)
+            data = msgspec.json.encode(message.data)[:LONGEST].decode(errors="ignore")
+            lines = self._warnings if message.type.startswith("reactor.") else self._messages
+            lines.append(f"{message.type} {data}"[:LONGEST])
 
     async def _take_frames(self, client: Client) -> None:
         tracks = [track for track in client.tracks if track.direction == "out"]
@@ -149,7 +150,7 @@ class LiveView:
         try:
             name, arguments = self._command_of(line)
         except UsageError as error:
-            self._commands.append(str(error))
+            self._commands.append(str(error)[:LONGEST])
             return
         self._unanswered += 1
         nursery.start_soon(self._command, client, line, name, arguments)
@@ -166,7 +167,7 @@ class LiveView:
             result = f"applied after {1000 * (trio.current_time() - began):.0f} ms" + ("" if reply is None else f": {reply}")
         finally:
             self._unanswered -= 1
-        self._commands.append(f"{line}: {result}")
+        self._commands.append(f"{line}: {result}"[:LONGEST])
         self._redraw()
 
     def _redraw(self) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.machinery import PathFinder
@@ -83,15 +83,28 @@ def route_structlog() -> None:
 
 
 def _uses_structlog(manifest: Manifest) -> bool:
-    """Whether the model's package, or a module beside the manifest, imports structlog.
+    """Whether the model's module, a module in or below its folder, or one beside the manifest, imports structlog.
 
     It must be set up before the model's module is imported, which may write lines and bind loggers.
     """
-    package = manifest.model_path.partition(":")[0].partition(".")[0]
+    return any(_imports_structlog(file) for file in _model_files(manifest))
+
+
+def _model_files(manifest: Manifest) -> Iterator[Path]:
+    package, *names = manifest.model_path.partition(":")[0].split(".")
     spec = PathFinder.find_spec(package, [str(manifest.path), *sys.path])
-    folders = () if spec is None else spec.submodule_search_locations or ()
-    files = [*manifest.path.glob("*.py"), *(file for folder in folders for file in Path(folder).rglob("*.py"))]
-    return any(_IMPORTS_STRUCTLOG.search(file.read_bytes()) for file in files)
+    yield from manifest.path.glob("*.py")
+    if spec is not None and spec.submodule_search_locations is None and spec.origin is not None:
+        yield Path(spec.origin)
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        module = Path(folder, *names)
+        yield from (module if module.is_dir() else module.parent).rglob("*.py")
+
+
+def _imports_structlog(file: Path) -> bool:
+    with suppress(OSError):  # not every name is a file that can be read: an editor's lock is a link to nothing
+        return file.is_file() and _IMPORTS_STRUCTLOG.search(file.read_bytes()) is not None
+    return False
 
 
 def _to_logging(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import trio
 
@@ -43,6 +45,29 @@ def run_reloading(options: argparse.Namespace, terminal: Terminal) -> int:
     return OK
 
 
+class _Watch:
+    """The stop event of watchfiles. Its thread asks for it from the moment at which it sees changes.
+
+    Attributes:
+        on: set when it sees changes.
+    """
+
+    def __init__(self) -> None:
+        self.on = trio.Event()
+        self._over = False
+        self._tell = in_loop(self.on.set)
+
+    def is_set(self) -> bool:
+        """Whether to stop. Called in the thread of watchfiles, every 50 ms."""
+        if not self.on.is_set():
+            self._tell()
+        return self._over
+
+    def set(self) -> None:
+        """Stop."""
+        self._over = True
+
+
 class _Supervisor:
     def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
         self._options = options
@@ -57,7 +82,7 @@ class _Supervisor:
         self._until_change = trio.CancelScope()
 
     async def run(self) -> None:
-        watching_over = trio.Event()
+        watch = _Watch()
         async with trio.open_nursery() as nursery:
 
             def leave() -> None:
@@ -67,18 +92,16 @@ class _Supervisor:
             stop = Stop(in_loop(leave), self._kill)
             # SIGHUP, too: the child has its own process group, so a closed terminal signals only this process.
             with handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop)):
-                nursery.start_soon(self._watch, watching_over)
-                # Two checkpoints are certain to have run the new task once, so the watch is on. An error that is reported
-                # right away may also be fixed right away, and that change must not be missed.
-                await trio.lowlevel.checkpoint()
-                await trio.lowlevel.checkpoint()
+                nursery.start_soon(self._watch, watch)
+                # An error that is reported right away may also be fixed right away, and that change must not be missed.
+                await watch.on.wait()
                 try:
                     while True:
                         with trio.CancelScope() as self._until_change:
                             await self._serve(nursery.cancel_scope)
                             await trio.sleep_forever()
                 finally:
-                    watching_over.set()
+                    watch.set()
                     self._close_sockets()
 
     async def _serve(self, everything: trio.CancelScope) -> None:
@@ -124,12 +147,13 @@ class _Supervisor:
                     self._process = await nursery.start(run)
                 finally:
                     os.close(writer)
+            _kill_group(self._process)  # what the server has left behind
             said = pipe.read() or b""
         code = self._process.returncode
         assert code is not None
         return code, said.decode(errors="replace") or f"the server ended with code {code}"
 
-    async def _watch(self, over: trio.Event) -> None:
+    async def _watch(self, watch: _Watch) -> None:
         import watchfiles
 
         sources = watchfiles.DefaultFilter()
@@ -137,7 +161,7 @@ class _Supervisor:
         def wanted(change: watchfiles.Change, path: str) -> bool:
             return path.endswith(SUFFIXES) and sources(change, path)
 
-        async for changed in watchfiles.awatch(self._folder, watch_filter=wanted, stop_event=over):
+        async for changed in watchfiles.awatch(self._folder, watch_filter=wanted, stop_event=cast(Any, watch)):
             _, path = min(changed)
             self._terminal.say(f"{Path(path).relative_to(self._folder)} changed, restarting")
             self._until_change.cancel()
@@ -147,13 +171,19 @@ class _Supervisor:
         process.send_signal(self._end_signal)
         with trio.move_on_after(PATIENCE):
             await process.wait()
-        process.kill()  # does nothing if it has ended
+        _kill_group(process)
 
     def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+        if self._process is not None:
+            _kill_group(self._process)
 
     def _close_sockets(self) -> None:
         for listener in self._listeners:
             listener.socket.close()
         self._listeners, self._address = [], None
+
+
+def _kill_group(process: trio.Process) -> None:
+    """Kill what is left of a server and its model's processes. They would keep the GPU's memory, which the next needs."""
+    with suppress(ProcessLookupError, PermissionError):  # nothing is left, or nothing of ours
+        os.killpg(process.pid, signal.SIGKILL)

@@ -2,8 +2,8 @@
 
 `Broadcast.put` copies each item to every living Reader. Items that come before the first reader go to a backlog, which that
 reader takes over: nothing is lost between the start of the session and the first `async for`. Each reader has a bounded
-queue. A full queue loses its oldest item, which `dropped` counts. A reader with `latest=True` keeps only the newest item;
-`skipped` counts the others.
+queue. The backlog is bounded in bytes, too, because a program may never have a reader. A full queue loses its oldest item,
+which `dropped` counts. A reader with `latest=True` keeps only the newest item; `skipped` counts the others.
 
 An item may depend on the item before it, as an inter-frame picture depends on the picture before it. An item that depends
 on no other is a *keyframe* here. A reader that loses one item drops all later items up to the next keyframe. A reader that
@@ -14,6 +14,7 @@ The Broadcast holds its readers by weak references, so a reader needs no close: 
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -31,12 +32,14 @@ class Broadcast(Generic[T]):
 
     Args:
         limit: the most items in the backlog, and in each reader's queue.
+        backlog_bytes: the most bytes in the backlog, if it has more than one item.
         is_keyframe: returns whether an item is a keyframe, that is, usable without the items before it.
         request_keyframe: asks the producer for a keyframe. The Broadcast calls it again for each other item that comes while
             a reader waits.
     """
 
     limit: int
+    backlog_bytes: float = math.inf
     is_keyframe: Callable[[T], bool] = lambda _: True
     request_keyframe: Callable[[], object] = lambda: None
 
@@ -45,7 +48,7 @@ class Broadcast(Generic[T]):
         self.dropped = 0
         self.skipped = 0
         self._dropped_before = 0
-        self._backlog: Reader[T] | None = Reader(self, latest=False)
+        self._backlog: Reader[T] | None = Reader(self, latest=False, most_bytes=self.backlog_bytes)
         self._readers: weakref.WeakSet[Reader[T]] = weakref.WeakSet()
         self._error: Callable[[], Exception] | None = None
         self._mid_stream = False  # whether the newest item depends on items before it
@@ -55,13 +58,13 @@ class Broadcast(Generic[T]):
         """Items that readers were too slow to take. What no reader wanted yet is not among them."""
         return 0 if self._backlog is not None else self.dropped - self._dropped_before
 
-    def put(self, item: T) -> None:
-        """Give `item` to every reader, or to the backlog if there has been no reader yet."""
+    def put(self, item: T, size: int = 0) -> None:
+        """Give `item`, of `size` bytes, to every reader, or to the backlog if there has been no reader yet."""
         self._mid_stream = not self.is_keyframe(item)
         if self._backlog is not None:
-            self._backlog._put(item)
+            self._backlog._put(item, size)
             return
-        waiting = [reader._put(item) for reader in self._readers]
+        waiting = [reader._put(item, size) for reader in self._readers]
         if any(waiting):
             self.request_keyframe()
 
@@ -81,8 +84,8 @@ class Broadcast(Generic[T]):
         backlog, self._backlog = self._backlog, None
         if backlog is not None:
             self._dropped_before = self.dropped
-        for item in backlog._items if backlog is not None else ():
-            reader._put(item)
+        for item, size in backlog._items if backlog is not None else ():
+            reader._put(item, size)
         reader._awaiting_keyframe = self._mid_stream if backlog is None else backlog._awaiting_keyframe
         if reader._awaiting_keyframe:
             self.request_keyframe()
@@ -93,10 +96,12 @@ class Broadcast(Generic[T]):
 class Reader(Generic[T]):
     """One consumer's bounded queue of a Broadcast's items."""
 
-    def __init__(self, source: Broadcast[T], latest: bool) -> None:
+    def __init__(self, source: Broadcast[T], latest: bool, most_bytes: float = math.inf) -> None:
         self.latest = latest
         self.source = source
-        self._items: deque[T] = deque()
+        self._most_bytes = most_bytes
+        self._items: deque[tuple[T, int]] = deque()
+        self._bytes = 0
         self._awaiting_keyframe = False
         self._changed = anyio.Event()
 
@@ -109,12 +114,12 @@ class Reader(Generic[T]):
             if self._changed.is_set():
                 self._changed = anyio.Event()
             await self._changed.wait()
-        return self._items.popleft()
+        return self._pop()
 
     def take(self) -> list[T]:
         """Return all items without waiting."""
-        items = list(self._items)
-        self._items.clear()
+        items = [item for item, _ in self._items]
+        self._clear()
         return items
 
     def resync(self) -> None:
@@ -124,7 +129,7 @@ class Reader(Generic[T]):
         if self._awaiting_keyframe:
             self.source.request_keyframe()
 
-    def _put(self, item: T) -> bool:
+    def _put(self, item: T, size: int) -> bool:
         """Queue `item`. Returns whether this reader still waits for a keyframe."""
         is_keyframe = self.source.is_keyframe(item)
         if self._awaiting_keyframe and not is_keyframe:
@@ -133,11 +138,11 @@ class Reader(Generic[T]):
         self._awaiting_keyframe = False
         if self.latest and is_keyframe:
             self.source.skipped += len(self._items)
-            self._items.clear()
-        self._items.append(item)
-        if len(self._items) > self.source.limit:
-            self._items.popleft()
-            self.source.dropped += 1
+            self._clear()
+        self._items.append((item, size))
+        self._bytes += size
+        while len(self._items) > self.source.limit or (self._bytes > self._most_bytes and len(self._items) > 1):
+            self._drop()
             self._awaiting_keyframe = True
             self._skip_to_keyframe()
         if self._items:
@@ -147,8 +152,20 @@ class Reader(Generic[T]):
     def _skip_to_keyframe(self) -> None:
         """Drop the items that depend on a lost one. The first keyframe ends the wait for one."""
         while self._items:
-            if self.source.is_keyframe(self._items[0]):
+            if self.source.is_keyframe(self._items[0][0]):
                 self._awaiting_keyframe = False
                 return
-            self._items.popleft()
-            self.source.dropped += 1
+            self._drop()
+
+    def _drop(self) -> None:
+        self._pop()
+        self.source.dropped += 1
+
+    def _pop(self) -> T:
+        item, size = self._items.popleft()
+        self._bytes -= size
+        return item
+
+    def _clear(self) -> None:
+        self._items.clear()
+        self._bytes = 0

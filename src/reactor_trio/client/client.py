@@ -54,10 +54,14 @@ class Client(SessionView):
             it does where the server does not keep sessions for lost clients.
         on_lost: called with the reason when the link is lost and the client starts to reconnect.
         on_resumed: called with the seconds without a link when the session continues.
+
+    The functions that are called must not wait. What one of them raises ends the session, and leaves the block as it is.
     """
 
     #: length of each frame iterator's queue
     frames_queued: ClassVar[int] = 64
+    #: most bytes of a track's frames, and of the messages, that are kept before their first iterator
+    backlog_bytes: ClassVar[int] = 64 * 1024 * 1024
 
     def __init__(
         self,
@@ -77,7 +81,7 @@ class Client(SessionView):
         callbacks = Callbacks(
             on_queued or ignore, on_waiting or ignore, on_ending or ignore, on_lost or ignore, on_resumed or ignore
         )
-        receiver = Receiver(callbacks, self.frames_queued, feedback)
+        receiver = Receiver(callbacks, self.frames_queued, self.backlog_bytes, feedback)
         super().__init__(receiver, PersistentConnection(transport, receiver, follow, reopen))
         self._protocol = receiver.protocol
         self._playback = TransportControl(self._protocol, self.command)
@@ -149,7 +153,7 @@ class Client(SessionView):
         If you take them too slowly, the oldest frames are dropped, and with them the frames that depend on them;
         `statistics()` counts both. The client then asks the server for a keyframe. It also asks after a damaged frame, and
         for an iterator that starts in the middle of the stream. Each of several iterators gets every frame. The first
-        iterator of a track also gets up to 64 frames that came before it.
+        iterator of a track also gets up to 64 frames, or 64 MiB, that came before it.
 
         Args:
             track: a name in `tracks`; by default the first output video track.
@@ -184,7 +188,7 @@ class Client(SessionView):
         """Return an async iterator over the model's messages. It ends as the iterator of `frames()` does.
 
         The queue holds 1024 messages; the oldest are then dropped and counted. The first iterator also gets the messages
-        that came before it.
+        that came before it, up to 64 MiB of them.
         """
         return MessageStream(self.receiver.messages.subscribe())
 

@@ -48,7 +48,7 @@ async def connect(
         audio: audio codecs, likewise, of opus and pcm_s16le; `[]` for none. By default pcm_s16le.
         role: `"control"`, or `"viewer"` to watch a session that another client controls.
         token: the server's token, a ticket, or a session's share token. The client sends it in a header, also if it is part
-            of `url`, so no proxy logs it. A replica gets the gate's ticket instead.
+            of `url`, so no proxy logs it; this argument has priority. A replica gets the gate's ticket instead.
         model: refuse to connect to a server that serves a model of another name.
         on_queued: called with `(position, total)` while the server has no room.
         on_waiting: called with the reason why there is no room, before `on_queued`, and again when the reason changes.
@@ -74,12 +74,13 @@ async def connect(
         RuntimeError: another task left the block than entered it, as happens to an async generator that is dropped before
             its end. The connection is closed all the same.
 
-    An exception of the block leaves it unchanged, on both loops. Cancelled at any point, it leaves nothing open.
+    An exception of the block leaves it unchanged, on both loops. The functions `on_...` must not wait; what one of them
+    raises ends the session and leaves the block in the same way. Cancelled at any point, it leaves nothing open.
     """
     url, in_url = without_token(url)
     route = Route(
         session_url(url, video=video, audio=audio, role=role, model=model, feedback=feedback, follow=True),
-        in_url or token,
+        in_url if token is None else token,
         on_admitted=on_admitted, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout,
     )  # fmt: skip
     client = Client(

@@ -143,22 +143,33 @@ class PersistentConnection:
             with suppress(TransportClosed):  # the receiving task sees why
                 await send_all()
 
+        failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(send, partial(receiver.outbox.send_all, transport.send))
             tasks.start_soon(send, partial(receiver.feedback_sender.send_all, transport.send))
             tasks.start_soon(send, partial(sender.send_all, transport))
-            while (closed := await self._receive()) is None:
-                pass
-            if self._reopen is not None and receiver.ended is None and receiver.resumable and _reason(closed) == "lost":
-                self._lost_at = anyio.current_time()
-                self._available = anyio.Event()
-                self._receiver.callbacks.on_lost(closed.reason or f"the connection closed (code {closed.code})")
-                sender.end()
+            try:
+                await self._receive_all()
+            except Exception as error:  # of the program's function: it leaves without a group around it
+                failure = error
+            sender.end()
+            if self._lost_at is not None:
                 await transport.aclose(GOING_AWAY)  # a writer may be stuck in it
-            else:
-                self._finish(closed)
-                sender.end()
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _receive_all(self) -> None:
+        """Receive until the connection ends, and decide whether the session has ended or the link is lost."""
+        while (closed := await self._receive()) is None:
+            pass
+        receiver = self._receiver
+        if self._reopen is not None and receiver.ended is None and receiver.resumable and _reason(closed) == "lost":
+            self._lost_at = anyio.current_time()
+            self._available = anyio.Event()
+            receiver.callbacks.on_lost(closed.reason or f"the connection closed (code {closed.code})")
+        else:
+            self._finish(closed)
 
     async def _receive(self) -> TransportClosed | None:
         """Receive one message. Returns how the connection ended if there are no more."""

@@ -78,12 +78,13 @@ class Receiver:
     Args:
         callbacks: the program's functions.
         frames_queued: length of each frame iterator's queue.
+        backlog_bytes: most bytes of a track's frames, and of the messages, that are kept before their first iterator.
         feedback: whether to acknowledge each video frame.
     """
 
-    def __init__(self, callbacks: Callbacks, frames_queued: int, feedback: bool) -> None:
+    def __init__(self, callbacks: Callbacks, frames_queued: int, backlog_bytes: int, feedback: bool) -> None:
         self.callbacks = callbacks
-        self._frames_queued = frames_queued
+        self._frames_queued, self._backlog_bytes = frames_queued, backlog_bytes
         self._feedback = feedback
         self._waits_for: str | None = None
         self._end_message = ""
@@ -104,7 +105,7 @@ class Receiver:
         self.answers: dict[int, ReplyFuture] = {}
         #: frames by track index
         self.frames: dict[int, Broadcast[events.Received]] = {}
-        self.messages: Broadcast[events.Message] = Broadcast(MESSAGES_QUEUED)
+        self.messages: Broadcast[events.Message] = Broadcast(MESSAGES_QUEUED, backlog_bytes)
         #: number of the newest applied command; frames made with it, or a later one, carry at least this number
         self.last_command: int | None = None
         #: why the session ended, None while it goes on
@@ -211,12 +212,12 @@ class Receiver:
                 if (answer := self.answers.get(number)) is not None:
                     answer.set(reply, error)
             case events.Message() as message:
-                self.messages.put(message)
+                self.messages.put(message, len(text))
             case events.Ending() | Late() as notice:
                 self._take_notice(notice, anyio.current_time())
             # If only the connection ends, its close frame follows and the client reconnects.
-            case events.Bye(reason, text, code) if not (self.resumable and reason in _CONNECTIONS):
-                self.finish(reason, text, known_code(code))
+            case events.Bye(reason, why, code) if not (self.resumable and reason in _CONNECTIONS):
+                self.finish(reason, why, known_code(code))
 
     def _take_wish(self, wish: events.KeyframeWanted | Cadence) -> None:
         if isinstance(wish, Cadence):
@@ -246,14 +247,16 @@ class Receiver:
             raise ProtocolError(f"a packet of the input track {received.track.name}")
         self.tell(received)
         index = received.track.index
-        self.frames[index].put(received)
+        self.frames[index].put(received, len(data))
         if self._feedback and received.track.kind == "video":
             self.feedback_sender.acknowledge(index, received.packet.seq)
 
     def _open_track(self, track: TrackInfo) -> None:
         if track.index not in self.frames:
             ask = partial(self.feedback_sender.request_keyframe, track.index)
-            self.frames[track.index] = Broadcast(self._frames_queued, lambda received: received.packet.keyframe, ask)
+            self.frames[track.index] = Broadcast(
+                self._frames_queued, self._backlog_bytes, lambda received: received.packet.keyframe, ask
+            )
 
     def _session_ended(self) -> SessionEnded:
         assert self.ended is not None

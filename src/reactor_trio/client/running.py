@@ -34,7 +34,8 @@ async def running(client: C) -> AsyncIterator[C]:
 class TaskBlock:
     """A block during which a task runs. Leaving the block ends the task and waits for it.
 
-    An exception of the block leaves it unchanged: the task group, which would wrap it in a group, does not see it.
+    An exception of the block leaves it unchanged: the task group, which would wrap it in a group, does not see it. So does
+    an exception of the task, which cancels the block, unless the block has raised one of its own.
 
     Args:
         name: of the block, for a message.
@@ -54,7 +55,15 @@ class TaskBlock:
         self._entered_by = anyio.get_current_task().id
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
-        self._tasks.start_soon(self._task)
+        self._failure: Exception | None = None
+        self._tasks.start_soon(self._run)
+
+    async def _run(self) -> None:
+        try:
+            await self._task()
+        except Exception as error:
+            self._failure = error
+            self._tasks.cancel_scope.cancel()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -65,14 +74,17 @@ class TaskBlock:
                 f"another task left the block of {self._name} than entered it. The block has ended, but enter and leave it"
                 " in one task; if an async generator contains it, use it in `async with contextlib.aclosing(generator)`"
             )
+        cancelled = anyio.get_cancelled_exc_class()
         try:
             await self._end()
         finally:
             self._tasks.cancel_scope.cancel()
-            if error is None or isinstance(error, anyio.get_cancelled_exc_class()):
+            if error is None or isinstance(error, cancelled):
                 swallowed = await self._tasks.__aexit__(kind, error, traceback)
+                if self._failure is not None:
+                    raise self._failure
             else:
                 swallowed = False
-                with suppress(BaseException):  # `error` goes on, whatever else there is
+                with suppress(cancelled):  # `error` goes on
                     await self._tasks.__aexit__(None, None, None)
         return swallowed
