@@ -481,6 +481,23 @@ def test_an_invalid_character_in_a_url_is_named(backend, url):
         anyio.run(open_websocket, url, backend=backend)
 
 
+@pytest.mark.parametrize(
+    ("errors", "why"),
+    [
+        ([ConnectionRefusedError(111, "x"), ConnectionRefusedError(111, "y")], "Connection refused"),
+        ([ConnectionRefusedError(111, "x"), OSError(101, "y")], "Connection refused; Network is unreachable"),
+    ],
+)
+async def test_a_host_of_several_addresses_is_refused_in_plain_words(monkeypatch, errors, why):
+    async def connect_tcp(*_):  # as anyio's
+        raise OSError("All connection attempts failed") from ExceptionGroup("multiple connection attempts failed", errors)
+
+    monkeypatch.setattr(anyio, "connect_tcp", connect_tcp)
+    with pytest.raises(ConnectionError) as caught:
+        await open_websocket(URL)
+    assert str(caught.value) == f"cannot connect to example.org:8080: {why}"
+
+
 def test_anyio_uses_the_virtual_clock():
     async def main():
         return anyio.current_time()

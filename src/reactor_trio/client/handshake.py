@@ -93,10 +93,16 @@ async def connect_stream(url: SplitResult, ssl_context: ssl.SSLContext | None) -
         return await anyio.connect_tcp(url.hostname, url.port or 80)
     except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
         cause = error.__cause__ or error
-        number = getattr(cause, "errno", None) or 0  # a resolver's is negative
-        plain = number > 0 and not isinstance(cause, ssl.SSLError)  # whose `errno` is OpenSSL's
-        why = os.strerror(number) if plain else cause
+        # Of a host with several addresses, each has its error.
+        errors = cause.exceptions if isinstance(cause, BaseExceptionGroup) else (cause,)
+        why = "; ".join(dict.fromkeys(map(_in_words, errors)))
         raise ConnectionError(f"cannot connect to {address(url)}: {why}") from error
+
+
+def _in_words(error: BaseException) -> str:
+    number = getattr(error, "errno", None) or 0  # a resolver's is negative
+    plain = number > 0 and not isinstance(error, ssl.SSLError)  # whose `errno` is OpenSSL's
+    return os.strerror(number) if plain else str(error)
 
 
 def address(url: SplitResult) -> str:
