@@ -23,7 +23,8 @@ def test_a_model_pauses_makes_two_steps_and_restarts(tmp_path: Path, isolation: 
     async def drive(url: str) -> None:
         async with connect(url) as client, connect(url, role="viewer", token=client.share_token) as viewer:
             frames = client.frames()
-            transport = client.transport
+            transport = client.playback
+            assert client.transport is transport  # its older name
             assert transport.allowed == ("pause", "step", "restart")
             await frames.after(await applied(client))
             with pytest.raises(CommandError, match="not paused"):
@@ -36,7 +37,7 @@ def test_a_model_pauses_makes_two_steps_and_restarts(tmp_path: Path, isolation: 
             arrived = client.statistics().tracks["main_video"].frames
             await anyio.sleep(0.5)
             assert client.statistics().tracks["main_video"].frames == arrived
-            assert viewer.transport.paused
+            assert viewer.playback.paused
             await transport.step(2)
             steps = [(await anext(frames)).step for _ in range(2)]
             assert steps == [seen.step + 1, seen.step + 2]

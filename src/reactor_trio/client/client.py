@@ -87,8 +87,13 @@ class Client(SessionView):
         self._playback = TransportControl(self._protocol, self.command)
 
     @property
-    def transport(self) -> TransportControl:
+    def playback(self) -> TransportControl:
         """Pause, step and restart the model, where it allows that."""
+        return self._playback
+
+    @property
+    def transport(self) -> TransportControl:
+        """`playback` by its older name, which is also the wire's. It is not the `transport` of this class's arguments."""
         return self._playback
 
     async def command(self, name: str, /, **arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Playback, for programs `client.transport`: pause the model of a session, step it, and restart it."""
+"""Playback, for programs `client.playback`: pause the model of a session, step it, and restart it."""
 
 from __future__ import annotations
 

@@ -160,5 +160,5 @@ class SessionClient(Client):
             raise (self.server.model_error(ended, self) or ended) from None
         done = await self.server.done_since(before, self)
         why = "; this client reads nothing since stall()" if self._stall.stalled else ""
-        why += "; the session is paused" if self.transport.paused else ""
+        why += "; the session is paused" if self.playback.paused else ""
         raise trio.TooSlowError(f"{what} for {seconds:g} s{detail}. Meanwhile {done}{why}")
