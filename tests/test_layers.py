@@ -95,7 +95,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
         "errors memory concurrency interface lifecycle configuration crossing execution kinds placement session "
-        "transport edge server offline client",
+        "transport connection edge server offline client",
         "anyio msgspec trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),

@@ -129,7 +129,7 @@ async def test_a_viewer_watches_the_session_of_its_token_and_a_file_belongs_to_i
         async with server.connect() as one, server.connect() as other:
             await one.command("set_level", level=10)
             await other.command("set_level", level=20)
-            share = server.runtime.session_manager._share_tokens[server.sessions[1]]
+            share = server.runtime.session_manager.running[1].share_token
             async with server.connect(role="viewer", token=share) as viewer:
                 assert int((await viewer.take(3))[-1].data[1, 1, 0]) == 20
             mine, theirs = await one.upload(b"x" * 10), await other.upload(b"y" * 20)

@@ -94,7 +94,7 @@ async def test_the_last_frame_before_a_pause_is_acknowledged(autojump_clock, mon
         await trio.sleep(5.5)
         assert acknowledgements(link) < 120
         await trio.sleep(1.5)
-        renditions = server.runtime.session_manager.renditions(server.sessions[0])
+        renditions = server.served[0].renditions
         assert [down_track.link.in_flight for down_track in renditions.placed if down_track.request.role == "viewer"] == [0]
         nursery.cancel_scope.cancel()
 

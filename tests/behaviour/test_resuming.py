@@ -489,7 +489,7 @@ async def test_with_the_window_off_nothing_is_kept(autojump_clock):
     async with open_server(World, step_cost=0.1) as server, returner(server) as peer:
         await peer.command("chatter", count=10)
         await trio.sleep(1)
-        (stay,) = server.runtime.session_manager._resumables.values()
+        (stay,) = server.runtime.session_manager.running
         assert stay.detached.message_log.after(0) == []
         await peer.vanish()
         assert server.sessions[0].reason == "client_left"

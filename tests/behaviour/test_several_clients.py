@@ -269,7 +269,7 @@ async def test_viewers_share_an_encoder_from_the_first_frame_on_whatever_the_siz
             server.connect(video=[codec]) as first,
             server.connect(video=[codec], role="viewer", feedback=True) as second,
         ):
-            renditions = server.runtime.session_manager.renditions(server.sessions[0])
+            renditions = server.served[0].renditions
             one, other = [], []
             for _ in range(45):
                 one += await first.take(1)

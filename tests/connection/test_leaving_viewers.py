@@ -256,7 +256,7 @@ async def test_a_choice_of_video_before_the_welcome_is_kept(autojump_clock: Any)
         sender.acknowledge(0, 3, 0.1)
         sender.choose_video(["jpeg"])
         async with server.connect():
-            sender.join(server.runtime.session_manager.renditions(server.sessions[0]))
+            sender.join(server.served[0].renditions)
             (info,) = sender.track_infos
             assert info.codec == "jpeg"
             server.runtime.session_manager.leave(sender)
@@ -267,7 +267,7 @@ async def test_a_client_that_wants_no_video_before_the_welcome_has_no_encoder(au
         sender = server.runtime.session_manager.sender(ConnectRequest("viewer", ("raw",)))
         sender.choose_video(["none"])
         async with server.connect(video=["jpeg"]):
-            renditions = server.runtime.session_manager.renditions(server.sessions[0])
+            renditions = server.served[0].renditions
             sender.join(renditions)
             assert count(renditions) == 1
             sender.choose_video(["raw"])
@@ -289,7 +289,7 @@ async def test_two_clients_share_one_encoder_from_the_first_frame_on(autojump_cl
     """The first frame says what full quality is, to both at once."""
     async with open_server(Counting, step_cost=0.01) as server, server.connect(video=["jpeg"]) as client:
         async with server.connect(video=["jpeg"], role="viewer") as viewer:
-            renditions = server.runtime.session_manager.renditions(server.sessions[0])
+            renditions = server.served[0].renditions
             assert [frame.seq for frame in await viewer.take(3)] == [0, 1, 2]
             assert len(renditions._renditions["main_video"]) == 1
         assert [frame.seq for frame in await client.take(20)] == list(range(20))

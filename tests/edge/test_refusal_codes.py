@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ import reactor_trio
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused
-from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSALS
+from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSALS, LimitKind
 from reactor_trio.server.serve import serve
 
 SOURCE = Path(reactor_trio.__file__).parent
@@ -33,6 +34,8 @@ def edge_calls() -> Iterator[tuple[str, ast.Call]]:
 
 def test_every_code_has_a_status_and_the_page_has_the_same_table():
     assert tuple(REFUSALS) == REFUSAL_CODES
+    assert {code for code, kind in REFUSALS.items() if kind.limit is not None} == set(get_args(LimitKind))
+    assert all(kind.limit in (None, code) for code, kind in REFUSALS.items())
     row = r"^\| `(\w+)` \| (\d{3}) \| (.*?) \| (.*?) \| (.*?) \|$"
     rows = re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     setting = {code: f"`{kind.setting}`" if kind.setting else "–" for code, kind in REFUSALS.items()}

@@ -51,7 +51,8 @@ async def all_taken(slots: ReservedSlots, *, probes: bool = False):
 def probe(slot: ReservedSlot) -> SimpleNamespace:
     """The exchange of a probe in this slot, whose answer is not written."""
     exchange = SimpleNamespace(answered=False)
-    slot.take(exchange, owner=False, probe=True)
+    slot.read(exchange)
+    slot.take(owner=False, probe=True)
     return exchange
 
 
@@ -121,11 +122,13 @@ async def test_a_connection_whose_slot_is_taken_ends(autojump_clock):
 async def test_the_slot_of_an_owner_is_free_at_once_and_a_refused_request_keeps_it_until_its_answer(autojump_clock):
     slots = ReservedSlots()
     with slots.slot("192.0.2.1") as slot:
-        slot.take(SimpleNamespace(answered=False), owner=True, probe=False)
+        slot.read(SimpleNamespace(answered=False))
+        slot.take(owner=True, probe=False)
         assert len(slots) == 0
     with slots.slot("192.0.2.1") as slot:
+        slot.read(SimpleNamespace(answered=False))
         with pytest.raises(Refused):
-            slot.take(SimpleNamespace(answered=False), owner=False, probe=False)
+            slot.take(owner=False, probe=False)
         assert (len(slots), slot.takeable) == (1, False)
         slot.exchange.answered = True
         assert slot.takeable
@@ -217,6 +220,40 @@ async def test_every_refusal_is_counted_by_its_status():
             await ask(server.port, path, *headers, method=method)
         counted = server.runtime.metrics._refusals
         assert {status: number for status, number in counted.items() if number} == {"404": 1, "405": 1, "400": 1}
+
+
+HEADS = {
+    "a bad head": (b"GET /health\r\n\r\n", "400", {}),
+    "half a head": (b"GET /hea", "408", {}),
+    "a stranger's": (b"GET /schema HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", "503", {"connections": 1}),
+    "none": (b"", "", {"connections": 1}),
+}
+
+
+@pytest.mark.parametrize("case", HEADS)
+async def test_a_connection_in_a_reserved_slot_is_counted_once(monkeypatch, case):
+    """A head that is refused is not also a client that sent no request."""
+    monkeypatch.setattr(acceptor, "FIRST_REQUEST", 0.2)
+    head, status, limited = HEADS[case]
+    async with full() as (server, there):
+        stream = await silent(there, server, 3)
+        await stream.send_all(head)
+        answer = await read_all(stream)
+        while server.runtime.metrics.connections > 2:
+            await trio.lowlevel.checkpoint()
+        assert answer.split(b" ")[1:2] == ([status.encode()] if status else [])
+        assert limits_used_up(server) == limited
+
+
+async def test_a_request_above_a_limit_of_its_address_in_a_reserved_slot_is_counted_once():
+    async with full(proxies=["127.0.0.1"], limits={"connections": 2, "http_per_minute": 1}) as (server, _):
+        answers = [await ask(server.port, "/schema", "x-forwarded-for: 192.0.2.7") for _ in range(2)]
+        assert [status for status, _head in answers] == [503, 429]
+        assert limits_used_up(server) == {"connections": 1, "address_requests": 1}
+
+
+def limits_used_up(server) -> dict[str, int]:
+    return {kind: number for kind, number in server.runtime.metrics._limited.items() if number}
 
 
 async def test_what_says_nothing_on_a_full_port_is_closed(monkeypatch):

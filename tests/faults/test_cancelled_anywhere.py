@@ -182,9 +182,9 @@ async def sound(server, caplog) -> AsyncIterator[None]:
     assert (server.model.open_generators, server.model.open_hooks) == (0, 0)
     assert server.http("/health").status == 200
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
-    server.sessions.clear()
+    server.served.clear()
     await be_served(server)
-    server.sessions.clear()
+    server.served.clear()
 
 
 Conversation = Callable[[kit.TestServer, Injector], Awaitable[None]]

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
@@ -193,11 +194,7 @@ class _Desk:
     def __init__(self) -> None:
         self.declaration = declaration_of(Fuzzed)
 
-    def resumable(self, _request: ConnectRequest) -> None:
-        """Nobody comes back."""
-        return
-
-    def sender(self, request: ConnectRequest) -> ClientSender:
+    def sender(self, request: ConnectRequest, _back_in: None = None) -> ClientSender:
         context = SenderContext(
             tracks=self.declaration.tracks,
             codec=CodecSettings(),
@@ -253,9 +250,11 @@ class Texts(Target):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
         session_manager = _Desk()
-        conversation = _ClientConnection(session_manager, ConnectRequest("control", ("raw", "jpeg")), None)  # type: ignore[arg-type]
+        conversation = _ClientConnection(session_manager, ConnectRequest("control", ("raw", "jpeg")), None, None)  # type: ignore[arg-type]
         sender = conversation.sender
-        conversation._session = _Session(session_manager, sender)  # type: ignore[assignment]
+        conversation._joined = SimpleNamespace(  # type: ignore[assignment]
+            session=_Session(session_manager, sender), sender=sender, received=0
+        )
 
         async def run(data: bytes) -> str:
             try:

@@ -34,7 +34,7 @@ from tests.support.models import Main, Note
 
 def answered(text: str) -> list[object]:
     session_manager = _Desk()
-    conversation = _ClientConnection(session_manager, ConnectRequest("control", ("raw",)), None)  # type: ignore[arg-type]
+    conversation = _ClientConnection(session_manager, ConnectRequest("control", ("raw",)), None, None)  # type: ignore[arg-type]
     conversation._take(text)
     return said(conversation.sender)
 

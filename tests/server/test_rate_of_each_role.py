@@ -83,7 +83,7 @@ async def test_each_role_is_read_at_the_rate_and_each_text_is_answered_once(role
         else:
             async with server.connect(video=["none"]):
                 if role == "share link":
-                    share = server.runtime.session_manager._share_tokens[server.sessions[0]]
+                    share = server.runtime.session_manager.running[0].share_token
                     query = f"video=none&role=viewer&token={share}"
                 caller = await call(server, query)
                 await caller.until("reactor.queued" if role == "waiting" else "reactor.welcome")

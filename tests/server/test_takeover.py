@@ -48,7 +48,7 @@ class People:
 
     def share_token(self):
         """With it the newest session may be watched."""
-        return self.server.runtime.session_manager._share_tokens[self.server.sessions[-1]]
+        return self.server.runtime.session_manager.running[-1].share_token
 
     def note(self, *what):
         self.heard.append((*what, trio.current_time()))

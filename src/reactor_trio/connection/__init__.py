@@ -6,5 +6,6 @@ from reactor_trio.connection.client_sender import ClientSender as ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest as ConnectRequest
 from reactor_trio.connection.connect_request import parse_connect_request as parse_connect_request
 from reactor_trio.connection.rendition_set import RenditionSet as RenditionSet
-from reactor_trio.connection.resumable_session import ResumableSession as ResumableSession
 from reactor_trio.connection.sender_context import SenderContext as SenderContext
+from reactor_trio.connection.served_session import Entry as Entry
+from reactor_trio.connection.served_session import ServedSession as ServedSession

@@ -1,13 +1,13 @@
 """One client's connection from the upgrade to the closed socket.
 
-    control -+- its scope: this one, or the server's -+- ResumableSession.run   ends when the model has let go of the session
+    control -+- its scope: this one, or the server's -+- ServedSession.run   ends when the model has let go of the session
              '- wire nursery -+- event intake     socket -> commands, media; never waits for the model
                               +- input decoding   media, decoded in order -> session, if the model takes any
                               +- transport        messages and frames -> socket; the only writer
                               '- farewell         cancels the wire if the client does not take the goodbye in time
 
 The task that learns first that the client is gone cancels the wire. Leaving the wire closes the socket at once and informs
-the resumable session. That ends the session when the step that runs has ended, or waits for the client to come back. A
+the `ServedSession`. That ends the session when the step that runs has ended, or waits for the client to come back. A
 connection ends in no other way.
 """
 
@@ -26,14 +26,12 @@ from reactor_trio.admission import NotAdmitted, RefusalReason
 from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.connection.media_receiver import MediaReceiver
-from reactor_trio.connection.rendition_set import RenditionSet
-from reactor_trio.connection.resumable_session import Entry, ResumableSession
+from reactor_trio.connection.served_session import Entry, ServedSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.protocol import (
     PLAYBACK,
     ClientText,
-    EndReason,
     Feedback,
     Keyframe,
     NotFiniteError,
@@ -43,7 +41,7 @@ from reactor_trio.protocol import (
     presentable,
     readable,
 )
-from reactor_trio.session import Flood, Session
+from reactor_trio.session import Flood
 from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow, Refusal, Refused
 
 log = logging.getLogger("reactor_trio.connection")
@@ -61,11 +59,8 @@ class SessionProvider(Protocol):
 
     farewell_timeout: float
 
-    def resumable(self, token: str | None) -> ResumableSession | None:
-        """Return the session that this resume token belongs to, or None."""
-
-    def sender(self, request: ConnectRequest) -> ClientSender:
-        """The sender for a new client, or for one that comes back."""
+    def sender(self, request: ConnectRequest, back_in: ServedSession | None = None) -> ClientSender:
+        """The sender for a new client, or for one that comes back to the session `back_in`."""
 
     def enter(self, sender: ClientSender) -> Entry:
         """An entry in the waiting room for a controlling client. Raises NotAdmitted."""
@@ -73,34 +68,32 @@ class SessionProvider(Protocol):
     def leave(self, sender: ClientSender) -> None:
         """Forget a client whose connection is over."""
 
-    def open_resumable(self, entry: Entry, sender: ClientSender) -> ResumableSession:
-        """A new session for an admitted client; the caller starts its `run` in `session_scope`."""
+    def open_session(self, entry: Entry, sender: ClientSender) -> ServedSession:
+        """A new session for an admitted client; the caller starts its `run` in `session_scope` at once."""
 
     def session_scope(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
-        """The scope in which a resumable session runs; gives the function that starts it."""
+        """The scope in which a session runs; gives the function that starts it."""
 
-    def session_to_view(self, request: ConnectRequest) -> Session | None:
-        """The session that a viewer may watch."""
-
-    def renditions(self, session: Session) -> RenditionSet:
-        """The renditions of a session."""
-
-    def welcome(self, session: Session, sender: ClientSender, resumable: ResumableSession | None = None) -> Welcome:
-        """The first message to a client; `resumable` is that of the controlling one."""
+    def welcome(self, served: ServedSession, sender: ClientSender, *, resumed: bool = False) -> Welcome:
+        """The first message to a client; `resumed` if it has come back to its session."""
 
 
 async def serve_client(
     provider: SessionProvider,
     request: ConnectRequest,
+    joins: ServedSession | None,
     refusal: Callable[[RefusalReason], Refusal],
     messages: MessageChannel,
 ) -> None:
     """Serve one connected client until its socket is closed and its session has unwound.
 
+    Args:
+        joins: the session that the client watches or comes back to, which may be over meanwhile; None: it gets a new one.
+
     A fault of the client closes the connection; it is never raised. If there is neither a slot nor a position in the queue,
     raises `refusal` of the reason before it sends anything.
     """
-    connection = _ClientConnection(provider, request, messages)
+    connection = _ClientConnection(provider, request, joins, messages)
     number = connection.sender.number
     log.info("client %d connects from %s as %s", number, messages.peer, request.role)
     why: str = "client_left"
@@ -115,28 +108,31 @@ async def serve_client(
 
 
 class _ClientConnection:
-    def __init__(self, provider: SessionProvider, request: ConnectRequest, messages: MessageChannel) -> None:
-        self._resumable = provider.resumable(request.resume)
-        self.sender = provider.sender(request)
+    def __init__(
+        self, provider: SessionProvider, request: ConnectRequest, joins: ServedSession | None, messages: MessageChannel
+    ) -> None:
+        self._controls = request.role == "control"
+        self._joins = joins
+        comes_back = joins is not None and self._controls and joins.resumable
+        self.sender = provider.sender(request, joins if comes_back else None)
         self._receiver = MediaReceiver(self.sender.context, self.sender.say)
         self._provider = provider
         self._messages = messages
         #: the session that the client controls or watches; None while it waits for one
-        self._session: Session | None = None
-        self._served = serve_connection()
+        self._joined: ServedSession | None = None
+        self._current = serve_connection()
         #: the close code of a client that is gone; its exception would keep this object, by the frames of its traceback
         self._gone: int | None = None
 
     async def serve(self) -> None:
-        request = self.sender.request
-        if request.role == "viewer":
-            await self._exchange(self._provider.session_to_view(request), "done")
-        elif request.resume is None:
-            await self._control()
-        else:  # the session may have ended since the client was admitted
-            await self._exchange(None if self._resumable is None else self._resumable.session, "client_left")
+        if self._joins is None:
+            await self._wait_for_session()
+        elif self._joins.resumable if self._controls else self._joins.running:
+            await self._exchange(self._joins)
+        else:
+            await self._exchange(None)
 
-    async def _control(self) -> None:
+    async def _wait_for_session(self) -> None:
         entry = self._provider.enter(self.sender)
         async with self._provider.session_scope() as start:
             try:
@@ -145,18 +141,18 @@ class _ClientConnection:
                     await entry.admitted.wait()
                     self._begin(start, entry)
             finally:
-                if self._resumable is None:
+                if self._joined is None:
                     entry.release()
                 await self._lose()
 
-    async def _exchange(self, session: Session | None, absent: EndReason) -> None:
-        """Join `session`, then send and receive until the socket is gone; without one just the goodbye, for `absent`."""
+    async def _exchange(self, served: ServedSession | None) -> None:
+        """Join a session, then send and receive until the socket is gone; without one just the goodbye."""
         try:
             async with trio.open_nursery() as wire:
-                if session is None:
-                    self.sender.end(absent)
+                if served is None:
+                    self.sender.end("client_left" if self._controls else "done")
                 else:
-                    self._join(session)
+                    self._join(served)
                 self._start_wire(wire)
         finally:
             await self._lose()
@@ -167,32 +163,31 @@ class _ClientConnection:
         except NotAdmitted:
             self.sender.end("unclaimed")
             return
-        self._served.session_id = entry.sid
-        self._resumable = self._provider.open_resumable(entry, self.sender)
-        self._join(self._resumable.session)
-        start(self._resumable.run)
+        served = self._joined = self._provider.open_session(entry, self.sender)
+        start(served.run)  # before what may fail: then this connection ends the session as any other
+        self._join(served)
 
-    def _join(self, session: Session) -> None:
-        """Let the client control or watch `session` from now on, and welcome it."""
-        self._session, self._served.session_id = session, session.id
-        comes_back = self.sender.request.resume is not None
-        if self._resumable is not None and comes_back:
-            self._resumable.take_over(self.sender)
-        self.sender.join(self._provider.renditions(session))
-        welcome = self._provider.welcome(session, self.sender, self._resumable)
-        if comes_back:
+    def _join(self, served: ServedSession) -> None:
+        """Let the client control or watch a session from now on, and welcome it."""
+        self._joined, self._current.session_id = served, served.session.id
+        resumed = self._controls and self._joins is not None
+        if resumed:
+            served.take_over(self.sender)
+        self.sender.join(served.renditions)
+        welcome = self._provider.welcome(served, self.sender, resumed=resumed)
+        if resumed:
             self.sender.say_again(welcome, self.sender.request.after)
         else:
             self.sender.say("reactor.welcome", welcome)
         self.sender.beat()
-        session.attach(self.sender)
+        served.session.attach(self.sender)
 
     async def _lose(self) -> None:
         """Tell the session that this client is gone, then close the socket: the model learns it no later than the client."""
-        if self._resumable is not None:
-            self._resumable.lost(self.sender, self._gone)
-        elif self._session is not None:
-            self._session.detach(self.sender)
+        if self._joined is not None and self._controls:
+            self._joined.lost(self.sender, self._gone)
+        elif self._joined is not None:
+            self._joined.session.detach(self.sender)
         with trio.CancelScope(shield=True):
             await self._messages.abort()
 
@@ -232,9 +227,10 @@ class _ClientConnection:
     # ---- what the client says -----------------------------------------------------------------------------------------
 
     def _take(self, message: str | bytes) -> None:
-        if self._resumable is not None and self._resumable.sender is not self.sender:
+        served = self._joined
+        if served is not None and self._controls and served.sender is not self.sender:
             return  # the client has come back on another connection, whose welcome counted the commands until then
-        if self._session is not None and self._session.ended.is_set():
+        if served is not None and served.session.ended.is_set():
             return  # its goodbye is on the way, and nothing is left that could answer
         if not isinstance(message, str):
             self._media(message)
@@ -252,13 +248,13 @@ class _ClientConnection:
             self._runtime_message(text)
             return
         self._count_command()
-        if self.sender.request.role == "viewer":
+        if not self._controls:
             self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
-        elif self._session is None:
+        elif served is None:
             self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
         else:
             try:
-                self._session.submit(text.type, bytes(text.data), text.id, text.trace)
+                served.session.submit(text.type, bytes(text.data), text.id, text.trace)
             except CommandError as error:
                 self._refuse(error.code, error.message, text.id)
             except Flood:
@@ -266,18 +262,18 @@ class _ClientConnection:
 
     def _count_command(self) -> None:
         """Count also a command that is refused or cannot be read: the next welcome says how many have come."""
-        if self._resumable is not None:
-            self._resumable.received += 1
+        if self._joined is not None and self._controls:
+            self._joined.received += 1
 
     def _media(self, message: bytes) -> None:
         if not self._receiver.open:
             self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
-        elif self.sender.request.role == "viewer":
+        elif not self._controls:
             self._receiver.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
-        elif self._session is None:
+        elif self._joined is None:
             self._receiver.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
         else:
-            self._receiver.take(message, self._session.take_input)
+            self._receiver.take(message, self._joined.session.take_input)
 
     def _runtime_message(self, text: ClientText) -> None:
         decoder = _DATA.get(text.type)

@@ -24,25 +24,21 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         video: the video codecs that both sides know, best first; empty for no video.
         tracks: the same for single video tracks by name, instead of `video`.
         audio: the same for sound.
-        token: the share token of a client that wants to watch; None if it sends none.
         feedback: whether the client says that it will acknowledge frames; its window then holds from the first frame on.
         cadence: whether this is a viewer that understands `reactor.cadence`, which lets it acknowledge less often. The
             controlling client acknowledges each frame, since that tells how soon its commands are seen.
         claims: what the client's ticket says; the server fills it in.
         address: the address whose limits apply to the client; None if none do.
-        resume: the token of the session that the client comes back to; None if it begins a new one.
-        after: number of the last message of that session that the client has.
+        after: number of the last message that the client has of the session that it comes back to.
         beat: whether the client wants `reactor.beat` when nothing else is sent.
     """
 
     role: Literal["control", "viewer"]
     video: tuple[str, ...]
     audio: tuple[str, ...] = (PCM,)
-    token: str | None = None
     feedback: bool = False
     claims: Claims = Claims()
     address: str | None = None
-    resume: str | None = None
     after: int = 1
     tracks: dict[str, tuple[str, ...]] = {}
     beat: bool = False
@@ -54,7 +50,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         return not self.video and not self.tracks
 
     def __repr__(self) -> str:
-        return f"ConnectRequest({self.role})"  # the tokens are secrets
+        return f"ConnectRequest({self.role})"
 
 
 def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collection[str] = ()) -> ConnectRequest:
@@ -82,15 +78,15 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     chosen = {track: _codecs(f"video.{track}", given, choose_codecs, video_codecs) for track, given in of_tracks.items()}
     if query.get("paused") == "1":
         chosen = dict.fromkeys(tracks, ()) | chosen
-    token, feedback = query.get("token") or None, query.get("feedback") == "1"
+    feedback = query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
         raise Refused(Refusal("bad_request", "after: expected the number of the last message received, such as 17"))
     beat, cadence = query.get("beat") == "1", query.get("cadence") == "1"
-    viewer = ConnectRequest("viewer", video, audio, token, feedback, tracks=chosen, beat=beat, cadence=cadence)
+    viewer = ConnectRequest("viewer", video, audio, feedback, tracks=chosen, beat=beat, cadence=cadence)
     if role == "viewer":
         return viewer
-    return replace(viewer, role="control", cadence=False, resume=query.get("resume") or None, after=int(after))
+    return replace(viewer, role="control", cadence=False, after=int(after))
 
 
 def _codecs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import trio
@@ -15,7 +15,17 @@ from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.ip_addresses import is_loopback
 from reactor_trio.edge.reserved_slots import FIRST_REQUEST, ReservedSlots
 from reactor_trio.edge.site import Site
-from reactor_trio.transport import PatientListener, Refusal, Refused, Serve, peer_of, secured, serve_http, turn_away
+from reactor_trio.transport import (
+    PatientListener,
+    PortRules,
+    Refusal,
+    Refused,
+    Serve,
+    peer_of,
+    secured,
+    serve_http,
+    turn_away,
+)
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -50,7 +60,7 @@ class Acceptor:
         try:
             with self.site.addresses.connection(peer):
                 if self._open - len(self._reserved) < self.site.most_connections:
-                    await self._serve(stream, self.site.serve)
+                    await self._serve(stream, self.site.serve, self.site.rules)
                 else:
                     await self._reserve(stream, peer)
         except Refused as refused:
@@ -61,14 +71,16 @@ class Acceptor:
         with self._reserved.slot(self.site.addresses.of_peer(peer)) as slot:
             if slot is None:
                 raise Refused(Refusal("connections"))
-            await self._serve(stream, partial(self.site.serve, slot=slot), first_head=FIRST_REQUEST)
-        if slot.exchange is None:
+            rules = replace(self.site.rules, head_refused=slot.noting(self.site.rules.head_refused))
+            await self._serve(stream, partial(self.site.serve, slot=slot), rules, first_head=FIRST_REQUEST)
+        if not slot.heard:
             self.site.refusals.limited("connections", peer)  # a client that sent no request gets no answer
 
-    async def _serve(self, stream: trio.abc.Stream, serve: Serve, first_head: float | None = None) -> None:
+    async def _serve(
+        self, stream: trio.abc.Stream, serve: Serve, rules: PortRules, first_head: float | None = None
+    ) -> None:
         self._open += 1
         self.site.metrics.connected()
-        rules = self.site.rules
         head = None if first_head is None else min(first_head, rules.limits.handshake)
         try:
             await serve_http(stream, serve, rules, closing=self.closing, first_head=head, single=head is not None)

@@ -24,7 +24,7 @@ import trio
 from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.edge.allowances import Allowances
 from reactor_trio.edge.ip_addresses import IpAddress, network, parse_ip
-from reactor_trio.edge.request_metrics import LimitKind
+from reactor_trio.protocol.refusals import LimitKind
 from reactor_trio.transport import Refusal, Refused
 from reactor_trio.transport.request import Headers, items_of
 

@@ -61,10 +61,9 @@ class Secrets:
         """Have `secret` open `grant` until it is forgotten, while `valid` returns True."""
         self._grants[_digest(secret)] = grant, valid
 
-    def forget(self, secret: str | None) -> None:
-        """Have `secret` open nothing any more."""
-        if secret is not None:
-            self._grants.pop(_digest(secret), None)
+    def forget_those_of(self, owner: object) -> None:
+        """Have the secrets of `owner` open nothing any more."""
+        self._grants = {digest: one for digest, one in self._grants.items() if one[0].owner is not owner}
 
     def find(self, shown: str | None, *kinds: GrantKind) -> Grant | None:
         """Return what `shown` opens, if it is a secret of one of these kinds."""

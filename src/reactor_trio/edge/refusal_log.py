@@ -1,17 +1,17 @@
 """`RefusalLog`: counts and logs what a server refuses: connections, requests, clients, credentials that are not good.
 
 Each refusal that is said counts by its status (`reactor_requests_refused`). One by a limit counts in
-`reactor_connections_refused`, too, and one because of a credential in `reactor_access_denied`. The row of its code in
+`reactor_connections_refused`, too, and one because of a credential in `reactor_access_denied`. A column of its row in
 `REFUSALS` decides which line the log has for it:
 
-| refused | line in the log | at most |
-|---|---|---|
-| because of a credential | the address, the reason | one of an address in 60 s, of 64 addresses |
-| by a limit | the address, the limit, its setting | one of a limit in 60 s |
-| because of the server's phase | none: the server logs the phase | |
-| for another reason | the connection, the status, the reason | one of a code in 10 s |
+| refused | column | line in the log | at most |
+|---|---|---|---|
+| because of a credential | `denied` | the address, the reason | one of an address in 60 s, of 64 addresses |
+| by a limit | `limit` | the address, the limit, its setting | one of a limit in 60 s |
+| because of the server's phase | `by_phase` | none: the server logs the phase | |
+| for another reason | | the connection, the status, the reason | one of a code in 10 s |
 
-No line shows a query, because it may hold a token.
+A line says how many refusals had none since the last one. No line shows a query, because it may hold a token.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ import logging
 from collections import defaultdict
 from functools import partial
 from http import HTTPStatus
-from typing import Final, cast, get_args
 
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.admission import Phase
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.ip_addresses import network_of
 from reactor_trio.edge.line_pause import LinePause
-from reactor_trio.edge.request_metrics import LimitKind, RequestMetrics
-from reactor_trio.protocol.refusals import RefusalCode
+from reactor_trio.edge.request_metrics import RequestMetrics
+from reactor_trio.protocol.refusals import LimitKind, RefusalCode
 from reactor_trio.transport import Refusal, Refused
 
 log = logging.getLogger("reactor_trio.server")
@@ -41,9 +39,6 @@ LINE_PAUSE = 10.0
 LIMIT_PAUSE = 60.0
 #: Seconds in which the log names an address at most once, and how many addresses it names in that time.
 DENIAL_PAUSE, NAMED_ADDRESSES = 60.0, 64
-
-LIMITS: Final = frozenset(get_args(LimitKind))
-PHASES: Final = frozenset(get_args(Phase))
 
 
 class RefusalLog:
@@ -70,9 +65,9 @@ class RefusalLog:
         """
         refusal = self.denied(peer, address, refusal)
         self._metrics.refused(refusal.code)
-        if refusal.code in LIMITS:
-            self.limited(cast("LimitKind", refusal.code), peer, address)
-        elif refusal.kind.denied is None and refusal.code not in PHASES:
+        if refusal.kind.limit is not None:
+            self.limited(refusal.kind.limit, peer, address)
+        elif refusal.kind.denied is None and not refusal.kind.by_phase:
             self._log_other(peer, refusal)
         return refusal
 
@@ -105,15 +100,15 @@ class RefusalLog:
     def limited(self, kind: LimitKind, peer: str, address: str | None = None) -> None:
         """Count and log a refusal by a limit. For a connection that gets no answer this is called alone."""
         self._metrics.limited(kind)
-        if self._limit_lines[kind].ending() is None:
+        if (more := self._limit_lines[kind].ending()) is None:
             return
         refused = Refusal(kind)
         most, setting = self._addresses.most[kind], refused.kind.setting
         bound = f"{setting}: {most}" if setting else f"at most {most} a minute"
         hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
         log.warning(
-            "%s was refused: %s (%s)%s; more of this kind is not logged for %g s",
-            address or network_of(peer), refused.message, bound, hint, LIMIT_PAUSE,
+            "%s was refused: %s (%s)%s%s; more of this kind is not logged for %g s",
+            address or network_of(peer), refused.message, bound, hint, more, LIMIT_PAUSE,
         )  # fmt: skip
 
     def _log_other(self, peer: str, refusal: Refusal) -> None:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from reactor_trio.edge.metric_families import counter, gauge
-from reactor_trio.protocol.refusals import REFUSALS, DenialReason, RefusalCode
+from reactor_trio.protocol.refusals import REFUSALS, DenialReason, LimitKind, RefusalCode
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
     from prometheus_client.registry import Collector
-
-#: Why a limit refused a connection or request: the server has too many connections; an address has too many, makes too
-#: many handshakes or other requests, has shown too many wrong credentials, or has too many clients in the queue.
-LimitKind = Literal[
-    "connections", "address_connections", "address_handshakes", "address_requests", "address_failures", "address_waiting"
-]
 
 #: HTTP statuses of refusals.
 STATUSES = tuple(sorted({str(kind.status) for kind in REFUSALS.values()}))

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 import trio
 
-from reactor_trio.transport import Exchange, Refusal, Refused
+from reactor_trio.transport import Exchange, Refusal, Refused, Refusing
 
 #: Reserved slots of a port, and how many of them one address has.
 RESERVED, OF_ONE_ADDRESS = 8, 2
@@ -37,12 +37,14 @@ class ReservedSlot:
         address: None if many clients may share it: loopback, or a proxy.
         scope: cancelled when another connection gets the slot.
         exchange: that of its request; None until that is read.
+        heard: whether the connection has sent a request, also one whose head is refused.
     """
 
     def __init__(self, address: str | None, release: Callable[[ReservedSlot], None]) -> None:
         self.address = address
         self.scope = trio.CancelScope()
         self.exchange: Exchange | None = None
+        self.heard = False
         self._release = release
 
     @property
@@ -50,13 +52,26 @@ class ReservedSlot:
         """Whether another connection may have the slot."""
         return self.exchange is None or self.exchange.answered
 
-    def take(self, exchange: Exchange, *, owner: bool, probe: bool) -> None:
-        """Use the slot for this request. That of an owner becomes free. Raises Refused if the slot is not for it."""
-        self.exchange = exchange
+    def read(self, exchange: Exchange) -> None:
+        """Take the request of the connection. From here to its answer no other connection gets the slot."""
+        self.exchange, self.heard = exchange, True
+
+    def take(self, *, owner: bool, probe: bool) -> None:
+        """Use the slot for that request. That of an owner becomes free. Raises Refused if the slot is not for it."""
         if owner:
             self._release(self)
         elif not probe:
             raise Refused(Refusal("connections"))
+
+
+    def noting(self, refused: Refusing) -> Refusing:
+        """Return `refused` for a head that is refused on this connection: that is a request, too."""
+
+        def note(peer: str, address: str | None, refusal: Refusal) -> Refusal:
+            self.heard = True
+            return refused(peer, address, refusal)
+
+        return note
 
 
 class ReservedSlots:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from reactor_trio.edge.grants import Credentials, Grant
-from reactor_trio.edge.request_metrics import LimitKind
+from reactor_trio.protocol.refusals import LimitKind
 from reactor_trio.transport import Conversation, Exchange, Refusal, Refused, Request, Response
 
 READS = ("GET", "HEAD")

@@ -76,6 +76,8 @@ class Site:
         Args:
             slot: the reserved slot of the connection, if it is one above `most_connections`.
         """
+        if slot is not None:
+            slot.read(exchange)
         request = exchange.request
         route, handshake = self._route(exchange)
         grant = self.access.identify(request, route.credentials)
@@ -88,7 +90,7 @@ class Site:
         if grant.refusal is None or grant.refusal.code == "token_missing":
             self.addresses.count(exchange.address, route.limit)  # a wrong credential has been counted instead
         if slot is not None:
-            slot.take(exchange, owner=grant.kind in OWNERS, probe=route.reserved and not request.has_body)
+            slot.take(owner=grant.kind in OWNERS, probe=route.reserved and not request.has_body)
         if route.body == "ignored":
             await exchange.read_body()
         if not route.websocket:

@@ -32,6 +32,13 @@ REFUSAL_HEADER: Final = "reactor-refusal"
 DenialReason = Literal["missing", "wrong", "expired", "used", "not_allowed", "full"]
 
 
+#: The limit by which a connection, request or client was refused, as `reactor_connections_refused` counts it: the server has
+#: too many connections; an address has too many, makes too many handshakes or other requests, has shown too many wrong
+#: credentials, or has too many clients in the queue.
+LimitKind = Literal[
+    "connections", "address_connections", "address_handshakes", "address_requests", "address_failures", "address_waiting"
+]
+
 #: What may let the refused client in: the same request later, or one with another token or ticket.
 Retry = Literal["later", "credential"]
 
@@ -46,6 +53,8 @@ class RefusalKind(NamedTuple):
         text: for the client, where that is always the same; empty if each refusal has its own.
         after: seconds after which the client may try again; None: it need not.
         denied: the reason that is counted, if the credential of the request is at fault, or is missing; else None.
+        limit: the limit that is counted, if it has no room; else None.
+        by_phase: whether the phase of the server is the reason, which the log has already.
         guess: whether the client has shown a credential that is not good. An address has a limit of these.
         end: the reason in the close frame of a client that has its WebSocket already; None: the text.
         ends_connection: whether the HTTP connection ends with it, also if the request was read whole: the client must ask
@@ -59,6 +68,8 @@ class RefusalKind(NamedTuple):
     text: str = ""
     after: int | None = None
     denied: DenialReason | None = None
+    limit: LimitKind | None = None
+    by_phase: bool = False
     guess: bool = False
     end: EndReason | None = None
     ends_connection: bool = False
@@ -110,23 +121,26 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     ),
     "address_connections": RefusalKind(
         429, "its address has all the connections that it may have", "runtime.limits.connections_per_address",
-        "this address has all the connections that it may have", 1, ends_connection=True, retry="later",
+        "this address has all the connections that it may have", 1, limit="address_connections", ends_connection=True,
+        retry="later",
     ),
     "address_handshakes": RefusalKind(
         429, "its address asks too often", "runtime.limits.handshakes_per_minute",
-        "this address asks too often; wait a little", ends_connection=True, retry="later",
+        "this address asks too often; wait a little", limit="address_handshakes", ends_connection=True, retry="later",
     ),
     "address_requests": RefusalKind(
         429, "its address sends too many requests", "runtime.limits.http_per_minute",
-        "this address sends too many requests; wait a little", ends_connection=True, retry="later",
+        "this address sends too many requests; wait a little", limit="address_requests", ends_connection=True, retry="later",
     ),
     "address_failures": RefusalKind(
         429, "its address has shown too many wrong credentials",
-        text="this address has shown too many wrong credentials; wait a little", ends_connection=True, retry="later",
+        text="this address has shown too many wrong credentials; wait a little", limit="address_failures",
+        ends_connection=True, retry="later",
     ),
     "address_waiting": RefusalKind(
         429, "its address has as many clients in the queue as it may have", "runtime.limits.waiting_per_address",
-        "this address has as many clients in the queue as it may have", 1, ends_connection=True, retry="later",
+        "this address has as many clients in the queue as it may have", 1, limit="address_waiting", ends_connection=True,
+        retry="later",
     ),
     "head_too_large": RefusalKind(431, "its head is too large", "runtime.limits.http_head"),
     "internal": RefusalKind(
@@ -134,11 +148,11 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     ),
     "connections": RefusalKind(
         503, "the server has all the connections that it may have", "runtime.limits.connections",
-        "the server has all the connections that it may have", 1, retry="later",
+        "the server has all the connections that it may have", 1, limit="connections", retry="later",
     ),
-    "loading": RefusalKind(503, "the model is still loading", after=1, retry="later"),
-    "failed": RefusalKind(503, "the model did not load", after=1, retry="later"),
-    "draining": RefusalKind(503, "the server is going down", after=1, end="draining", retry="later"),
+    "loading": RefusalKind(503, "the model is still loading", after=1, by_phase=True, retry="later"),
+    "failed": RefusalKind(503, "the model did not load", after=1, by_phase=True, retry="later"),
+    "draining": RefusalKind(503, "the server is going down", after=1, by_phase=True, end="draining", retry="later"),
     "full": RefusalKind(
         503, "each session and each place in the queue is taken", "runtime.queue", after=1, end="no_room", retry="later"
     ),

@@ -10,8 +10,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import RefusalReason
-from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
-from reactor_trio.edge.access import shown_token
+from reactor_trio.connection import ConnectRequest, ServedSession, parse_connect_request, serve_client
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.common_routes import described, end_handler, metrics_handler, page_routes
@@ -79,9 +78,9 @@ class ReactorRoutes:
         request = self._wishes(exchange, grant)
         if request.role == "control" and grant.claims.role == "viewer":
             raise Refused(Refusal("not_allowed", "this token can only watch, with role=viewer"))
-        self._check_room(request, grant)
+        joins = self._session_of(request, grant)
         self._runtime.access.use(grant)  # last, with no await after it: a refused client keeps its ticket
-        return partial(serve_client, self._sessions, request, partial(self._refuse_late, grant))
+        return partial(serve_client, self._sessions, request, joins, partial(self._refuse_late, grant))
 
     def _refuse_late(self, grant: Grant, reason: RefusalReason) -> Refusal:
         """Give the client's ticket back: one that came at the same time has taken its place."""
@@ -89,32 +88,33 @@ class ReactorRoutes:
         return self._not_admitted(reason)
 
     def _wishes(self, exchange: Exchange, grant: Grant) -> ConnectRequest:
-        """Return what the client asks for. A client that resumes its session keeps its permissions. Raises Refused."""
+        """Return what the client asks for, and may do. Raises Refused."""
         tracks = self._sessions.loaded.services.placement.declaration.tracks
         video = [track.name for track in tracks if track.kind == "video" and track.direction == "out"]
         request = parse_connect_request(exchange.request.query, self._facts.name, video)
-        return replace(
-            request, claims=grant.claims, address=exchange.address,
-            token=shown_token(exchange.request) if grant.kind == "share" else None,  # of header or query, as for the grant
-            resume=request.resume if grant.kind == "resume" else None,
-        )  # fmt: skip
+        return replace(request, claims=grant.claims, address=exchange.address)
 
-    def _check_room(self, request: ConnectRequest, grant: Grant) -> None:
-        """Raises Refused if this client can get neither a session nor a position in the queue now."""
+    def _session_of(self, request: ConnectRequest, grant: Grant) -> ServedSession | None:
+        """Return the session that this client watches or comes back to; None if it gets a new one, perhaps after a wait.
+
+        Raises Refused if it can get none of these now.
+        """
         if self._runtime.draining.is_set():
             raise Refused(Refusal("draining", "the server is going down"))
         if request.role == "viewer":
-            self._check_view(grant)
-            return
-        if request.resume is not None:
-            return  # its session has a slot
+            return self._watched(grant)
+        if grant.kind == "resume":
+            resumed: ServedSession = grant.owner
+            return resumed
         if (reason := self._runtime.room.refusal(request)) is not None:
             raise Refused(self._not_admitted(reason))
+        return None
 
     def _not_admitted(self, reason: RefusalReason) -> Refusal:
         return refusal(reason, full="the server is full", closed=self._takes_none())
 
-    def _check_view(self, grant: Grant) -> None:
+    def _watched(self, grant: Grant) -> ServedSession:
+        """Return the session of a viewer's share token, or without one the oldest that runs. Raises Refused."""
         viewers = self._facts.settings.viewers
         if viewers == "none":
             raise Refused(Refusal("not_allowed", "this server takes no viewers (runtime.viewers: none)"))
@@ -122,8 +122,10 @@ class ReactorRoutes:
         if viewers == "token" and grant.kind != "share":
             why = "a viewer needs the token of a share link, which the controlling client has"
             raise Refused(Refusal("not_allowed" if self._runtime.access.required else "token_missing", why))
-        if grant.kind != "share" and not self._sessions.sessions:
+        watched: ServedSession | None = grant.owner if grant.kind == "share" else next(iter(self._sessions.running), None)
+        if watched is None:
             raise Refused(Refusal("no_session", "no session runs that a viewer could watch"))
+        return watched
 
     async def _health(self, _exchange: Exchange, grant: Grant) -> Response:
         """200 or 503 for everyone. Only authenticated requests get details."""

@@ -21,6 +21,7 @@ from reactor_trio.concurrency import FailureLog
 from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.connection import ServedSession
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
@@ -79,7 +80,7 @@ class Runtime:
     on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None
     tracing: Tracing | None = None
     free_memory: MemoryReclaimer | None = None
-    on_session: Callable[[Session], object] = lambda _session: None
+    on_session: Callable[[ServedSession], object] = lambda _served: None
     introduction: Introduction = NOT_INTRODUCED
     lag: Callable[[], float] = float  # no seconds, as in virtual time
 
@@ -225,8 +226,8 @@ class Runtime:
     async def _drain(self, notice: float) -> None:
         self.drains_at = trio.current_time() + notice
         self.enter("draining")
-        for resumable in self.session_manager.away:  # no client is connected that could get a notice
-            resumable.session.end(self.drain_reason)
+        for served in self.session_manager.away:  # no client is connected that could get a notice
+            served.session.end(self.drain_reason)
         if notice:
             for session in self.sessions:
                 session.lifetime.announce(notice)
@@ -253,8 +254,8 @@ class Runtime:
 
     def revocation(self, session_id: str) -> Callable[[], object] | None:
         """Return what `revoke` would do; None for an id that it does not know."""
-        if (session := self.session_manager.find(session_id)) is not None:
-            return partial(session.end, "revoked")
+        if (served := self.session_manager.find(session_id)) is not None:
+            return partial(served.session.end, "revoked")
         return partial(self.leases.cancel, session_id) if self.room.promises(session_id) else None
 
     def enter(self, phase: Phase, reason: str = "") -> None:
@@ -277,7 +278,7 @@ class Runtime:
     @property
     def sessions(self) -> list[Session]:
         """The sessions that run now."""
-        return self.session_manager.sessions
+        return [served.session for served in self.session_manager.running]
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import trio
 
-from reactor_trio.connection import ResumableSession
+from reactor_trio.connection import ServedSession
 from reactor_trio.connection.outgoing_frames import CodedFrame
 from reactor_trio.edge.metric_families import Buckets, counter, gauge, histogram
 from reactor_trio.edge.request_metrics import RequestMetrics
@@ -74,12 +74,12 @@ class Metrics(RequestMetrics, Telemetry):
         tracing: makes spans of commands; None: the server traces nothing.
 
     Attributes:
-        resumables: the sessions that run; the client of some is disconnected and may come back.
+        served: the sessions of the server; the client of some is disconnected and may come back.
     """
 
     def __init__(self, facts: ServerFacts, tracing: Tracing | None = None) -> None:
         super().__init__()
-        self.resumables: Collection[ResumableSession] = ()
+        self.served: Collection[ServedSession] = ()
         self._load_seconds = 0.0
         self.tracing = tracing
         self._facts = facts
@@ -166,10 +166,9 @@ class Metrics(RequestMetrics, Telemetry):
         """See `Telemetry`."""
         self._facts.health.step_stuck(session_id, stuck)
 
-    def session_over(self, session: Session) -> None:
+    def session_over(self, session: Session, reason: EndReason) -> None:
         """A session has ended."""
-        assert session.reason is not None
-        self._ended[session.reason] += 1
+        self._ended[reason] += 1
         self._durations.add(trio.current_time() - session.began)
         if self.tracing is not None:
             self.tracing.session_over(session.controller)
@@ -211,7 +210,7 @@ class Metrics(RequestMetrics, Telemetry):
 
     def _gauges(self) -> Iterator[Metric]:
         admission, phase, names = self._facts.admission, self._facts.phase, get_args(ModelState)
-        away = sum(resumable.away for resumable in self.resumables)
+        away = sum(served.away for served in self.served)
         yield gauge("reactor_sessions_live", "Sessions that run now", admission.live)
         yield gauge("reactor_sessions_away", "Sessions whose client is disconnected and may resume", away)
         yield gauge("reactor_clients_waiting", "Clients in the queue", admission.waiting)

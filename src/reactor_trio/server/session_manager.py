@@ -12,10 +12,9 @@ import math
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import trio
 from msgspec.structs import replace
@@ -24,9 +23,8 @@ from reactor_trio.admission import Claims
 from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
+from reactor_trio.connection import ClientSender, ConnectRequest, Entry, RenditionSet, SenderContext, ServedSession
 from reactor_trio.connection.message_log import MessageLog
-from reactor_trio.connection.resumable_session import Entry
 from reactor_trio.edge.grants import Grant, Secrets
 from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.leases.book import Leases
@@ -68,7 +66,7 @@ class SessionManager:
 
     def __init__(
         self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, tokens: Secrets, worker: Worker,
-        free_memory: MemoryReclaimer | None, on_session: Callable[[Session], object],
+        free_memory: MemoryReclaimer | None, on_session: Callable[[ServedSession], object],
     ) -> None:  # fmt: skip
         self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()
@@ -83,11 +81,8 @@ class SessionManager:
         self._numbers = itertools.count(1)
         self._window = facts.settings.resume_window
         self._nursery: trio.Nursery | None = None
-        self._resumables: dict[str, ResumableSession] = {}  # by session
-        self._share_tokens: dict[Session, str] = {}  # of the sessions that run, in the order in which they began
-        self._renditions: WeakKeyDictionary[Session, RenditionSet] = WeakKeyDictionary()  # the test kit reads past ones
-        self._recordings: dict[Session, SessionRecording] = {}  # until they run
-        metrics.resumables = self._resumables.values()
+        self._served: dict[str, ServedSession] = {}  # by the session's id, in the order in which they began
+        metrics.served = self._served.values()
 
     @property
     def clients(self) -> list[ClientSender]:
@@ -95,14 +90,14 @@ class SessionManager:
         return list(self._clients)
 
     @property
-    def sessions(self) -> list[Session]:
+    def running(self) -> list[ServedSession]:
         """The sessions that run now, in the order in which they began."""
-        return list(self._share_tokens)
+        return [served for served in self._served.values() if served.running]
 
     @property
-    def away(self) -> list[ResumableSession]:
+    def away(self) -> list[ServedSession]:
         """The sessions whose client is disconnected and may come back."""
-        return [resumable for resumable in self._resumables.values() if resumable.away]
+        return [served for served in self._served.values() if served.away]
 
     @property
     def loaded(self) -> ServedModel:
@@ -118,15 +113,10 @@ class SessionManager:
 
     # ---- `SessionProvider` --------------------------------------------------------------------------------------------
 
-    def resumable(self, token: str | None) -> ResumableSession | None:
-        """Return the session that its client may resume now with `token`."""
-        grant = self._secrets.find(token, "resume")
-        return None if grant is None else grant.owner
-
-    def sender(self, request: ConnectRequest) -> ClientSender:
+    def sender(self, request: ConnectRequest, back_in: ServedSession | None = None) -> ClientSender:
         """The sender to a new client, or to one that comes back: that keeps its number and its messages."""
-        if (resumable := self.resumable(request.resume)) is not None:
-            away = resumable.detached
+        if back_in is not None:
+            away = back_in.detached
             sender = ClientSender(away.number, away.joined_at, request, self._sender_context, away.message_log)
         else:
             limits = self._facts.settings.limits
@@ -141,14 +131,14 @@ class SessionManager:
         sid = sender.request.claims.session_id or secrets.token_hex(8)
 
         def send_away(reason: EndReason) -> None:
-            if (session := self.find(sid)) is not None:
-                session.end(reason)
+            if (served := self.find(sid)) is not None:
+                served.session.end(reason)
             else:
                 sender.end(reason)
 
         def why() -> EndReason | None:
-            resumable = self._resumables.get(sid)
-            return sender.end_reason if resumable is None else resumable.end_reason
+            served = self._served.get(sid)
+            return sender.end_reason if served is None else served.end_reason
 
         def moved(position: int, total: int) -> None:
             reason = self._facts.health.stuck or self._facts.loading
@@ -178,80 +168,71 @@ class SessionManager:
             async with trio.open_nursery() as nursery:
                 yield nursery.start_soon
 
-    def open_resumable(self, entry: Entry, sender: ClientSender) -> ResumableSession:
-        """Make a session for an admitted client. The caller runs it in the scope of `session_scope`."""
+    def open_session(self, entry: Entry, sender: ClientSender) -> ServedSession:
+        """Make a session for an admitted client. The caller starts its `run` in the scope of `session_scope` at once."""
         length = sender.request.claims.session_length or math.inf
-        session = Session(entry.sid, self.loaded.services, (sender.number, sender.joined_at), self._session_over, length)
-        self._share_tokens[session] = shared = secrets.token_urlsafe(16)
-        self._secrets.register(shared, Grant("share", Claims(role="viewer"), owner=session))
+        session = Session(entry.sid, self.loaded.services, (sender.number, sender.joined_at), length)
+        renditions = RenditionSet(self._sender_context)
+        served = ServedSession(session, renditions, entry, sender, self._window, self.run_session, self._changed)
+        self._served[session.id] = served
+        viewer = Grant("share", Claims(role="viewer"), owner=served)
+        self._secrets.register(served.share_token, viewer, lambda: served.running)
+        if served.resume_token is not None:
+            self._secrets.register(
+                served.resume_token, Grant("resume", served.claims, owner=served), lambda: served.resumable
+            )
         if (uploads := session.uploads) is not None:
-            self._secrets.register(uploads.secret, Grant("upload", owner=session), lambda: uploads.token is not None)
-        self._renditions[session] = RenditionSet(self._sender_context)
-        if self.recordings is not None:
-            self._recordings[session] = self._record(session, self.recordings)
-        self._leases.begun(session.id)
-        self._on_session(session)
-        log.info("session %s begins", session.id)
-        resumable = ResumableSession(session, entry, sender, self._window, self.run_session, self._resumable_changed)
-        self._resumables[session.id] = resumable
-        if resumable.token is not None:
-            grant = Grant("resume", resumable.claims, owner=resumable)
-            self._secrets.register(resumable.token, grant, lambda: resumable.open)
-        return resumable
+            self._secrets.register(uploads.secret, Grant("upload", owner=served), lambda: uploads.token is not None)
+        return served
 
     async def all_left(self, within: float, *, shield: bool = False) -> None:
         """Return when no client is connected and no session runs, at the latest in `within` seconds."""
         with patient(trio.move_on_after(within, shield=shield)):
-            while self._clients or self._share_tokens:
+            while self._clients or self.running:
                 await self.left.wait()
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> ServedSession | None:
         """Return the session with this id if it runs now."""
-        return next((session for session in self._share_tokens if session.id == session_id), None)
+        served = self._served.get(session_id)
+        return served if served is not None and served.running else None
 
-    async def run_session(self, session: Session) -> None:
+    async def run_session(self, served: ServedSession) -> None:
         """Run a session; returns when the model has released it and its recording is complete."""
-        recording = self._recordings.pop(session, None)
+        session = served.session
+        run: Callable[[], Awaitable[None]] = partial(self._run_to_end, session)
         try:
-            await (session.run() if recording is None else recording.run_session())
+            run = self._begin(served, run)
+        except Exception as error:  # it is counted already, so it has to end as any other
+            log.error("session %s cannot begin: please report this", session.id, exc_info=error)
+            session.end("replica_failed")
+        try:
+            await run()
         finally:
             if self._free_memory is not None:
                 await self._free_memory.after_session()
 
-    def session_to_view(self, request: ConnectRequest) -> Session | None:
-        """Return the session that a viewer may watch: the one of its token, or without a token the oldest that runs."""
-        if request.token is None:
-            return next(iter(self._share_tokens), None)
-        grant = self._secrets.find(request.token, "share")
-        return None if grant is None else grant.owner
-
-    def renditions(self, session: Session) -> RenditionSet:
-        """Return the encoders of a session."""
-        return self._renditions[session]
-
-    def welcome(self, session: Session, sender: ClientSender, resumable: ResumableSession | None = None) -> Welcome:
-        """Make the first message to a client. `resumable` is the session of a controlling client."""
-        request = sender.request
-        may_return = resumable is not None and resumable.token is not None
-        resumed = resumable is not None and request.resume is not None
-        missed = resumable.detached.message_log.missed_after(request.after) if resumable is not None and resumed else 0
+    def welcome(self, served: ServedSession, sender: ClientSender, *, resumed: bool = False) -> Welcome:
+        """Make the first message to a client; `resumed` if it has come back to its session."""
+        request, session = sender.request, served.session
+        controls = request.role == "control"
+        missed = served.detached.message_log.missed_after(request.after) if resumed else 0
         if resumed:
             self._metrics.resumed(missed)
         return Welcome(
             session_id=session.id, protocol=PROTOCOL, name=self._facts.name, role=request.role,
             heartbeat=self._facts.settings.limits.ping_interval,
-            resume_token=None if resumable is None else resumable.token,
-            upload_token=session.uploads.token if session.uploads is not None and request.role == "control" else None,
+            resume_token=served.resume_token if controls else None,
+            upload_token=session.uploads.token if session.uploads is not None and controls else None,
             schema=self.loaded.schema,
             tracks=[
                 replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
                 for track in sender.track_infos
             ],
-            share_token=self._share_tokens.get(session) if request.role == "control" else None,
-            resume_window=self._window if may_return and math.isfinite(self._window) else None,
-            resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
+            share_token=served.share_token if controls else None,
+            resume_window=self._window if controls and 0 < self._window < math.inf else None,
+            resumed=resumed, received=served.received if controls else 0, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=self.loaded.schema["schema_hash"],
-            transport=self.loaded.services.placement.declaration.playback if request.role == "control" else (),
+            transport=self.loaded.services.placement.declaration.playback if controls else (),
             paused=session.stepping.paused,
         )  # fmt: skip
 
@@ -269,37 +250,48 @@ class SessionManager:
         )  # fmt: skip
 
     def _longest_wait(self, position: int) -> float | None:
-        ends = [session.lifetime.ends_at for session in self._share_tokens]
+        ends = [served.session.lifetime.ends_at for served in self.running]
         return self._room.longest_wait(position, ends, self._facts.settings.limits.session_length or math.inf)
 
-    def _record(self, session: Session, folder: Path) -> SessionRecording:
+    def _begin(self, served: ServedSession, run: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """Report that a session begins. Returns what runs it: `run`, or that beside a recording."""
+        log.info("session %s begins", served.session.id)
+        self._leases.begun(served.session.id)
+        self._on_session(served)
+        return run if self.recordings is None else partial(self._recording(served, self.recordings).run_session, run)
+
+    def _recording(self, served: ServedSession, folder: Path) -> SessionRecording:
         from reactor_trio.server.session_recording import SessionRecording, recorder_request
 
         request = recorder_request()
         sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, watches=False)
-        sender.join(self.renditions(session))
-        welcome = self.welcome(session, sender)
-        run = run_facts(self.loaded.services.placement.declaration.model, self.loaded.config, session.id)
-        return SessionRecording(folder, session, sender, welcome, run)
+        try:
+            sender.join(served.renditions)
+            welcome = self.welcome(served, sender)
+            run = run_facts(self.loaded.services.placement.declaration.model, self.loaded.config, served.session.id)
+            return SessionRecording(folder, served.session, sender, welcome, run)
+        except BaseException:
+            sender.close()  # its encoders
+            raise
 
-    def _session_over(self, session: Session) -> None:
-        self._secrets.forget(self._share_tokens.pop(session))
-        if session.uploads is not None:
-            self._secrets.forget(session.uploads.secret)
-        assert session.reason is not None
-        self._leases.over(session.id, session.reason)
-        self._metrics.session_over(session)
-        if session.error is not None and ends_model(session.error):
-            self.loaded.services.placement.killed(session.error)
-        log.info("session %s ended: %s", session.id, session.reason)
-        self.left.set()
+    async def _run_to_end(self, session: Session) -> None:
+        try:
+            await session.run()
+        finally:
+            reason = session.reason or "replica_failed"
+            self._leases.over(session.id, reason)
+            self._metrics.session_over(session, reason)
+            if session.error is not None and ends_model(session.error):
+                self.loaded.services.placement.killed(session.error)
+            log.info("session %s ended: %s", session.id, reason)
+            self.left.set()
 
-    def _resumable_changed(self, resumable: ResumableSession) -> None:
-        if resumable.over:
-            self._resumables.pop(resumable.session.id, None)
-            self._secrets.forget(resumable.token)
-        if resumable.away and self._room.drain_reason is not None:  # no client could get a notice
-            resumable.session.end(self._room.drain_reason)
+    def _changed(self, served: ServedSession) -> None:
+        if served.over:
+            del self._served[served.session.id]
+            self._secrets.forget_those_of(served)
+        if served.away and self._room.drain_reason is not None:  # no client could get a notice
+            served.session.end(self._room.drain_reason)
         self.left.set()
 
 

@@ -10,7 +10,7 @@ bounded queue (`reactor_trio.recording`). As the session's journal it gets every
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -91,8 +91,8 @@ class SessionRecording(MessageChannel):
         session.journal = self
         session.attach(sender)
 
-    async def run_session(self) -> None:
-        """Run the session; returns when it is over and its files are complete, also if cancelled."""
+    async def run_session(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run the session by `run`; returns when it is over and its files are complete, also if cancelled."""
         self._recorder = await self._open()
         async with trio.open_nursery() as nursery:
             if self._recorder is None:
@@ -102,7 +102,7 @@ class SessionRecording(MessageChannel):
                     self._recorder.note(line)
                 self._session.playout.made = self._made
                 nursery.start_soon(self._record, self._recorder)
-            await self._session.run()
+            await run()
 
     async def _open(self) -> Recorder | None:
         with patient(trio.move_on_after(OPENING, shield=True)):
@@ -112,6 +112,9 @@ class SessionRecording(MessageChannel):
                 recorder: Recorder = await self._disk(partial(Recorder, self._path, tracks, most), abandon_on_cancel=True)
             except ReactorError as error:
                 log.error("session %s is not recorded: %s", self._session.id, error)
+                return None
+            except Exception as error:  # the session goes on, whatever happens to its recording
+                log.error("session %s is not recorded: please report this", self._session.id, exc_info=error)
                 return None
             return recorder
         log.error("session %s is not recorded: the disk did not make %s in %g s", self._session.id, self._path, OPENING)

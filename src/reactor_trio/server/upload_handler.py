@@ -53,7 +53,7 @@ def _check_head(sessions: SessionManager, request: Request, grant: Grant) -> tup
         raise Refused(Refusal("loading", "the model is not loaded"))
     if not sessions.model.services.placement.declaration.takes_files:
         raise Refused(Refusal("not_found", "this model takes no files"))  # not its name, to a client without a credential
-    session: Session = grant.required().owner
+    session: Session = grant.required().owner.session
     length = request.header("content-length")
     if length is None or request.header("transfer-encoding") is not None:
         raise Refused(Refusal("length_required", "say the size of the file in Content-Length; a chunked body is not taken"))

@@ -11,7 +11,7 @@ them. When `run` returns, the model has let go of the session, the queue is empt
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -55,18 +55,10 @@ class Session:
         session_id: unique name, for the wire and the log.
         services: what the server gives it.
         controller: number and joining time of the controlling client.
-        over: called when the session has ended.
         length: seconds that it may last, if that is less than the limit of the settings; infinity: that limit.
     """
 
-    def __init__(
-        self,
-        session_id: str,
-        services: SessionServices,
-        controller: tuple[int, float],
-        over: Callable[[Session], None],
-        length: float,
-    ) -> None:
+    def __init__(self, session_id: str, services: SessionServices, controller: tuple[int, float], length: float) -> None:
         declaration, limits = services.placement.declaration, services.settings.limits
         self.id = session_id
         self.began = trio.current_time()
@@ -80,7 +72,6 @@ class Session:
         #: the client's files; None if the model takes none
         self.uploads = UploadStore(services.settings.uploads, services.disk) if declaration.takes_files else None
         self.services = services
-        self._over = over
         self._attachments: dict[int, Attachment] = {}
         #: the values of the settings, and what each client knows of them
         self.values = KnownValues(declaration.settings, self._attachments)
@@ -128,7 +119,6 @@ class Session:
             self.reason = self.reason or "client_left"
             self.ended.set()
             self._ledger.discard()
-            self._over(self)
             self._dismiss(list(self._attachments.values()))
             self._last = None
 

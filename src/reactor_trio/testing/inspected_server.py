@@ -10,6 +10,7 @@ import trio.testing
 
 from reactor_trio.client import Client
 from reactor_trio.concurrency import ExecutionObserver, ModelHost
+from reactor_trio.connection import ServedSession
 from reactor_trio.errors import ModelFailed, SessionEnded
 from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.server.reactor_site import reactor_site
@@ -78,10 +79,10 @@ class Failures(ExecutionObserver):
 class InspectedServer:
     """A served model, as a test looks at it."""
 
-    def __init__(self, runtime: Runtime, sessions: list[Session], host: ModelHost) -> None:
+    def __init__(self, runtime: Runtime, served: list[ServedSession], host: ModelHost) -> None:
         self.runtime = runtime
         #: every session that began, in order
-        self.sessions = sessions
+        self.served = served
         #: the exception that ended the model, if one did
         self.failure: ModelFailed | None = None
         self._failure_seen = False
@@ -90,6 +91,11 @@ class InspectedServer:
         self._clients: list[Client] = []
         self._host = host
         self._site = reactor_site(runtime, HOST)
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Every session that began, in order."""
+        return [served.session for served in self.served]
 
     @property
     def model(self) -> Any:
@@ -143,7 +149,7 @@ class InspectedServer:
         Raises the exceptions of author code that the test has not seen.
         """
         self.check_failures()
-        self.sessions[:] = [session for session in self.sessions if not session.ended.is_set()]
+        self.served[:] = [served for served in self.served if served.running]
         self._failures.forget({session.id for session in self.sessions})
         self._clients.clear()
 
@@ -159,8 +165,7 @@ class InspectedServer:
 
     def leftovers(self) -> list[str]:
         """Describe what past sessions have left behind: nothing, if the runtime has no leak."""
-        renditions = self.runtime.session_manager.renditions
-        left = [f"session {s.id}: {what}" for s in self.sessions for what in left_of(s) + renditions(s).leftovers()]
+        left = [f"session {one.session.id}: {what}" for one in self.served for what in left_of(one)]
         if (calls := self._host.live_calls - self.runtime.placement.running) > 0:
             left.append(f"{calls} model-side calls still run")
         if clients := self.runtime.session_manager.clients:
@@ -174,10 +179,11 @@ class InspectedServer:
             self.failure = failure
 
 
-def left_of(session: Session) -> list[str]:
+def left_of(served: ServedSession) -> list[str]:
     """What is left of a session that should have ended, in words."""
-    if not session.ended.is_set():
-        return ["it has not ended"]
+    session, encoders = served.session, served.renditions.leftovers()
+    if served.running:
+        return ["it has not ended", *encoders]
     queued = f"{len(session.playout)} queued bundles" if len(session.playout) else ""
     files = f"{len(session.uploads)} uploads" if session.uploads else ""
-    return [what for what in (queued, files) if what]
+    return [what for what in (queued, files, *encoders) if what]

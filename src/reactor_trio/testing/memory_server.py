@@ -22,6 +22,7 @@ from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.connection import ServedSession
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
@@ -30,7 +31,6 @@ from reactor_trio.placement.model_source import Hook, model_source, placement_lo
 from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.one_failure import one_failure
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.session import Session
 from reactor_trio.testing.inline_process import inline_ranks
 from reactor_trio.testing.inspected_server import InspectedServer
 from reactor_trio.testing.memory_connection import ClientEnd, Stall, StallableStream, open_ends
@@ -47,7 +47,7 @@ class TestServer(InspectedServer):
     __test__ = False  # not a test, despite its name
 
     def __init__(
-        self, runtime: Runtime, sessions: list[Session], host: ModelHost, nursery: trio.Nursery, websocket: bool
+        self, runtime: Runtime, sessions: list[ServedSession], host: ModelHost, nursery: trio.Nursery, websocket: bool
     ) -> None:
         super().__init__(runtime, sessions, host)
         self._nursery = nursery
@@ -199,7 +199,7 @@ async def open_server(
                 virtual.enter_context(virtual_sleep(host))
             open_process = partial(inline_ranks, host, nursery, model)
             load = placement_loader(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
-            sessions: list[Session] = []
+            sessions: list[ServedSession] = []
             served = Runtime(
                 load, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
                 on_session=sessions.append, introduction=introduction, on_progress=on_progress,

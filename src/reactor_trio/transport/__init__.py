@@ -9,6 +9,7 @@ from reactor_trio.protocol.refusals import Refusal as Refusal
 from reactor_trio.protocol.refusals import Refused as Refused
 from reactor_trio.transport.exchange import Exchange as Exchange
 from reactor_trio.transport.exchange import PortRules as PortRules
+from reactor_trio.transport.exchange import Refusing as Refusing
 from reactor_trio.transport.http import Serve as Serve
 from reactor_trio.transport.http import serve_http as serve_http
 from reactor_trio.transport.http import turn_away as turn_away

@@ -1,8 +1,8 @@
-"""A resumable session: a session and its controlling client, over all the client's connections.
+"""`ServedSession`: all that a server knows of one session, from its admission until its client's last connection is over.
 
-    ResumableSession.run -+- session   ends on its own, or is cancelled: at once when the client leaves for good, else
-                          |            when the time to come back is over, which is the deadline of the scope
-                          '- its entry in the waiting room, released when the session has unwound and the goodbye is sent
+    ServedSession.run -+- session   ends on its own, or is cancelled: at once when the client leaves for good, else when the
+                       |            time to come back is over, which is the deadline of the scope
+                       '- its entry in the waiting room, released when the session has unwound and the goodbye is sent
 
 If a session may outlive its connection, it runs in the server's scope, else in that of the connection
 (`SessionProvider.session_scope`). The rest is the same: without time to come back, a client that is lost has left.
@@ -21,6 +21,7 @@ import trio
 
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.connection.client_sender import ClientSender
+from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import EncoderPace
 from reactor_trio.protocol import EndReason
@@ -47,10 +48,11 @@ class Entry(Protocol):
 
 
 @dataclass(eq=False)
-class ResumableSession:
-    """A session and the client that controls it.
+class ServedSession:
+    """A session, its encoders, the secrets that open it, and the client that controls it.
 
     Args:
+        renditions: the encoders, which the client and its viewers share.
         entry: released at the end.
         first: the sender of the client's first connection.
         window: seconds in which the client may come back; 0: it may not.
@@ -58,21 +60,25 @@ class ResumableSession:
         changed: called when the client is lost, is back, or this is over.
 
     Attributes:
-        token: what the client must show to come back; None if it may not.
+        share_token: what a viewer must show to watch it.
+        resume_token: what the client must show to come back; None if it may not.
         detached: what the session has in place of the client while that is away.
-        received: commands that were read on its connections.
+        received: commands that were read on the client's connections.
         sender: that of the client's present connection; None while the client is away.
+        over: whether `run` has ended.
     """
 
     session: Session
+    renditions: RenditionSet
     entry: Entry
     first: InitVar[ClientSender]
     window: float
-    run_session: Callable[[Session], Awaitable[None]]
-    changed: Callable[[ResumableSession], None]
+    run_session: Callable[[ServedSession], Awaitable[None]]
+    changed: Callable[[ServedSession], None]
 
     def __post_init__(self, first: ClientSender) -> None:
-        self.token = secrets.token_urlsafe(32) if self.window else None
+        self.share_token = secrets.token_urlsafe(16)
+        self.resume_token = secrets.token_urlsafe(32) if self.window else None
         self.claims = first.request.claims
         self.detached = DetachedClient(first)
         self.received = 0
@@ -82,14 +88,19 @@ class ResumableSession:
         self._lost = trio.Event()  # of a connection, while `run` waits for the last one
 
     @property
-    def open(self) -> bool:
+    def running(self) -> bool:
+        """Whether the model has not let go of the session yet."""
+        return not (self.session.ended.is_set() or self.over)
+
+    @property
+    def resumable(self) -> bool:
         """Whether the client may come back now."""
-        return self.token is not None and self.session.reason is None and not self._scope.cancel_called
+        return self.resume_token is not None and self.session.reason is None and not self._scope.cancel_called
 
     @property
     def away(self) -> bool:
         """Whether the session runs without its client, which may come back."""
-        return self.sender is None and self.open
+        return self.sender is None and self.resumable
 
     @property
     def end_reason(self) -> EndReason | None:
@@ -100,7 +111,7 @@ class ResumableSession:
         """Run the session and release the entry. Returns when the session and the client's last connection are over."""
         try:
             with patient(self._scope):
-                await self.run_session(self.session)
+                await self.run_session(self)
             while self.sender is not None:
                 self._lost = trio.Event()
                 await self._lost.wait()
@@ -126,7 +137,7 @@ class ResumableSession:
         if self.sender is not sender:
             return  # another connection has replaced it
         self.sender = None
-        if self.open and _may_come_back(sender, code):
+        if self.resumable and _may_come_back(sender, code):
             self._scope.deadline = trio.current_time() + self.window
             log.info("session %s has lost its client, which may come back in %g s", self.session.id, self.window)
             self.session.keep_for(self.detached)
