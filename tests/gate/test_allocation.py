@@ -188,7 +188,8 @@ async def test_credentials_are_asked_for_at_the_gate(autojump_clock):
         assert (await gate.http("GET", "/metrics"))[0] == 401
         assert (await gate.http("GET", "/schema"))[0] == 401
         assert decoded((await gate.http("GET", "/health"))[2]) == {"status": "ok", "phase": "ready"}
-        assert decoded((await gate.http("GET", "/health", authorization="Bearer the-token-of-viewers"))[2])["sessions"] == 0
+        health = decoded((await gate.http("GET", "/health", authorization="Bearer the-token-of-viewers"))[2])
+        assert (health["sessions"], health["role"]) == (0, "viewer")
         status, _, text = await gate.http("GET", "/metrics", authorization="Bearer the-token-of-viewers")
         assert (status, b"reactor_allocation_seconds_count 1.0" in text) == (200, True)
 
@@ -488,7 +489,8 @@ async def test_a_drain_refuses_waiting_clients(autojump_clock):
         assert await waiting.until("reactor.bye") == {"reason": "draining"}
         assert await waiting.closed() == 1001
         assert (await gate.http("POST", "/v1/sessions"))[0] == 503
-        assert decoded((await gate.http("GET", "/health"))[2])["status"] == "draining"
+        health = decoded((await gate.http("GET", "/health"))[2])
+        assert (health["status"], health["reason"]) == ("draining", "the gate is going down")
         assert (await gate.http("GET", "/ready"))[0] == 503
 
 

@@ -1,4 +1,4 @@
-"""Responses that every site gives alike: the viewer page, the model's pictures, and JSON.
+"""Responses that every site gives alike: the viewer page, the model's pictures, health, and JSON.
 
 A second load of the viewer page transfers almost nothing. `/` names the page's files in a folder whose name is a hash of all
 of them, `./page/HASH/main.js`. `main.js` names its worker and its worklets by relative addresses, so that a browser requests
@@ -18,7 +18,9 @@ from typing import Any
 
 import msgspec
 
+from reactor_trio.admission import Phase
 from reactor_trio.configuration.introduction import PICTURES, Picture
+from reactor_trio.edge.grants import Grant
 from reactor_trio.transport import Refusal, Refused, Request, Response
 
 _CONTENT_TYPES = {
@@ -37,18 +39,58 @@ _PAGE_POLICY = (
 _PAGE_PATH = re.compile(r"/page/(?:(?P<version>[0-9a-f]{16})/)?(?P<name>.*)", re.DOTALL)
 _WEIGHT = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
 _PAGE = Path(__file__).parents[1] / "page"
+_JSON = "application/json"
+_SOON = {"retry-after": "1"}
 _ASK_AGAIN = "no-cache"
 _KEEP = "public, max-age=31536000, immutable"
 
 
 def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
     """A response with `body` as JSON."""
-    return Response(status, "application/json", msgspec.json.encode(body), headers or {})
+    return Response(status, _JSON, msgspec.json.encode(body), headers or {})
 
 
 def not_ready(status: str, reason: str) -> Response:
     """Return a 503 that asks the client to come back soon."""
-    return json_response(503, {"status": status, "reason": reason}, {"retry-after": "1"})
+    return json_response(503, {"status": status, "reason": reason}, _SOON)
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `/health` to a client that may see all of it. A site leaves out what it does not have.
+
+    Attributes:
+        status: "ok", or the phase, or "stuck".
+        model: its name.
+        sessions: how many run; at a gate how many clients have a lease.
+        away: sessions whose client is disconnected and may come back.
+        waiting: clients in the queue.
+        clients: those that are connected.
+        encoders: those of each codec, best first.
+        gate: True at a gate.
+        role: that of the asking client, where clients need a token.
+        progress: of the load.
+        reason: why it is so.
+    """
+
+    status: str
+    phase: Phase
+    model: str | msgspec.UnsetType = msgspec.UNSET
+    sessions: int | msgspec.UnsetType = msgspec.UNSET
+    away: int | msgspec.UnsetType = msgspec.UNSET
+    waiting: int | msgspec.UnsetType = msgspec.UNSET
+    clients: int | msgspec.UnsetType = msgspec.UNSET
+    encoders: Mapping[str, str] | msgspec.UnsetType = msgspec.UNSET
+    gate: bool | msgspec.UnsetType = msgspec.UNSET
+    role: str | msgspec.UnsetType = msgspec.UNSET
+    progress: Mapping[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    reason: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def health_response(health: Health, grant: Grant) -> Response:
+    """200 or 503 for everyone. A client whose credential is missing or not good gets status and phase alone."""
+    shown = health if grant.refusal is None else Health(status=health.status, phase=health.phase)
+    status, headers = (200, {}) if health.status == "ok" else (503, _SOON)
+    return Response(status, _JSON, msgspec.json.encode(shown), headers)
 
 
 def page_response(request: Request, frame_ancestors: Sequence[str] = ()) -> Response:

@@ -8,13 +8,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import trio
+from msgspec import UNSET
 
 from reactor_trio.admission import NotAdmitted, RefusalReason
 from reactor_trio.configuration.introduction import Picture
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.edge.address_limits import AddressLimits
-from reactor_trio.edge.common_responses import json_response, not_ready
+from reactor_trio.edge.common_responses import Health, health_response, json_response, not_ready
 from reactor_trio.edge.common_routes import (
     SESSIONS_PATH,
     described,
@@ -94,13 +95,13 @@ class GateRoutes:
         return described(exchange.request, self._settings, self._schema, Refusal("draining", _GOING_DOWN))
 
     async def _health(self, _exchange: Exchange, grant: Grant) -> Response:
-        """Answer 200 or 503. Only authenticated requests see the model and the counts."""
         going = self._draining.is_set()
-        body: dict[str, Any] = {"status": "draining" if going else "ok", "phase": "draining" if going else "ready"}
-        if grant.refusal is None:
-            leased, waiting = self._allocation.leased, self._allocation.waiting
-            body |= {"model": self._name, "sessions": leased, "waiting": waiting, "gate": True}
-        return json_response(503, body, {"retry-after": "1"}) if going else json_response(200, body)
+        health = Health(
+            status="draining" if going else "ok", phase="draining" if going else "ready", model=self._name,
+            sessions=self._allocation.leased, waiting=self._allocation.waiting, gate=True,
+            role=grant.claims.role if self._access.required else UNSET, reason=_GOING_DOWN if going else UNSET,
+        )  # fmt: skip
+        return health_response(health, grant)
 
     async def _ready(self, _exchange: Exchange, _grant: Grant) -> Response:
         if self._draining.is_set():

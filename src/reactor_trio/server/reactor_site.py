@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import trio
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from reactor_trio.admission import RefusalReason
 from reactor_trio.connection import ConnectRequest, ServedSession, parse_connect_request, serve_client
 from reactor_trio.edge.address_limits import AddressLimits
-from reactor_trio.edge.common_responses import json_response
+from reactor_trio.edge.common_responses import Health, health_response, json_response
 from reactor_trio.edge.common_routes import described, end_handler, metrics_handler, page_routes
 from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.not_admitted import refusal
@@ -128,29 +128,16 @@ class ReactorRoutes:
         return watched
 
     async def _health(self, _exchange: Exchange, grant: Grant) -> Response:
-        """200 or 503 for everyone. Only authenticated requests get details."""
         facts = self._facts
-        status = "stuck" if facts.health.hangs else "ok" if facts.phase == "ready" else facts.phase
-        code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
-        if grant.refusal is not None:
-            return json_response(code, {"status": status, "phase": facts.phase}, headers)
-        body: dict[str, Any] = {
-            "status": status,
-            "model": facts.name,
-            "phase": facts.phase,
-            "sessions": facts.admission.live,
-            "away": len(self._sessions.away),
-            "waiting": facts.admission.waiting,
-            "clients": len(self._sessions.clients),
-            "encoders": self._runtime.preparation.encoders,
-        }
-        if self._runtime.access.required:
-            body["role"] = grant.claims.role
-        if facts.phase == "loading":
-            body["progress"] = facts.progress.as_json()
-        if reason := facts.health.stuck or facts.journal.reason or self._grace_left() or facts.health.late:
-            body["reason"] = reason
-        return json_response(code, body, headers)
+        health = Health(
+            status="stuck" if facts.health.hangs else "ok" if facts.phase == "ready" else facts.phase,
+            phase=facts.phase, model=facts.name, sessions=facts.admission.live, away=len(self._sessions.away),
+            waiting=facts.admission.waiting, clients=len(self._sessions.clients),
+            encoders=self._runtime.preparation.encoders, role=grant.claims.role if self._runtime.access.required else UNSET,
+            progress=facts.progress.as_json() if facts.phase == "loading" else UNSET,
+            reason=facts.health.stuck or facts.journal.reason or self._grace_left() or facts.health.late or UNSET,
+        )  # fmt: skip
+        return health_response(health, grant)
 
     def _grace_left(self) -> str | None:
         left = self._runtime.drains_at - trio.current_time()

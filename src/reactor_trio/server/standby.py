@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import trio
+from msgspec import UNSET
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses
 from reactor_trio.edge.access import Access
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.edge.common_responses import json_response, not_ready
+from reactor_trio.edge.common_responses import Health, health_response, not_ready
 from reactor_trio.edge.common_routes import page_routes
 from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.request_metrics import RequestMetrics
@@ -32,10 +32,10 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
     protected = settings.auth is not None
     shown = "see the server's log" if protected else reason
 
-    async def health(_exchange: Exchange, _grant: Grant) -> Response:
-        body: dict[str, Any] = {"status": "failed", "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
-                                "reason": shown}  # fmt: skip
-        return json_response(503, body if protected else body | {"model": name}, {"retry-after": "1"})
+    async def health(_exchange: Exchange, grant: Grant) -> Response:
+        model = UNSET if protected else name
+        nothing = Health(status="failed", phase="failed", model=model, sessions=0, waiting=0, clients=0, reason=shown)
+        return health_response(nothing, grant)
 
     async def ready(_exchange: Exchange, _grant: Grant) -> Response:
         return not_ready("failed", shown)

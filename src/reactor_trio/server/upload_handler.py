@@ -20,8 +20,7 @@ import trio
 from reactor_trio.edge.common_responses import json_response
 from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.router import Handler
-from reactor_trio.errors import UploadRefused
-from reactor_trio.protocol.refusals import REFUSAL_CODES, RefusalCode
+from reactor_trio.protocol.refusals import RefusalCode
 from reactor_trio.server.server_metrics import Metrics, UploadOutcome
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.session import Session
@@ -30,7 +29,8 @@ from reactor_trio.transport import Exchange, Refusal, Refused, Request, Response
 _MIME_TYPE = re.compile(r"[\w!#$&^.+-]{1,64}/[\w!#$&^.+-]{1,64}( *; *[\w-]+=[^;\s]{1,64}){0,4}", re.ASCII)
 _LONGEST_NAME = 255
 _OUTCOMES: dict[RefusalCode, UploadOutcome] = {
-    "bad_request": "incomplete", "session_over": "session_over", "internal": "failed", "disk_full": "failed",
+    "bad_request": "incomplete", "request_timeout": "incomplete", "session_over": "session_over", "internal": "failed",
+    "disk_full": "failed",
 }  # fmt: skip
 
 
@@ -74,10 +74,9 @@ async def _take(
         try:
             upload = await session.upload(name, mime_type, size, counted)
             outcome = "stored"
-        except UploadRefused as refused:
-            code = next(known for known in REFUSAL_CODES if known == refused.code)
-            outcome = _OUTCOMES.get(code, "refused")
-            raise Refused(Refusal(code, refused.message)) from None
+        except Refused as refused:
+            outcome = _OUTCOMES.get(refused.refusal.code, "refused")
+            raise
         except trio.Cancelled:
             outcome = "session_over"
             raise

@@ -21,7 +21,7 @@ import trio
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
-from reactor_trio.errors import CommandError, UploadRefused
+from reactor_trio.errors import CommandError
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
@@ -32,6 +32,7 @@ from reactor_trio.media import Bundle
 from reactor_trio.pacing import EncoderPace, FrameRateCap
 from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import PLAYBACK, EndReason, playback_arguments
+from reactor_trio.protocol.refusals import Refusal, Refused
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
@@ -193,18 +194,17 @@ class Session:
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> StoredUpload:
         """Take a file of `size` bytes of the controlling client, and call `@file_uploaded` when it is complete.
 
-        Raises UploadRefused, and the exceptions of `body`.
+        Raises Refused, and the exceptions of `body`.
         """
         if self.uploads is None:
-            raise UploadRefused(404, "this model takes no files", code="not_found")
+            raise Refused(Refusal("not_found", "this model takes no files"))
         try:
             with self.lifetime.busy():
                 upload = await self.uploads.receive(name, mime_type, size, body)
-        except UploadRefused as refused:
-            if refused.status >= 500:  # the server's fault, not the client's
-                log.error(
-                    "session %s: an upload failed: %s (runtime.uploads.folder says where files go)", self.id, refused.message
-                )
+        except Refused as refused:
+            if refused.refusal.kind.status >= 500:  # the server's fault, not the client's
+                why = "session %s: an upload failed: %s (runtime.uploads.folder says where files go)"
+                log.error(why, self.id, refused.refusal.message)
             raise
         if self.journal is not None:
             self.journal.uploaded(upload)

@@ -24,9 +24,8 @@ import trio
 
 from reactor_trio.configuration.settings import UploadSettings
 from reactor_trio.descriptors import keep_from_children
-from reactor_trio.errors import UploadRefused
 from reactor_trio.interface.files import UploadedFile
-from reactor_trio.protocol.refusals import REFUSALS, RefusalCode
+from reactor_trio.protocol.refusals import Refusal, RefusalCode, Refused
 
 #: runs a blocking function away from the loops and returns its result; cancelled only before it begins
 Disk = Callable[..., Awaitable[Any]]
@@ -72,7 +71,7 @@ class UploadStore:
     async def receive(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> StoredUpload:
         """Keep the `size` bytes (at least 1) of `body`.
 
-        Raises UploadRefused when the file is over a limit, cannot be written or has another size, or when the session ends.
+        Raises Refused when the file is over a limit, cannot be written or has another size, or when the session ends.
         An exception of `body` is raised as it is. After an exception nothing of the file is kept.
         """
         self._check_room(size)
@@ -175,8 +174,8 @@ class UploadStore:
             raise _refused("disk_full" if full else "internal", f"{what}; the file was not kept") from error
 
 
-def _refused(code: RefusalCode, message: str) -> UploadRefused:
-    return UploadRefused(REFUSALS[code].status, message, code=code)
+def _refused(code: RefusalCode, message: str) -> Refused:
+    return Refused(Refusal(code, message))
 
 
 def _create(folder: str | None) -> IO[bytes]:
