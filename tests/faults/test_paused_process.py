@@ -136,8 +136,8 @@ async def test_the_length_of_a_session_is_not_prolonged(clock):
 
 async def test_a_reserved_place_waits_for_its_client(clock):
     admission = Admission(1, 16, claim_ttl=10.0)
-    room, back = WaitingRoom(admission), []
-    room.given_back = lambda sid, reason: back.append((sid, trio.current_time()))
+    back = []
+    room = WaitingRoom(admission, slot_free=lambda sid, _reason: back.append((sid, trio.current_time())))
     async with stoppable(clock) as stop, trio.open_nursery() as nursery:
         nursery.start_soon(room.run)
         room.start_admitting()

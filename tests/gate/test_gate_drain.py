@@ -16,7 +16,7 @@ from tests.support.gate_kit import HOST, Caller, Replicas, Still, decoded, place
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.gate.serve_gate import serve_gate
-from reactor_trio.leases.book import leased
+from reactor_trio.leases.leased_settings import leased_settings
 from reactor_trio.testing import TestServer, open_server
 
 POST = f"POST /v1/sessions HTTP/1.1\r\nhost: {HOST}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -61,7 +61,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(path: Path, claim_within: float = 10.0, **settings: Any) -> AsyncIterator[Served]:
-    given, key = leased(Settings(claim_within=claim_within))
+    given, key = leased_settings(Settings(claim_within=claim_within))
     listening = trio.socket.socket(trio.socket.AF_UNIX)
     await listening.bind(str(path))
     listening.listen()

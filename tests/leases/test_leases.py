@@ -13,7 +13,7 @@ from reactor_trio import ConnectionRefused, Output, ReactorPipeline, SessionEnde
 from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.settings import Settings, address_of
 from reactor_trio.edge.tickets import issue_ticket
-from reactor_trio.leases.book import leased
+from reactor_trio.leases.leased_settings import leased_settings
 from reactor_trio.leases.messages import Beat, Claimed, Ended, Granted, Unavailable
 from reactor_trio.testing import TestServer, open_server
 
@@ -53,7 +53,7 @@ class Told:
 
 
 def promised(**changes: Any) -> tuple[Settings, str]:
-    return leased(msgspec.structs.replace(Settings(), **changes))
+    return leased_settings(msgspec.structs.replace(Settings(), **changes))
 
 
 def slots(server: TestServer) -> tuple[int, int, int]:

@@ -22,8 +22,8 @@ from reactor_trio.edge.site import Site
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import gate_site
-from reactor_trio.leases.book import leased
 from reactor_trio.leases.holder import LeaseLost
+from reactor_trio.leases.leased_settings import leased_settings
 from reactor_trio.leases.messages import Ended, Granted, LeaseMessage
 from reactor_trio.testing import TestServer, open_server
 from reactor_trio.testing.memory_connection import Stall, StallableStream
@@ -220,7 +220,7 @@ async def open_gate(
     async with AsyncExitStack() as stack:
         servers = []
         for _ in range(replicas):
-            given, key = leased(Settings(max_sessions=slots, claim_within=claim_within))
+            given, key = leased_settings(Settings(max_sessions=slots, claim_within=claim_within))
             servers.append((await stack.enter_async_context(open_server(Still, settings=given)), key))
         draining = trio.Event()
         lessor = Replicas(servers, claim_within)

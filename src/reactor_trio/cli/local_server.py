@@ -38,7 +38,9 @@ class LocalServer:
         self._terminal = terminal
         self._debug = debug or bool(sockets)  # who reloads a model develops it, and wants to see its exceptions
         self._inherited = sockets
-        self._watchdog = Watchdog(settings.watchdog, open_lock_watch=self._watch_lock) if settings.watchdog else None
+        self._watchdog: Watchdog | None = None
+        if settings.watchdog:
+            self._watchdog = Watchdog(settings.watchdog, open_lock_watch=self._watch_lock, running=self._running)
         self._drain = trio.Event()
         self._serving: Serving | None = None
 
@@ -53,7 +55,6 @@ class LocalServer:
         with handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
             async with trio.open_nursery() as nursery:
                 if self._watchdog is not None:
-                    self._watchdog.running = lambda: running(None if self._serving is None else self._serving.runtime.facts)
                     nursery.start_soon(self._watchdog.run)
                 self._serving = await self._load(nursery)
                 if self._watchdog is not None:
@@ -63,6 +64,9 @@ class LocalServer:
 
     def _watch_lock(self) -> LockWatch | None:
         return LockWatch(limits(self._manifest.settings), signals=True) if POSSIBLE else None
+
+    def _running(self) -> int:
+        return running(None if self._serving is None else self._serving.runtime.facts)
 
     async def _load(self, nursery: trio.Nursery) -> Serving:
         async with self._terminal.loading(self._manifest.name):

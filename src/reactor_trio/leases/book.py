@@ -5,23 +5,17 @@
 
 The gate gives a callback with each lease and gets every message through it; the last one is `Ended`. Only the end of the
 session ends its lease: a client that is connected notices nothing when its gate disappears.
-
-This process signs tickets with a key that it makes at its start and sends to the gate with each promise. So a ticket of
-another process, or of an earlier one, is not valid here.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import trio
-from msgspec.structs import replace
 
 from reactor_trio.admission import NotAdmitted
-from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.leases.messages import BEAT, Beat, Claimed, Ended, Granted, LeaseMessage, Unavailable
 from reactor_trio.protocol import EndReason
 
@@ -30,13 +24,7 @@ OnMessage = Callable[[Claimed | Beat | Ended], object]
 
 
 class Slots(Protocol):
-    """Counts a server's slots: its `WaitingRoom`.
-
-    Attributes:
-        given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
-    """
-
-    given_back: Callable[[str, EndReason | None], object]
+    """Counts a server's slots: its `WaitingRoom`, which calls `Leases.slot_free`."""
 
     def reserve(self, sid: str) -> None:
         """Reserve a slot for a session whose client will come. Raises NotAdmitted if none is free now."""
@@ -58,7 +46,6 @@ class Leases:
         self._slots = slots
         self._open: dict[str, _Lease] = {}
         self._any_open = trio.Event()
-        slots.given_back = self._given_back
 
     def open(self, session_id: str, on_message: OnMessage) -> None:
         """Reserve a slot for the session with this id. Raises NotAdmitted; `on_message` is not called then."""
@@ -79,7 +66,7 @@ class Leases:
         """End a lease that no client has claimed. A claimed lease lasts until its session ends: returns False."""
         if not self._slots.release(session_id):
             return False
-        self._given_back(session_id, "unclaimed")
+        self.slot_free(session_id, "unclaimed")
         return True
 
     def begun(self, session_id: str) -> None:
@@ -100,23 +87,10 @@ class Leases:
             for lease in list(self._open.values()):
                 lease.on_message(Beat())
 
-    def _given_back(self, session_id: str, reason: EndReason | None) -> None:
+    def slot_free(self, session_id: str, reason: EndReason | None) -> None:
+        """Report that the slot of this session is free again, and the reason if no client has claimed it."""
         if (lease := self._open.pop(session_id, None)) is None:
             return
         if not self._open:
             self._any_open = trio.Event()
         lease.on_message(Ended(reason or lease.reason))
-
-
-def leased(settings: Settings) -> tuple[Settings, str]:
-    """The settings of a server whose slots a gate leases, and the key for its tickets.
-
-    Clients need a ticket or one of the server's own tokens. The server has no queue and checks no origin, because the gate
-    does both before a client comes here. It has no port of `runtime.management`: that is the gate's.
-    """
-    key = secrets.token_hex(32)
-    auth = settings.auth or AuthSettings()
-    return replace(
-        settings, auth=AuthSettings(auth.token, auth.viewer_token, (key,)), queue=0, origins=("*",), takeover="never",
-        management=None,
-    ), key

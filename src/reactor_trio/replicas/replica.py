@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.errors import ReactorError
-from reactor_trio.leases.book import leased
+from reactor_trio.leases.leased_settings import leased_settings
 from reactor_trio.leases.messages import Ended, Granted, LeaseMessage, Unavailable, encode
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
@@ -78,9 +78,8 @@ class Replica(HostedServer[Serving]):
         seconds = limits(manifest.settings)
         watchdog = Watchdog(
             min(manifest.settings.watchdog or WATCHDOG, WATCHDOG),
-            open_lock_watch=lambda: LockWatch(seconds) if POSSIBLE else None,
-        )
-        watchdog.running = self._running
+            open_lock_watch=lambda: LockWatch(seconds) if POSSIBLE else None, running=self._running,
+        )  # fmt: skip
         self._host = ServerThread(
             partial(serve, manifest, listeners=[_listen(options)]),
             lambda error: self._ended(f"the server in this replica has ended: {error or 'without a reason'}"),
@@ -132,7 +131,7 @@ class Replica(HostedServer[Serving]):
 
 def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
     """Return the manifest for a server behind a gate, which also answers for `address`, and the key of its tickets."""
-    settings, key = leased(manifest.settings)
+    settings, key = leased_settings(manifest.settings)
     return dataclasses.replace(manifest, settings=replace(settings, hosts=(*settings.hosts, address))), key
 
 

@@ -90,7 +90,7 @@ class Runtime:
         self.access = Access(settings.auth, self.name)
         per_address = settings.limits.waiting_per_address
         admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
-        self.room = WaitingRoom(admission, settings.takeover)
+        self.room = WaitingRoom(admission, settings.takeover, lambda sid, reason: self.leases.slot_free(sid, reason))
         self._load_began = trio.current_time()
         self.journal = PhaseJournal(self._load_began, self.on_phase)
         progress = LoadProgress(self.on_progress, self.room.tell_again)
@@ -99,7 +99,7 @@ class Runtime:
         self.facts = ServerFacts(
             self.name, settings, self.introduction, self.lag, self.journal, progress, health, admission
         )
-        self.metrics = Metrics(self.facts, self.tracing)
+        self.metrics = Metrics(self.facts, self.tracing, lambda: len(self.session_manager.away))
         #: why the model has ended for good; None while it has not
         self.failure: ModelFailed | None = None
         self._failures = FailureLog()

@@ -7,12 +7,11 @@ Every name of a metric starts with `reactor_`; every label is bounded. Counting 
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal, get_args
 
 import trio
 
-from reactor_trio.connection import ServedSession
 from reactor_trio.connection.outgoing_frames import CodedFrame
 from reactor_trio.edge.metric_families import Buckets, counter, gauge, histogram
 from reactor_trio.edge.request_metrics import RequestMetrics
@@ -72,14 +71,12 @@ class Metrics(RequestMetrics, Telemetry):
 
     Args:
         tracing: makes spans of commands; None: the server traces nothing.
-
-    Attributes:
-        served: the sessions of the server; the client of some is disconnected and may come back.
+        away: returns how many sessions have a client that is disconnected and may come back.
     """
 
-    def __init__(self, facts: ServerFacts, tracing: Tracing | None = None) -> None:
+    def __init__(self, facts: ServerFacts, tracing: Tracing | None = None, away: Callable[[], int] = int) -> None:
         super().__init__()
-        self.served: Collection[ServedSession] = ()
+        self._away = away
         self._load_seconds = 0.0
         self.tracing = tracing
         self._facts = facts
@@ -210,9 +207,8 @@ class Metrics(RequestMetrics, Telemetry):
 
     def _gauges(self) -> Iterator[Metric]:
         admission, phase, names = self._facts.admission, self._facts.phase, get_args(ModelState)
-        away = sum(served.away for served in self.served)
         yield gauge("reactor_sessions_live", "Sessions that run now", admission.live)
-        yield gauge("reactor_sessions_away", "Sessions whose client is disconnected and may resume", away)
+        yield gauge("reactor_sessions_away", "Sessions whose client is disconnected and may resume", self._away())
         yield gauge("reactor_clients_waiting", "Clients in the queue", admission.waiting)
         yield gauge("reactor_model_ready", "1 while a model is loaded and alive, else 0", int(phase == "ready"))
         now = "stuck" if self._facts.health.hangs else phase if phase in names else "draining"

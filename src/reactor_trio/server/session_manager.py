@@ -82,7 +82,6 @@ class SessionManager:
         self._window = facts.settings.resume_window
         self._nursery: trio.Nursery | None = None
         self._served: dict[str, ServedSession] = {}  # by the session's id, in the order in which they began
-        metrics.served = self._served.values()
 
     @property
     def clients(self) -> list[ClientSender]:

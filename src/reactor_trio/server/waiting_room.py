@@ -55,19 +55,22 @@ class WaitingRoom:
 
     Args:
         takeover: which client a new one replaces when no slot is free.
+        slot_free: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
 
     Attributes:
-        given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
         drain_reason: the end reason that clients get because the server goes down; None while it does not.
     """
 
-    def __init__(self, admission: Admission, takeover: Takeover = "never") -> None:
+    def __init__(
+        self, admission: Admission, takeover: Takeover = "never",
+        slot_free: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None,
+    ) -> None:  # fmt: skip
         self.admission = admission
+        self._slot_free = slot_free
         self._takeover = takeover
         self._entries: dict[str, RoomEntry] = {}
         #: ends when the next reservation does
         self._sleep = trio.CancelScope()
-        self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
         self.drain_reason: EndReason | None = None
 
     async def run(self) -> None:
@@ -134,7 +137,7 @@ class WaitingRoom:
         """Free a slot or a position, and admit the next client."""
         if self._entries.pop(entry.sid, None) is not None:
             self._tell(self.admission.release(entry.sid, run_time()))
-            self.given_back(entry.sid, None)
+            self._slot_free(entry.sid, None)
 
     def start_admitting(self) -> None:
         """The model is loaded: admit as many clients as there are slots."""
@@ -181,7 +184,7 @@ class WaitingRoom:
             entry = self._entries.get(change.sid)
             if entry is None:
                 if change.kind in ("unclaimed", "draining", "taken_over"):
-                    self.given_back(change.sid, change.kind)
+                    self._slot_free(change.sid, change.kind)
                 continue
             if change.kind == "admitted":
                 entry.admitted.set()

@@ -44,20 +44,18 @@ class Watchdog:
         limit: seconds without a beat that end the process.
         end: called with the reason; ends the process.
         open_lock_watch: starts the process that watches for C code which keeps the GIL.
-
-    Attributes:
         running: returns what may keep the GIL now (`lock_watch.running`). Called in the watching thread.
     """
 
     def __init__(
         self, limit: float, end: Callable[[str], object] = end_process,
-        open_lock_watch: Callable[[], LockWatch | None] = lambda: None,
+        open_lock_watch: Callable[[], LockWatch | None] = lambda: None, running: Callable[[], int] = lambda: LOAD,
     ) -> None:  # fmt: skip
         self._limit = limit
         self._end = end
         self._open_lock_watch = open_lock_watch
         self._lock_watch: LockWatch | None = None
-        self.running: Callable[[], int] = lambda: LOAD
+        self._running = running
         self._stop = threading.Event()
         self._beat = time.monotonic()
         self._leave_by: tuple[float, str] | None = None
@@ -81,7 +79,7 @@ class Watchdog:
     def say_running(self) -> None:
         """Tell the process that watches what may keep the GIL from now on. The thread says it at each beat."""
         if self._lock_watch is not None:
-            self._lock_watch.beat(self.running())
+            self._lock_watch.beat(self._running())
 
     def expect_exit(self, seconds: float, reason: str) -> None:
         """End the process in `seconds` if it has not exited by then. The thread needs no beats from now on."""
