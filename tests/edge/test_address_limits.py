@@ -206,7 +206,7 @@ async def test_of_very_many_addresses_the_newest_are_remembered(autojump_clock):
 async def test_the_log_says_it_once_in_a_while_and_what_to_do(autojump_clock, caplog):
     metrics = Metrics(facts_of("model"))
     refused = RefusalLog(metrics, addresses(handshakes_per_minute=1))
-    with caplog.at_level(logging.WARNING, "reactor_trio.server"):
+    with caplog.at_level(logging.WARNING, "reactor_trio.edge"):
         for _ in range(100):
             refused.note(ONE, "192.0.2.1", Refusal("address_handshakes"))
         await trio.sleep(60)

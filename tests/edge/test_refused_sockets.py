@@ -153,7 +153,7 @@ async def test_a_page_of_a_listed_origin_learns_it_and_one_of_another_does_not(a
     ],
 )
 async def test_the_log_names_the_refused_origin_short_and_without_control_characters(autojump_clock, caplog, origin, logged):
-    caplog.set_level("INFO", "reactor_trio.server")
+    caplog.set_level("INFO", "reactor_trio.edge")
     async with open_server(Black) as server:
         await ask(server._site, "", f"origin: {origin}")
     [line] = [line for line in caplog.messages if "was refused" in line]
@@ -273,7 +273,7 @@ async def test_refused_sockets_count_as_connections_of_their_address_until_they_
 
 
 async def test_a_flood_of_refused_sockets_is_a_few_lines_in_the_log(autojump_clock, caplog):
-    caplog.set_level("INFO", "reactor_trio.server")
+    caplog.set_level("INFO", "reactor_trio.edge")
     async with open_server(Black) as server:
         for _ in range(50):
             await ask(server._site, "model=other&refusals=bye")

@@ -59,7 +59,7 @@ async def test_the_answer_has_the_standard_headers(autojump_clock):
 
 
 async def test_a_fault_of_the_server_is_told_inside_too(autojump_clock, caplog):
-    caplog.set_level(logging.CRITICAL, "reactor_trio.transport.http")
+    caplog.set_level(logging.CRITICAL, "reactor_trio.transport")
     _accepted, bye, close = await refused("/ws?crash=1&refusals=bye")
     assert json.loads(bye.data)["data"] == {
         "reason": "refused", "status": 500, "message": "internal error", "retry_after": None, "code": "internal",

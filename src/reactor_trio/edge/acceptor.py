@@ -27,7 +27,7 @@ from reactor_trio.transport import (
     turn_away,
 )
 
-log = logging.getLogger("reactor_trio.server")
+log = logging.getLogger("reactor_trio.edge")
 
 
 @dataclass(eq=False)

@@ -19,7 +19,7 @@ from reactor_trio.errors import ManifestError
 
 T = TypeVar("T")
 
-log = logging.getLogger("reactor_trio.server")
+log = logging.getLogger("reactor_trio.edge")
 
 
 class Certificates:

@@ -19,7 +19,7 @@ from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.own_addresses import page_urls
 from reactor_trio.edge.site import Site
 
-log = logging.getLogger("reactor_trio.server")
+log = logging.getLogger("reactor_trio.edge")
 
 
 def management_site(site: Site, settings: Settings, *bound: str) -> Site:

@@ -31,7 +31,7 @@ from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol.refusals import LimitKind, RefusalCode
 from reactor_trio.transport import Refusal, Refused
 
-log = logging.getLogger("reactor_trio.server")
+log = logging.getLogger("reactor_trio.edge")
 
 #: Seconds in which the log has one line for a code. The next line says how many refusals it left out.
 LINE_PAUSE = 10.0

@@ -64,6 +64,17 @@ class HostedServer(Generic[T]):
         if not self._end_expected:
             end_process(why)
 
+    async def __del__(self) -> None:
+        """Drain, and return when that is over. Serve awaits this before it ends the process.
+
+        Serve's own count of calls does not suffice. When a gate is lost, Serve stops counting the sessions of a server
+        although they go on. And a gate has no calls, so Serve would end it half a second after it begins to stop it,
+        whatever it has promised.
+        """
+        if hasattr(self, "_host"):
+            self._end_expected = True
+            await asyncio.to_thread(self._host.stop)
+
 
 class Replica(HostedServer[Serving]):
     """One server. Serve makes it, and calls its methods on Serve's asyncio loop."""
@@ -116,18 +127,6 @@ class Replica(HostedServer[Serving]):
         url = self._host.serving.session_url(self._address)
         granted = Granted(session_id, url, self._key, self._claim_within, own_name())
         self._host.serving.runtime.leases.grant(granted, put)
-
-    # ---- its end -------------------------------------------------------------------------------------------------------
-
-    async def __del__(self) -> None:
-        """Return when the last session has ended, or its time is over. Serve awaits this before it ends the process.
-
-        Serve's own count does not suffice: when a gate is lost, Serve stops counting its calls although the sessions go on.
-        """
-        if hasattr(self, "_host"):
-            self._end_expected = True
-            await asyncio.to_thread(self._host.stop)
-
 
 def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
     """Return the manifest for a server behind a gate, which also answers for `address`, and the key of its tickets."""

@@ -32,7 +32,7 @@ from reactor_trio.transport.request_reader import RequestReader
 from reactor_trio.transport.response_head import response_headers
 from reactor_trio.transport.upgrade import Handshake
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger("reactor_trio.transport")
 
 _PIECE = 64 * 1024
 
@@ -224,5 +224,5 @@ async def _send_response(
     body = b"" if reader.method == b"HEAD" else response.body
     reader.http.send(h11.Data(data=body))
     reader.http.send(h11.EndOfMessage())
-    logger.debug("%s: answered %d", reader.wire.peer, response.status)
+    log.debug("%s: answered %d", reader.wire.peer, response.status)
     await reader.wire.send_parts(head, body)

@@ -30,7 +30,7 @@ from reactor_trio.transport.request_reader import RequestReader
 from reactor_trio.transport.response_head import head_bytes, response_headers
 from reactor_trio.transport.wire_stream import WireStream
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger("reactor_trio.transport")
 
 #: Answers one request: it may read the body, and returns the response, or the conversation of a WebSocket. Raises Refused.
 #: Another exception is logged, and answered 500.
@@ -142,7 +142,7 @@ class _Connection:
                 idle_until, complete_by = run_time() + self._limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
             error = group.exceptions[0]
-            logger.debug("%s: %s", self.wire.peer, str(error) or error.__cause__ or "the connection broke")
+            log.debug("%s: %s", self.wire.peer, str(error) or error.__cause__ or "the connection broke")
         return None
 
     def _is_last(self) -> bool:
@@ -188,5 +188,5 @@ class _Connection:
         except (Refused, trio.BrokenResourceError, trio.ClosedResourceError):
             raise
         except Exception:
-            logger.exception("%s: %s %s failed", self.wire.peer, exchange.request.method, exchange.request.path)
+            log.exception("%s: %s %s failed", self.wire.peer, exchange.request.method, exchange.request.path)
             raise Refused(Refusal("internal")) from None

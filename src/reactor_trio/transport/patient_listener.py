@@ -22,7 +22,7 @@ import trio
 
 from reactor_trio.descriptors import keep_from_children
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger("reactor_trio.transport")
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _PAUSE = 0.1
@@ -53,7 +53,7 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
                     raise
                 if self._exhausted_since is None:
                     self._exhausted_since = trio.current_time()
-                    logger.error(
+                    log.error(
                         "no connection can be accepted: %s. Open connections go on; new clients wait. Raise the limit of "
                         "open files (ulimit -n), or lower runtime.limits.connections", error.strerror,
                     )  # fmt: skip
@@ -62,7 +62,7 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
             if self._exhausted_since is not None:
                 seconds = trio.current_time() - self._exhausted_since
                 self._exhausted_since = None
-                logger.info("connections are accepted again after %.1f s", seconds)
+                log.info("connections are accepted again after %.1f s", seconds)
             if _has_ended(stream.socket.fileno()):
                 stream.socket.close()
             else:

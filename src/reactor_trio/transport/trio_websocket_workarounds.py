@@ -68,7 +68,7 @@ from reactor_trio.transport.upgrade import WEBSOCKET_VERSION, Handshake
 from reactor_trio.transport.websocket_frames import CLOSE, LEAST_FRAME, TEXT, close_frame
 from reactor_trio.transport.wire_stream import Data, WireStream
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger("reactor_trio.transport")
 
 #: Bytes that the library reads at a time.
 RECEIVE_BUFFER = 64 * 1024
@@ -223,7 +223,7 @@ async def run_reader(
             stream.open(connection)
             task_status.started()
     except* (LocalProtocolError, ConnectionClosed) as errors:
-        logger.debug("%s: reader ended: %s", stream.wire.peer, errors.exceptions[0])
+        log.debug("%s: reader ended: %s", stream.wire.peer, errors.exceptions[0])
     if stream.connection is None:
         task_status.started()
     await stream.wire.linger(CLOSE_WAIT)

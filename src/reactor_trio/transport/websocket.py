@@ -26,7 +26,7 @@ from reactor_trio.transport.upgrade import Handshake
 from reactor_trio.transport.websocket_frames import BINARY, LEAST_FRAME, PING, TEXT, frame_header
 from reactor_trio.transport.wire_stream import Data, WireStream
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger("reactor_trio.transport")
 
 
 async def serve_websocket(wire: WireStream, handshake: Handshake, serve_client: Conversation, limits: Limits) -> None:
@@ -59,7 +59,7 @@ async def _until_gone(serve_client: Conversation, messages: MessageChannel) -> N
     try:
         await serve_client(messages)
     except* PeerGone as gone:
-        logger.debug("%s: conversation ended: %s", messages.peer, gone.exceptions[0])
+        log.debug("%s: conversation ended: %s", messages.peer, gone.exceptions[0])
 
 
 class WebSocketStream(MessageChannel):
@@ -105,7 +105,7 @@ class WebSocketStream(MessageChannel):
     def _say_held_back(self) -> None:
         if not self._held_back:
             self._held_back = True
-            logger.warning(
+            log.warning(
                 "%s sends more text than runtime.limits.text_per_second allows (%d bytes) and is read more slowly; this is "
                 "logged once for a connection", self.peer, self._limits.text_per_second,
             )  # fmt: skip
