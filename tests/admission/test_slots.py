@@ -55,7 +55,7 @@ def test_an_unclaimed_reservation_runs_out() -> None:
 
 def test_no_client_is_admitted_before_the_doors_open_or_during_a_drain() -> None:
     admission = Admission(1, 2)
-    assert admission.room() == "not_ready"
+    assert admission.refusal() == "not_ready"
     with pytest.raises(NotAdmitted):
         admission.reserve("a", 0)
     admission.start_admitting(0.0)
@@ -63,14 +63,14 @@ def test_no_client_is_admitted_before_the_doors_open_or_during_a_drain() -> None
         admission.reserve(sid, 0)
     admission.claim("a", 0)
     assert admission.drain() == [Change("b", "draining")]
-    assert admission.room() == "draining"
+    assert admission.refusal() == "draining"
     assert admission.release("a", 1) == []
 
 
 def test_without_a_queue_the_second_is_refused() -> None:
     admission = opened(queue=0)
     admission.reserve("a", 0)
-    assert admission.room() == "full"
+    assert admission.refusal() == "full"
 
 
 def test_a_takeover_comes_next_and_needs_no_room_in_the_queue() -> None:
@@ -82,7 +82,7 @@ def test_a_takeover_comes_next_and_needs_no_room_in_the_queue() -> None:
         Change("a", "taken_over"), Change("c", "moved", 1, 2), Change("b", "moved", 2, 2),
     ]  # fmt: skip
     assert admission.take_over("d", "c", 1) == [Change("c", "taken_over"), Change("d", "moved", 1, 2)]
-    assert admission.room() == "full"
+    assert admission.refusal() == "full"
     assert admission.release("a", 2) == [Change("d", "admitted"), Change("b", "moved", 1, 1)]
     assert admission.take_over("e", "d", 3) == [Change("d", "taken_over"), Change("e", "admitted")]
     admission.drain()
@@ -111,7 +111,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.count += 1
         sid = f"s{self.count}"
         full = len(self.inside) == self.slots and len(self.line) >= self.queue
-        assert (self.admission.room() is None) != full
+        assert (self.admission.refusal() is None) != full
         if full:
             with pytest.raises(NotAdmitted):
                 self.admission.reserve(sid, self.now)

@@ -100,10 +100,10 @@ async def test_as_many_as_the_class_says_and_the_next_one_waits(autojump_clock):
 
 async def test_the_manifest_says_more_than_the_class(autojump_clock):
     async with open_server(Shared, max_sessions=1, queue=1) as server, server.connect():
-        assert server.runtime.room.admission.free == 0
+        assert server.runtime.waiting_room.admission.free == 0
         assert server.runtime.placement._instances.turns is None
     async with open_server(Shared, max_sessions=7) as server, server.connect():
-        assert server.runtime.room.admission.free == 6
+        assert server.runtime.waiting_room.admission.free == 6
 
 
 @pytest.mark.parametrize("number", [0, "4", True, 1.5])

@@ -169,7 +169,7 @@ def test_a_ticket_is_good_once():
 
 
 def test_only_so_many_used_tickets_are_remembered_and_then_none_is_taken():
-    tickets = office(room=2)
+    tickets = office(most=2)
     for jti in ("a", "b"):
         tickets.spend(tickets.read(jwt_by_hand(claims(jti=jti))))
     with pytest.raises(Refused) as caught:
@@ -180,7 +180,7 @@ def test_only_so_many_used_tickets_are_remembered_and_then_none_is_taken():
 
 def test_a_used_ticket_is_forgotten_when_it_has_expired_and_makes_room():
     now = NOW
-    tickets = Tickets([KEY], "sky", clock=lambda: now, room=1)
+    tickets = Tickets([KEY], "sky", clock=lambda: now, most=1)
     tickets.spend(tickets.read(jwt_by_hand(claims(jti="a", exp=NOW + 1))))
     now = NOW + 1 + LEEWAY + 0.01
     tickets.spend(tickets.read(jwt_by_hand(claims(jti="b", exp=NOW + 60))))
@@ -200,7 +200,7 @@ def test_a_clock_that_jumps_ahead_and_back_makes_no_used_ticket_new():
 
 
 def test_a_ticket_that_is_given_back_is_good_once_more_and_takes_no_room():
-    tickets = office(room=1)
+    tickets = office(most=1)
     first, second = (tickets.read(jwt_by_hand(claims(jti=jti))) for jti in ("a", "b"))
     tickets.spend(first)
     tickets.give_back(first)

@@ -178,7 +178,7 @@ async def sound(server, caplog) -> AsyncIterator[None]:
     await server.settle()
     assert tasks() - before == {}
     assert server.leftovers() == []
-    assert (server.runtime.room.admission.live, server.runtime.room.admission.waiting) == (0, 0)
+    assert (server.runtime.waiting_room.admission.live, server.runtime.waiting_room.admission.waiting) == (0, 0)
     assert (server.model.open_generators, server.model.open_hooks) == (0, 0)
     assert server.http("/health").status == 200
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -43,7 +43,7 @@ class JsonWebTokens(Target):
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
-        jws, tickets = PyJWS(), Tickets([KEY], "fuzzed", lambda: NOW, room=100)
+        jws, tickets = PyJWS(), Tickets([KEY], "fuzzed", lambda: NOW, most=100)
 
         async def run(data: bytes) -> str:
             if data.startswith(_SIGNED):

@@ -56,7 +56,7 @@ class Served:
 
     @property
     def free(self) -> int:
-        return self.server.runtime.room.admission.free
+        return self.server.runtime.waiting_room.admission.free
 
 
 @asynccontextmanager

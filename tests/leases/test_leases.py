@@ -57,7 +57,7 @@ def promised(**changes: Any) -> tuple[Settings, str]:
 
 
 def slots(server: TestServer) -> tuple[int, int, int]:
-    admission = server.runtime.room.admission
+    admission = server.runtime.waiting_room.admission
     return len(admission._reserved), admission.live, admission.free
 
 

@@ -110,7 +110,7 @@ async def test_the_queue_holds_exactly_its_number(autojump_clock):
             for number in range(2):
                 nursery.start_soon(wait_for_a_place, number)
                 await trio.testing.wait_all_tasks_blocked()
-            assert server.runtime.room.admission.waiting == 2
+            assert server.runtime.waiting_room.admission.waiting == 2
             with pytest.raises(ConnectionRefused, match="full") as refused:
                 async with server.connect():
                     pass

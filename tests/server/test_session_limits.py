@@ -432,7 +432,7 @@ async def test_where_nobody_is_asked_who_they_are_nobody_ends_a_session_by_http(
 async def test_a_place_that_is_not_claimed_in_time_goes_to_the_next(autojump_clock):
     heard = []
     async with open_server(Model) as server:
-        room = server.runtime.room
+        room = server.runtime.waiting_room
         request, stays = ConnectRequest("control", ()), lambda: None
         sleepy = RoomEntry("a", room, request, print, lambda reason: heard.append((reason, trio.current_time())), stays)
         waiting = RoomEntry("b", room, request, lambda *_: None, lambda _: None, stays)

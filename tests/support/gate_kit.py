@@ -202,7 +202,7 @@ class TestGate:
                                sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==", **headers)  # fmt: skip
 
     def free(self) -> list[int]:
-        return [server.runtime.room.admission.free for server in self.servers]
+        return [server.runtime.waiting_room.admission.free for server in self.servers]
 
 
 async def _running(allocation: Allocation, task_status: trio.TaskStatus[trio.CancelScope]) -> None:

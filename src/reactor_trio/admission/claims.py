@@ -14,7 +14,7 @@ class Claims(msgspec.Struct, frozen=True):
         role: the client's highest role. A client with the role "control" may also watch.
         subject: the user's name, the same for all of its connections, or None if the token names none.
         session_length: seconds after which the client's session ends, if that is sooner than the server's own limit.
-        session_id: the session that a gate has reserved for the client, or None if the client must ask for a place.
+        session_id: the session that a gate has reserved for the client, or None if the client must wait for a slot.
     """
 
     role: Literal["control", "viewer"] = "control"

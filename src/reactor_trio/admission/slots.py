@@ -78,7 +78,7 @@ class Admission:
         """How many slots are reserved and not claimed."""
         return len(self._reserved)
 
-    def room(self, address: str | None = None) -> RefusalReason | None:
+    def refusal(self, address: str | None = None) -> RefusalReason | None:
         """Return why a new client would be refused now, or None if it would get a slot or a position in the queue.
 
         Clients without `address` have no limit by address.
@@ -95,7 +95,7 @@ class Admission:
     def reserve(self, sid: str, now: float, address: str | None = None, *, wait: bool = True) -> list[Change]:
         """Admit `sid`, or put it into the queue if it may `wait`. Raises NotAdmitted."""
         self._check_new(sid)
-        if (reason := self.room(address)) is not None:
+        if (reason := self.refusal(address)) is not None:
             raise NotAdmitted(reason)
         if not wait and (self.free <= 0 or self._waiting):
             raise NotAdmitted("full")

@@ -108,7 +108,7 @@ class Access:
 
     @contextmanager
     def holding(self, grant: Grant) -> Iterator[None]:
-        """Reserve the ticket of `grant`, if there is one, while its client waits for a place.
+        """Reserve the ticket of `grant`, if there is one, while its client waits for a slot.
 
         Afterwards another request may use the ticket, unless `use` was called. Raises Refused if another request holds it.
         """
@@ -117,7 +117,7 @@ class Access:
             return
         jti = grant.ticket.jti
         if jti in self._held:
-            why = "another request with this ticket asks for a place now; each is good for one connection"
+            why = "another request with this ticket waits for a slot; each is good for one connection"
             raise Refused(Refusal("token_used", why))
         self._held.add(jti)
         try:
@@ -146,4 +146,4 @@ def shown_token(request: Request) -> str | None:
 
 def ticket_keys(auth: AuthSettings) -> list[bytes]:
     """Read the ticket keys; the first one signs. Raises ManifestError."""
-    return [read_key(text, f"runtime.auth.ticket_keys[{place}]") for place, text in enumerate(auth.ticket_keys)]
+    return [read_key(text, f"runtime.auth.ticket_keys[{index}]") for index, text in enumerate(auth.ticket_keys)]

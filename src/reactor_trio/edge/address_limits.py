@@ -64,10 +64,10 @@ class AddressLimits:
 
     def of_client(self, peer: str, headers: Headers) -> str | None:
         """The address of the client that sent these headers on a connection from `peer`, None if it has no limits."""
-        for place, hop in enumerate((peer, *reversed(items_of(headers, "x-forwarded-for")))):
+        for passed, hop in enumerate((peer, *reversed(items_of(headers, "x-forwarded-for")))):
             address = parse_ip(hop)
             if address is None:  # only a trusted proxy can send such a hop, and all of them share one limit; or no network
-                return "unreadable" if place else None
+                return "unreadable" if passed else None
             if not self._is_proxy(address):
                 return _key(address)
         return None

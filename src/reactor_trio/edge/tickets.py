@@ -109,19 +109,19 @@ class Tickets:
         keys: the keys that may have signed a ticket.
         model: the served model's name.
         clock: returns the time of day, in seconds since 1970.
-        room: number of used tickets that are remembered.
+        most: used tickets that are remembered.
 
     Raises ValueError for a key that cannot sign.
     """
 
     def __init__(
-        self, keys: Sequence[bytes], model: str, clock: Callable[[], float] = time.time, room: int = SPENT
+        self, keys: Sequence[bytes], model: str, clock: Callable[[], float] = time.time, most: int = SPENT
     ) -> None:
         self._keys = keys
         self._model = model
         self._clock = clock
         self._jws = _jws()
-        self._spent = Spent(room)
+        self._spent = Spent(most)
         for key in keys:
             try:
                 self._jws.encode(b"", key, _ALGORITHM)
@@ -175,14 +175,14 @@ class Tickets:
 
 
 class Spent:
-    """The ids of used tickets, each kept until its ticket has expired; `room` of them at most.
+    """The ids of used tickets, each kept until its ticket has expired; `most` of them.
 
     A clock that jumps ahead and back must not make a used ticket valid again. Therefore a ticket counts as used if it
     expires no later than a ticket whose id was forgotten.
     """
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._ids: set[str] = set()
         self._by_end: list[tuple[float, str]] = []
         self._forgotten = 0.0
@@ -206,7 +206,7 @@ class Spent:
     def add(self, ticket: Ticket) -> None:
         """Remember that `ticket` is used. Raises Refused if it was used before, or if there is no room."""
         self.check(ticket)
-        if len(self._ids) >= self._room:
+        if len(self._ids) >= self._most:
             raise Refused(Refusal("tickets_full", "too many tickets are in use; try again later"))
         self._ids.add(ticket.jti)
         heapq.heappush(self._by_end, (ticket.exp, ticket.jti))

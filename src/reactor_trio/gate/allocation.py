@@ -113,7 +113,7 @@ class Allocation:
 
     def address_full(self, address: str | None) -> bool:
         """Return whether the limit of waiting clients for this address is reached."""
-        return self._queue.room(address) == "address_full"
+        return self._queue.refusal(address) == "address_full"
 
     @contextmanager
     def asking(self, claims: Claims, address: str | None = None) -> Iterator[SlotRequest]:

@@ -83,7 +83,7 @@ class ReactorRoutes:
         return partial(serve_client, self._sessions, request, joins, partial(self._refuse_late, grant))
 
     def _refuse_late(self, grant: Grant, reason: RefusalReason) -> Refusal:
-        """Give the client's ticket back: one that came at the same time has taken its place."""
+        """Give the client's ticket back: one that came at the same time has taken the slot."""
         self._runtime.access.give_back(grant)
         return self._not_admitted(reason)
 
@@ -106,7 +106,7 @@ class ReactorRoutes:
         if grant.kind == "resume":
             resumed: ServedSession = grant.owner
             return resumed
-        if (reason := self._runtime.room.refusal(request)) is not None:
+        if (reason := self._runtime.waiting_room.refusal(request)) is not None:
             raise Refused(self._not_admitted(reason))
         return None
 

@@ -20,13 +20,13 @@ def readiness(facts: ServerFacts, known: bool = True) -> Response:
 
 
 def _readiness(facts: ServerFacts) -> tuple[str, str]:
-    phase, room = facts.phase, facts.admission.room()
+    phase, refusal = facts.phase, facts.admission.refusal()
     if facts.health.stuck is not None:
         return "stuck", facts.health.stuck
     if (loading := facts.loading) is not None:
         return phase, loading
     if phase == "failed":
         return phase, facts.journal.reason
-    if phase != "ready" or room in ("draining", "not_ready"):
+    if phase != "ready" or refusal in ("draining", "not_ready"):
         return "draining", "the server is going down"
-    return ("ready", "") if room is None else (room, "each session and each place in the queue is taken")
+    return ("ready", "") if refusal is None else (refusal, "each session and each place in the queue is taken")

@@ -90,11 +90,11 @@ class Runtime:
         self.access = Access(settings.auth, self.name)
         per_address = settings.limits.waiting_per_address
         admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
-        self.room = WaitingRoom(admission, settings.takeover, lambda sid, reason: self.leases.slot_free(sid, reason))
+        self.waiting_room = WaitingRoom(admission, settings.takeover, lambda sid, reason: self.leases.slot_free(sid, reason))
         self._load_began = trio.current_time()
         self.journal = PhaseJournal(self._load_began, self.on_phase)
-        progress = LoadProgress(self.on_progress, self.room.tell_again)
-        health = ModelHealth(self.name, settings.first_step_timeout, self.room.tell_again)
+        progress = LoadProgress(self.on_progress, self.waiting_room.tell_again)
+        health = ModelHealth(self.name, settings.first_step_timeout, self.waiting_room.tell_again)
         #: what all parts of the server read about it
         self.facts = ServerFacts(
             self.name, settings, self.introduction, self.lag, self.journal, progress, health, admission
@@ -114,10 +114,10 @@ class Runtime:
         self._drained = trio.Event()
         self._config: dict[str, Any] = {}
         #: the slots promised to a gate
-        self.leases = Leases(self.room)
+        self.leases = Leases(self.waiting_room)
         #: serves the connections
         self.session_manager = SessionManager(
-            self.facts, self.metrics, self.room, self.leases, self.access.secrets, self.worker, self.free_memory,
+            self.facts, self.metrics, self.waiting_room, self.leases, self.access.secrets, self.worker, self.free_memory,
             self.on_session,
         )  # fmt: skip
 
@@ -142,7 +142,7 @@ class Runtime:
         """
         with one_failure():
             async with self.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
-                nursery.start_soon(self.room.run)
+                nursery.start_soon(self.waiting_room.run)
                 nursery.start_soon(self.leases.run)
                 nursery.start_soon(self.facts.progress.run)
                 if self.free_memory is not None:
@@ -179,7 +179,7 @@ class Runtime:
         """Admit clients, once `watch_model` runs. A `run()` that ends at once is never served."""
         await self.placement.begin()
         if self.journal.phase == "loading":
-            self.room.start_admitting()
+            self.waiting_room.start_admitting()
             self.facts.progress.reset()
             self.metrics.loaded(trio.current_time() - self._load_began)
             self.enter("ready")
@@ -211,7 +211,7 @@ class Runtime:
         """
         if self.journal.phase in ("loading", "ready"):
             self.draining.set()
-            self.room.drain(self.drain_reason)
+            self.waiting_room.drain(self.drain_reason)
         if self.journal.phase == "loading":  # the first load, or one after a restart
             await self.session_manager.all_left(self.settings.drain_grace)  # who waits hears why
         if self.journal.phase == "draining":
@@ -256,7 +256,7 @@ class Runtime:
         """Return what `revoke` would do; None for an id that it does not know."""
         if (served := self.session_manager.find(session_id)) is not None:
             return partial(served.session.end, "revoked")
-        return partial(self.leases.cancel, session_id) if self.room.promises(session_id) else None
+        return partial(self.leases.cancel, session_id) if self.waiting_room.promises(session_id) else None
 
     def enter(self, phase: Phase, reason: str = "") -> None:
         """Enter a phase of the server. Raises ValueError if it cannot follow the current one."""
@@ -286,7 +286,7 @@ class Runtime:
         self._load_began = trio.current_time()
         self.facts.progress.reset()
         placement = await self.load_placement(self._config, self.settings, self.metrics)
-        self.room.resize(placement.max_sessions)
+        self.waiting_room.resize(placement.max_sessions)
         services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
         schema = model_schema(self.name, placement.declaration, self.introduction)
         self.session_manager.model = ServedModel(services, schema, self._config)
@@ -299,7 +299,7 @@ class Runtime:
         for session in self.sessions:
             session.end("model_restarting")
         self.enter("loading", ending.what)
-        self.room.stop_admitting()
+        self.waiting_room.stop_admitting()
         what, cause = restarts.why(ending), ending.cause
         while not restarts.given_up:
             await restarts.wait()
@@ -327,4 +327,4 @@ class Runtime:
 
     def _fail(self, reason: str) -> None:
         self.enter("failed", reason)
-        self.room.drain(self.drain_reason)
+        self.waiting_room.drain(self.drain_reason)

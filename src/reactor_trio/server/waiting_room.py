@@ -98,7 +98,7 @@ class WaitingRoom:
             return None if self.promises(request.claims.session_id) else "unclaimed"
         if self.admission.open == "open" and self._given_up_to(request) is not None:
             return None
-        return self.admission.room(request.address)
+        return self.admission.refusal(request.address)
 
     def longest_wait(self, position: int, ends: Iterable[float], length: float) -> float | None:
         """Return how many seconds the client at `position` in the queue, from 1, waits at most; None if that is not known.
