@@ -11,6 +11,7 @@ import trio
 
 from reactor_trio.errors import CommandError, ModelFailed, SessionEnded
 from reactor_trio.interface import (
+    ApplicationError,
     ClientInfo,
     DistributedPipeline,
     InputState,
@@ -173,6 +174,30 @@ async def test_what_waits_for_an_input_frame_ends_before_the_hooks(
                 told = [what for what, _, _ in model.told]
                 assert told == ["started", "connected", "waits", "waited", "disconnected", "ended"]
     assert "took over" not in caplog.text
+
+
+@pytest.mark.parametrize("in_a_step", [False, True])
+async def test_the_hooks_of_the_end_find_the_input_closed_wherever_the_step_was(
+    autojump_clock: object, in_a_step: bool
+) -> None:
+    found: list[bool] = []
+
+    class Looks(App):
+        media: Camera
+
+        async def process_input(self) -> Any:
+            await trio.sleep(1)
+            raise ApplicationError
+
+        @disconnected
+        def gone(self) -> None:
+            found.append(self.media.camera.closed)
+
+    async with open_server(Looks) as server:
+        async with server.connect() as client:
+            await trio.sleep(1.5 if in_a_step else 1.01)
+        await server.wait_left(client)
+    assert found == [True]
 
 
 async def hears_no_answer(client: Any, command: str) -> None:

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from reactor_trio.interface.events import HOOKS as HOOKS_OF_AUTHORS
-from reactor_trio.lifecycle import FRESH_RESTART, HOOKS, TABLE, Action, Event, SessionLife, State
+from reactor_trio.lifecycle import HOOKS, RESTARTS, TABLE, TABLE_OF_WHOLE_STEPS, Action, Event, SessionLife, State
 
 WAY = [Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED]  # to a live session
 
@@ -19,6 +19,8 @@ ENDS = {
     4: [Event.LEFT, Event.DRIVER_ENDED, Event.UNWOUND, Event.ENDED],
 }
 
+FRESH_RESTART = RESTARTS[Event.RESTART_FRESH][1:]
+
 #: every state and event: the next state and the actions; what is not here cannot happen
 EXPECTED = {
     ("NEW", "BEGUN"): ("MAKING", "copy_model make_state"),
@@ -29,24 +31,27 @@ EXPECTED = {
     ("GREETING", "GREETED"): ("LIVE", "tell_values drive"),
     ("GREETING", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
     ("LIVE", "DRIVER_ENDED"): ("LIVE", "close_driver"),
-    ("LIVE", "RESTART"): ("LIVE", "flush close_driver"),
+    ("LIVE", "RESTART"): ("RESTARTING", "flush close_driver"),
     ("LIVE", "RESTART_FRESH"): ("RESTART_LEAVING", "flush clear_connected disconnected close_driver"),
     ("LIVE", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
+    ("RESTARTING", "UNWOUND"): ("LIVE", ""),
+    ("RESTARTING", "DRIVER_ENDED"): ("RESTARTING", "close_driver"),
+    ("RESTARTING", "LEFT"): ("LEAVING", "clear_connected close_output close_inputs end_step disconnected end_driver"),
     ("RESTART_LEAVING", "UNWOUND"): ("RESTART_ENDING", "session_ended"),
     ("RESTART_LEAVING", "DRIVER_ENDED"): ("RESTART_LEAVING", "close_driver"),
-    ("RESTART_LEAVING", "LEFT"): ("LEAVING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_LEAVING", "LEFT"): ("LEAVING", "close_output close_inputs end_step end_driver"),
     ("RESTART_ENDING", "ENDED"): ("RESTART_MAKING", "make_state"),
     ("RESTART_ENDING", "DRIVER_ENDED"): ("RESTART_ENDING", "close_driver"),
-    ("RESTART_ENDING", "LEFT"): ("ENDING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_ENDING", "LEFT"): ("ENDING", "close_output close_inputs end_step end_driver"),
     ("RESTART_MAKING", "MADE"): ("RESTART_STARTING", "session_started"),
     ("RESTART_MAKING", "DRIVER_ENDED"): ("RESTART_MAKING", "close_driver"),
-    ("RESTART_MAKING", "LEFT"): ("ENDING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_MAKING", "LEFT"): ("ENDING", "close_output close_inputs end_step end_driver"),
     ("RESTART_STARTING", "STARTED"): ("RESTART_GREETING", "set_connected connected"),
     ("RESTART_STARTING", "DRIVER_ENDED"): ("RESTART_STARTING", "close_driver"),
-    ("RESTART_STARTING", "LEFT"): ("LEAVING", "close_output end_step close_inputs end_driver"),
+    ("RESTART_STARTING", "LEFT"): ("LEAVING", "close_output close_inputs end_step end_driver"),
     ("RESTART_GREETING", "GREETED"): ("LIVE", ""),
     ("RESTART_GREETING", "DRIVER_ENDED"): ("RESTART_GREETING", "close_driver"),
-    ("RESTART_GREETING", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
+    ("RESTART_GREETING", "LEFT"): ("LEAVING", "clear_connected close_output close_inputs end_step disconnected end_driver"),
     ("LEAVING", "DRIVER_ENDED"): ("LEAVING", "close_driver"),
     ("LEAVING", "UNWOUND"): ("ENDING", "session_ended"),
     ("ENDING", "DRIVER_ENDED"): ("ENDING", "close_driver"),
@@ -55,22 +60,31 @@ EXPECTED = {
 }  # fmt: skip
 
 
+#: the same for a session whose steps are whole, where that differs
+EXPECTED_OF_WHOLE_STEPS = {
+    ("GREETING", "LEFT"): ("LEAVING", "clear_connected close_output close_inputs end_step disconnected end_driver"),
+    ("LIVE", "LEFT"): ("LEAVING", "clear_connected close_output close_inputs end_step disconnected end_driver"),
+}
+
+
 def after(events: list[Event]) -> tuple[SessionLife, list[str]]:
     """A life to which this has happened, and all that was to be done."""
     life = SessionLife()
     return life, [action.value for event in events for action in life.event(event)]
 
 
+@pytest.mark.parametrize("whole_steps", [False, True])
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)), ids=lambda value: value.name)
-def test_every_event_in_every_state(state: State, event: Event) -> None:
-    life = SessionLife()
+def test_every_event_in_every_state(state: State, event: Event, whole_steps: bool) -> None:
+    life = SessionLife(whole_steps=whole_steps)
     life.state = state
-    if (state.name, event.name) not in EXPECTED:
+    expected = EXPECTED | EXPECTED_OF_WHOLE_STEPS if whole_steps else EXPECTED
+    if (state.name, event.name) not in expected:
         with pytest.raises(RuntimeError, match=f"^{event.name} cannot happen to a session that is {state.name}$"):
             life.event(event)
         assert life.state is state
         return
-    following, actions = EXPECTED[state.name, event.name]
+    following, actions = expected[state.name, event.name]
     assert " ".join(action.value for action in life.event(event)) == actions
     assert life.state is State[following]
 
@@ -79,7 +93,7 @@ def test_every_state_is_reached_and_every_action_is_used() -> None:
     rows = [row for states in TABLE.values() for row in states.values()]
     assert {state for state, _ in rows} | {State.NEW} == set(State)
     assert {action for _, actions in rows for action in actions} == set(Action)
-    assert set(TABLE) == set(State)
+    assert set(TABLE) == set(TABLE_OF_WHOLE_STEPS) == set(State)
 
 
 def test_a_hook_is_one_that_authors_have() -> None:
@@ -124,7 +138,7 @@ def test_hooks_come_in_pairs_and_the_state_outlives_them_wherever_a_session_ends
 
 def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another() -> None:
     """docs/guide/transport.md: all hooks, in the order of a session's end and of the next one's begin."""
-    life, done = after([*WAY, Event.RESTART_FRESH, *FRESH_RESTART])
+    life, done = after([*WAY, *RESTARTS[Event.RESTART_FRESH]])
     assert done[len(after(WAY)[1]) :] == [
         "flush", "clear_connected", "disconnected", "close_driver", "session_ended",
         "make_state", "session_started", "set_connected", "connected",
@@ -147,8 +161,9 @@ def test_hooks_come_in_pairs_wherever_a_fresh_restart_ends(came: int, left_first
 
 
 def test_a_restart_with_the_state_kept_calls_no_hook() -> None:
-    _, done = after([*WAY, Event.RESTART])
+    life, done = after([*WAY, *RESTARTS[Event.RESTART]])
     assert done[len(after(WAY)[1]) :] == ["flush", "close_driver"]
+    assert life.state is State.LIVE
 
 
 def test_a_session_is_over_from_leaving_on() -> None:

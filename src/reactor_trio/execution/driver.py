@@ -31,12 +31,14 @@ class Driver(ABC):
         observer: sees where handlers and hooks wait, if they run in the turns that the driver takes; None: they do not.
         call_handler, thread: calls handlers and hooks on this thread; None: the calling task calls them.
         next_block: number of the step that is the first to see a command that is applied now; None: that of the session.
+        whole_steps: see `SessionLife`.
     """
 
     observer: Observer | None = None
     call_handler: CallHandler | None = None
     thread: threading.Thread | None = None
     next_block: int | None = None
+    whole_steps: bool = False
 
     def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
         self._session = session

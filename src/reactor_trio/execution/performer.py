@@ -6,8 +6,8 @@ neither under the server, nor on the ranks that follow, nor where a program step
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, cast
 
 from reactor_trio.execution.author_calls import AuthorCalls, KeepsState
 from reactor_trio.interface.declaration import Declaration
@@ -43,7 +43,7 @@ class Closes(Protocol):
 
 
 class Performer(AuthorCalls):
-    """Performs the actions of one session. It ignores those for which only a served session has something.
+    """Performs the actions of one session: `PERFORMS` says what each is, and a subclass adds what its sessions have besides.
 
     Args:
         binding: through which the model reaches the session.
@@ -63,28 +63,32 @@ class Performer(AuthorCalls):
         self.keeper = keeper
 
     async def perform(self, action: Action) -> None:
-        """Perform an action. Raises what author code raises."""
-        match action:
-            case Action.MAKE_STATE:
-                if self._declaration.keeps_state:
-                    self.keeper = cast(KeepsState, self.model)
-                state = self._declaration.state
-                self.keeper.state = None if state is None else state()
-            case Action.SET_CONNECTED:
-                self._life_binding.connect()
-            case Action.CLEAR_CONNECTED:
-                self._life_binding.leave()
-            case Action.CLOSE_OUTPUT:
-                self._life_binding.close_output()
-            case Action.CLOSE_INPUTS:
-                self._life_binding.close_inputs()
-            case Action.CLOSE_DRIVER:
-                await self.driver.close()
-            case Action.RELEASE:
-                self.keeper.state = None
-                self._life_binding.end()
-            case _ if action in HOOKS:
-                await self.hook(action.value, {})
+        """Perform an action, or nothing if this session has nothing for it. Raises what author code raises."""
+        if action in HOOKS:
+            await self.hook(action.value, {})
+        elif (performs := self.PERFORMS.get(action)) is not None and (waits := performs(self)) is not None:
+            await waits
+
+    def _make_state(self) -> None:
+        if self._declaration.keeps_state:
+            self.keeper = cast(KeepsState, self.model)
+        state = self._declaration.state
+        self.keeper.state = None if state is None else state()
+
+    def _drop_state(self) -> None:
+        self.keeper.state = None
+        self._life_binding.end()
+
+    #: what each action does that is no hook
+    PERFORMS: ClassVar[Mapping[Action, Callable[[Any], Awaitable[None] | None]]] = {
+        Action.MAKE_STATE: _make_state,
+        Action.SET_CONNECTED: lambda self: self._life_binding.connect(),
+        Action.CLEAR_CONNECTED: lambda self: self._life_binding.leave(),
+        Action.CLOSE_OUTPUT: lambda self: self._life_binding.close_output(),
+        Action.CLOSE_INPUTS: lambda self: self._life_binding.close_inputs(),
+        Action.CLOSE_DRIVER: lambda self: self.driver.close(),
+        Action.RELEASE: _drop_state,
+    }
 
 
 async def perform_each(actions: Sequence[Action], perform: Callable[[Action], Awaitable[None]]) -> None:

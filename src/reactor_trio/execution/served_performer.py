@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import trio
@@ -58,6 +58,7 @@ class ServedPerformer(Performer):
         """Open the driver of the session, on the model loop."""
         self.session.driver = self.driver = driver = self.new_driver(self)
         self.observer, self.call_handler, self.thread = driver.observer, driver.call_handler, driver.thread
+        self.session.life.whole_steps = driver.whole_steps
 
     def steps(self, of_author: StepSource) -> StepSource:
         """The steps of the author's code that the driver makes."""
@@ -129,27 +130,27 @@ class ServedPerformer(Performer):
     async def ready_for(self, action: Action) -> None:
         """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""
 
-    async def perform(self, action: Action) -> None:
-        """See `Performer`."""
-        session = self.session
-        match action:
-            case Action.COPY_MODEL:
-                if self.own_model is not None:
-                    session.model = self.model = self.own_model(self._shared_model)
-            case Action.TELL_VALUES:
-                self.tell_values()
-            case Action.FLUSH:
-                session.output_pacer.flush(session.step, black=False)
-            case Action.END_STEP:
-                await self.driver.at_boundary()
-                if self._restarted is not None and not self._restarted.is_set():  # its hook runs to its end
-                    session.binding.close_inputs()  # which may wait for a frame: none comes any more
-                    await self._restarted.wait()
-            case Action.RELEASE:
-                await super().perform(action)
-                session.model = self.model = self._shared_model
-            case _:
-                await super().perform(action)
+    def _copy_model(self) -> None:
+        if self.own_model is not None:
+            self.session.model = self.model = self.own_model(self._shared_model)
+
+    def _flush(self) -> None:
+        self.session.output_pacer.flush(self.session.step, black=False)
+
+    async def _end_step(self) -> None:
+        await self.driver.at_boundary()
+        if self._restarted is not None and not self._restarted.is_set():  # its hook runs to its end
+            await self._restarted.wait()
+
+    def _drop_copy(self) -> None:
+        self._drop_state()
+        self.session.model = self.model = self._shared_model
+
+    PERFORMS: ClassVar = {
+        **Performer.PERFORMS,
+        Action.COPY_MODEL: _copy_model, Action.TELL_VALUES: tell_values, Action.FLUSH: _flush, Action.END_STEP: _end_step,
+        Action.RELEASE: _drop_copy,
+    }  # fmt: skip
 
     def release(self) -> None:
         """Release the driver, and of the session's own binding."""

@@ -12,7 +12,7 @@ An exception of author code is caught in the task that ran it, before a nursery 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import trio
@@ -23,7 +23,7 @@ from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.performer import perform_each
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SEEN_SESSION
-from reactor_trio.lifecycle import FRESH_RESTART, HOOKS, Action, Event
+from reactor_trio.lifecycle import HOOKS, RESTARTS, Action, Event
 
 #: what an author reads whose code has left a cancel scope or a nursery open; Trio mends the stack and raises
 LEFT_OPEN = (
@@ -149,7 +149,7 @@ class SessionTasks:
 
         Raises what the closing and the making of the state raise; SessionOver if a hook or the client has ended the session.
         """
-        for each in (event, *FRESH_RESTART) if event is Event.RESTART_FRESH else (event,):
+        for each in RESTARTS[event]:
             if not await self._goes_on(each) or self.session.over:
                 raise SessionOver
 
@@ -182,6 +182,8 @@ class SessionTasks:
             self.session.failures.could_not_be_cancelled(f"@{action.value}", took, CLOSE_TIMEOUT)
 
     async def _perform(self, action: Action) -> None:
+        """Begin or end the driver's task, or have the action performed. What a hook raises goes no further."""
+        perform = partial(self.performer.perform, action)
         match action:
             case Action.DRIVE:
                 self._nursery.start_soon(self._drive)
@@ -189,16 +191,16 @@ class SessionTasks:
                 self.session.scopes.stop.cancel()
                 self.session.stopped.set()
             case Action.CLOSE_DRIVER:
-                await self._close_for_restart()
+                await self._close_for_restart(perform)
             case _ if action in HOOKS:
-                await self.performer.call_hook(action.value, partial(self.performer.perform, action))
+                await self.performer.call_hook(action.value, perform)
             case _:
-                await self.performer.perform(action)
+                await perform()
 
-    async def _close_for_restart(self) -> None:
+    async def _close_for_restart(self, perform: Callable[[], Awaitable[None]]) -> None:
         with self.session.calls.running("closing inference() has run"):
             try:
-                await self.performer.perform(Action.CLOSE_DRIVER)
+                await perform()
             except BaseException as error:  # a nursery that is open across a yield groups GeneratorExit
                 if (raised := strip(error, GeneratorExit)) is not None:
                     raise raised from None

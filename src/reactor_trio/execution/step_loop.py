@@ -59,12 +59,12 @@ class StepSource(ABC):
     """The steps of one session's author code. It serves the step loop, a rank that follows and a program that steps by hand.
 
     Attributes:
-        whole: whether hooks wait for the end of a step, also where author code awaits something.
+        whole_steps: see `SessionLife`.
         ready: waited for before the commands of each step are applied; None: nothing.
         cancelled: called when a cancellation reaches author code at an await.
     """
 
-    whole: bool = False
+    whole_steps: bool = False
     ready: Callable[[], Awaitable[None]] | None = None
     cancelled: Callable[[], object] = staticmethod(lambda: None)
 
@@ -110,6 +110,7 @@ class StepLoop(Driver):
         super().__init__(session, commands)
         self.source = source
         self.observer = session.turn.observer
+        self.whole_steps = source.whole_steps
         self._once = once
 
     async def drive(self) -> None:
@@ -166,10 +167,8 @@ class StepLoop(Driver):
         self._session.scopes.step_was_cancelled()
 
     async def at_boundary(self) -> None:
-        """See `Driver`. No input frame comes any more: what waits for one ends."""
-        if self._inside and self.source.whole:
-            self._session.binding.close_inputs()
-        while self._inside and self.source.whole:
+        """See `Driver`."""
+        while self._inside and self.whole_steps:
             self._boundary = trio.Event()
             await self._boundary.wait()
 

@@ -41,7 +41,7 @@ class AppSource(StepSource):
             without one.
     """
 
-    whole = True
+    whole_steps = True
 
     def __init__(
         self,

@@ -4,6 +4,10 @@
                |           |            '------------------^           ^
                '-----------'-------------------------------------------'    what had not begun need not end
 
+A restart closes what the driver has open:
+
+    LIVE --> RESTARTING --> LIVE
+
 A fresh restart ends all that the session has begun, and begins it again:
 
     LIVE --> RESTART_LEAVING --> RESTART_ENDING --> RESTART_MAKING --> RESTART_STARTING --> RESTART_GREETING --> LIVE
@@ -15,10 +19,14 @@ The code that runs a session reports what has happened (`Event`), and performs t
 that a program steps by plain calls. What each action does is in `execution.performer`. Of a model on several ranks, rank 0
 has the life, and the other ranks perform the actions that rank 0 sends.
 
-A served session has two tasks. The driver's task reports `RESTART`, `RESTART_FRESH` with what follows up to `GREETED`, and
-`DRIVER_ENDED`; the other task reports the rest. So a client may leave while a restart is under way. Then `END_STEP` waits
-for the hook that runs, and the restart goes no further. Hooks come in pairs: each state of a restart has its own row for
-`LEFT`, which repeats no hook of an end, and calls none whose begin has not been called.
+A served session has two tasks. The driver's task reports a restart with what follows (`RESTARTS`), and `DRIVER_ENDED`; the
+other task reports the rest. So a client may leave while a restart is under way. Then `END_STEP` waits for what runs of it,
+and the restart goes no further. Hooks come in pairs: each state of a restart has its own row for `LEFT`, which repeats no
+hook of an end, and calls none whose begin has not been called.
+
+When the client has left, no input frame comes any more. What `END_STEP` waits for may wait for one, so the input tracks are
+closed first wherever something may run: in a restart, and in each state of a session whose steps are whole. Elsewhere
+`@disconnected` comes first, because closing the tracks ends a generator that reads.
 """
 
 from __future__ import annotations
@@ -42,6 +50,8 @@ class State(enum.IntEnum):
     GREETING = enum.auto()
     #: the driver moves author code along
     LIVE = enum.auto()
+    #: a restart that keeps the state: the driver closes what is open
+    RESTARTING = enum.auto()
     #: a fresh restart: `connected` is cleared, `@disconnected` runs, the driver closes what is open
     RESTART_LEAVING = enum.auto()
     #: a fresh restart: `@session_ended` runs
@@ -73,13 +83,13 @@ class Event(enum.Enum):
     GREETED = enum.auto()
     #: the client wants the generator made again
     RESTART = enum.auto()
-    #: the client wants all made again, as for another session; see `FRESH_RESTART`
+    #: the client wants all made again, as for another session
     RESTART_FRESH = enum.auto()
     #: author code that the driver moved along has ended by itself, or was stopped
     DRIVER_ENDED = enum.auto()
     #: the client has left, or author code has ended the session: there is no client for the model any more
     LEFT = enum.auto()
-    #: all that the session had begun has ended
+    #: all that the session had begun has ended; what a restart closes is closed
     UNWOUND = enum.auto()
     #: `@session_ended` has returned
     ENDED = enum.auto()
@@ -103,7 +113,7 @@ class Action(enum.Enum):
     CLEAR_CONNECTED = "clear_connected"
     #: queue no more output
     CLOSE_OUTPUT = "close_output"
-    #: wait until no step runs, where that can be waited for, and no hook of a restart; what waits for an input frame ends
+    #: wait until no step runs, where that can be waited for, and nothing of a restart
     END_STEP = "end_step"
     DISCONNECTED = "disconnected"
     #: a read of an input track raises BufferClosed from now on
@@ -120,17 +130,22 @@ class Action(enum.Enum):
 #: the actions that call a hook of the author
 HOOKS: Final = frozenset({Action.SESSION_STARTED, Action.CONNECTED, Action.DISCONNECTED, Action.SESSION_ENDED})
 
-Row = dict[Event, tuple[State, tuple[Action, ...]]]
+Next = tuple[State, tuple[Action, ...]]
+Row = dict[Event, Next]
 
 #: the end of a session to which `@connected` has been called
-_LEAVING: Final = State.LEAVING, (
+_LEAVING: Final[Next] = State.LEAVING, (
     Action.CLEAR_CONNECTED, Action.CLOSE_OUTPUT, Action.END_STEP, Action.DISCONNECTED,
     Action.CLOSE_INPUTS,  # before the driver: a generator in `read` ends by BufferClosed, not by Cancelled
     Action.END_DRIVER,
 )  # fmt: skip
-
-#: the same in a restart, where `@disconnected` has been called
-_DISCONNECTED: Final = (Action.CLOSE_OUTPUT, Action.END_STEP, Action.CLOSE_INPUTS, Action.END_DRIVER)
+#: the same where what `END_STEP` waits for may wait for an input frame
+_LEAVING_BUSY: Final[Next] = State.LEAVING, (
+    Action.CLEAR_CONNECTED, Action.CLOSE_OUTPUT, Action.CLOSE_INPUTS, Action.END_STEP, Action.DISCONNECTED,
+    Action.END_DRIVER,
+)  # fmt: skip
+#: the actions in a restart in which `@disconnected` has been called
+_DISCONNECTED: Final = (Action.CLOSE_OUTPUT, Action.CLOSE_INPUTS, Action.END_STEP, Action.END_DRIVER)
 
 
 def _with_driver(state: State, row: Row) -> Row:
@@ -154,11 +169,15 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
         Event.LEFT: _LEAVING,
     },
     State.LIVE: _with_driver(State.LIVE, {
-        Event.RESTART: (State.LIVE, (Action.FLUSH, Action.CLOSE_DRIVER)),
+        Event.RESTART: (State.RESTARTING, (Action.FLUSH, Action.CLOSE_DRIVER)),
         Event.RESTART_FRESH: (
             State.RESTART_LEAVING, (Action.FLUSH, Action.CLEAR_CONNECTED, Action.DISCONNECTED, Action.CLOSE_DRIVER),
         ),
         Event.LEFT: _LEAVING,
+    }),
+    State.RESTARTING: _with_driver(State.RESTARTING, {
+        Event.UNWOUND: (State.LIVE, ()),
+        Event.LEFT: _LEAVING_BUSY,
     }),
     State.RESTART_LEAVING: _with_driver(State.RESTART_LEAVING, {
         Event.UNWOUND: (State.RESTART_ENDING, (Action.SESSION_ENDED,)),
@@ -178,7 +197,7 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
     }),
     State.RESTART_GREETING: _with_driver(State.RESTART_GREETING, {
         Event.GREETED: (State.LIVE, ()),
-        Event.LEFT: _LEAVING,
+        Event.LEFT: _LEAVING_BUSY,
     }),
     State.LEAVING: _with_driver(State.LEAVING, {Event.UNWOUND: (State.ENDING, (Action.SESSION_ENDED,))}),
     State.ENDING: _with_driver(State.ENDING, {
@@ -188,8 +207,20 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
     State.CLOSED: {},
 })  # fmt: skip
 
-#: what follows `Event.RESTART_FRESH`, while the session goes on
-FRESH_RESTART: Final = (Event.UNWOUND, Event.ENDED, Event.MADE, Event.STARTED, Event.GREETED)
+#: the same for a session whose steps are whole: its hooks wait for the end of a step
+TABLE_OF_WHOLE_STEPS: Final = MappingProxyType({
+    **TABLE,
+    State.GREETING: TABLE[State.GREETING] | {Event.LEFT: _LEAVING_BUSY},
+    State.LIVE: TABLE[State.LIVE] | {Event.LEFT: _LEAVING_BUSY},
+})  # fmt: skip
+
+#: the events of each restart, while the session goes on
+RESTARTS: Final[Mapping[Event, tuple[Event, ...]]] = MappingProxyType({
+    Event.RESTART: (Event.RESTART, Event.UNWOUND),
+    Event.RESTART_FRESH: (
+        Event.RESTART_FRESH, Event.UNWOUND, Event.ENDED, Event.MADE, Event.STARTED, Event.GREETED,
+    ),
+})  # fmt: skip
 
 
 class SessionLife:
@@ -197,14 +228,17 @@ class SessionLife:
 
     Attributes:
         state: where the session is. Any thread may read it.
+        whole_steps: whether its hooks wait for the end of a step, also where author code awaits something. To be set before
+            the client can leave.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole_steps: bool = False) -> None:
         self.state = State.NEW
+        self.whole_steps = whole_steps
 
     def event(self, event: Event) -> tuple[Action, ...]:
         """Note what has happened; returns what is to be done, in order. Raises RuntimeError if that cannot happen now."""
-        row = TABLE[self.state]
+        row = (TABLE_OF_WHOLE_STEPS if self.whole_steps else TABLE)[self.state]
         if event not in row:
             raise RuntimeError(f"{event.name} cannot happen to a session that is {self.state.name}")
         self.state, actions = row[event]

@@ -220,7 +220,7 @@ class PipelineExecutor:
         self._performer = Performer(self.model, self._declaration, self._client, self._binding, self._binding)
         self._performer.driver = self._source = self._open_source(None)
         self._binding.begin()
-        self._life = SessionLife()
+        self._life = SessionLife(whole_steps=self._source.whole_steps)
         for event in (Event.BEGUN, Event.MADE, Event.STARTED, Event.GREETED):
             for action in self._life.event(event):
                 await self._performer.perform(action)

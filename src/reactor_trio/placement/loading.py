@@ -45,6 +45,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
     settings: Settings
     model: Model
     declaration: Declaration
+    kind: Kind
     instances: ModelInstances
     max_sessions: int
     max_fps: float
@@ -55,11 +56,6 @@ class LoadedModel(msgspec.Struct, frozen=True):
     performer_type: Callable[..., ServedPerformer] = ServedPerformer
     #: of a rendering: see `StepLoop`
     once: bool = False
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of model."""
-        return kind_of(self.declaration)
 
     def open_session_run(
         self, session_id: str, client: tuple[int, float], open_channel: OpenChannel = open_local_channel
@@ -144,7 +140,9 @@ async def load_model(
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
     instances = ModelInstances(model, kind, binding, max_sessions, host)
     first_frame = partial(host.post_io, telemetry.stepped)
-    return LoadedModel(host, settings, model, declaration, instances, max_sessions, max_fps, buffer_size, first_frame)
+    return LoadedModel(
+        host, settings, model, declaration, kind, instances, max_sessions, max_fps, buffer_size, first_frame
+    )
 
 
 def _rates(model: Model, settings: Settings, *, loaded: bool) -> tuple[float | None, float]:

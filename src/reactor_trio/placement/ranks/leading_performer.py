@@ -1,9 +1,9 @@
 """`LeadingPerformer`: has every rank make each call of author code that a session on rank 0 makes.
 
-A session ends in a fixed order. The hook `@disconnected` waits for the running call. So first the input tracks are closed: a
-step that waits for an input frame ends with BufferClosed, on every rank. An `async` step that waits for something else gets
-`STEP_GRACE_PERIOD` seconds, and is then cancelled. What rank 0 does at once, as clearing `connected`, the other ranks do
-at the begin of their next call, which is the next part of the end (`AT_NEXT_CALL`).
+A session ends in a fixed order. The hook `@disconnected` waits for the running call: steps are whole (`lifecycle`). So first
+the input tracks are closed, and a step that waits for an input frame ends with BufferClosed, on every rank. An `async` step
+that waits for something else gets `STEP_GRACE_PERIOD` seconds, and is then cancelled. What rank 0 does at once, as clearing
+`connected`, the other ranks do at the begin of their next call, which is the next part of the end (`AT_NEXT_CALL`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import trio
 
@@ -35,6 +35,11 @@ class LeadingPerformer(ServedPerformer):
 
     leader: Leader
 
+    def open_driver(self) -> None:
+        """See `ServedPerformer`. Hooks wait for the call of a step, as for each other call."""
+        super().open_driver()
+        self.session.life.whole_steps = True
+
     def steps(self, of_author: StepSource) -> StepSource:
         """See `ServedPerformer`. Each step is a call of every rank."""
         return LedSteps(self, of_author)
@@ -46,24 +51,17 @@ class LeadingPerformer(ServedPerformer):
                 await self.leader.level(over=True)
 
     async def perform(self, action: Action) -> None:
-        """See `Performer`."""
-        make = partial(super().perform, action)
-        match action:
-            case Action.END_STEP:
-                try:
-                    await make()
-                finally:
-                    await self._end_step()
-            case Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
-                await make()
-                await self._lead_action(action, trio.lowlevel.cancel_shielded_checkpoint)
-            case _ if action in AT_NEXT_CALL:
-                await make()
+        """See `Performer`: perform the action on this rank, and have the others perform it."""
+        make: Callable[[], Awaitable[None]] = partial(super().perform, action)
+        if action not in LED or self._lacks(action):
+            await make()
+            if action in AT_NEXT_CALL:
                 self.leader.performed(action)
-            case _ if action in LED and not self._lacks(action):
-                await self._lead_action(action, make)
-            case _:
-                await make()
+            return
+        if action is Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
+            await make()
+            make = trio.lowlevel.cancel_shielded_checkpoint
+        await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
 
     async def carry_out(self, command: Command) -> Any:
         """See `AuthorCalls`."""
@@ -97,16 +95,17 @@ class LeadingPerformer(ServedPerformer):
         reached = not (scopes.stop.cancel_called or scopes.guard.shield)
         return lambda: trio.current_effective_deadline() == -math.inf or (reached and scopes.stop.cancel_called)
 
-    async def _lead_action(self, action: Action, make: Callable[[], Awaitable[Any]]) -> None:
-        await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
+    async def _end_call(self) -> None:
+        """Return when no call is running, at the latest when `STEP_GRACE_PERIOD` has cancelled it."""
+        try:
+            await self._end_step()
+        finally:
+            with trio.move_on_after(STEP_GRACE_PERIOD, shield=True) as grace_period:
+                await self.leader.idle()
+            if grace_period.cancelled_caught:
+                self.session.scopes.stop.cancel()
 
-    async def _end_step(self) -> None:
-        """The session is over: return when no call is running, at the latest when `STEP_GRACE_PERIOD` has cancelled it."""
-        await self.perform(Action.CLOSE_INPUTS)
-        with trio.move_on_after(STEP_GRACE_PERIOD, shield=True):
-            await self.leader.idle()
-            return
-        self.session.scopes.stop.cancel()
+    PERFORMS: ClassVar = {**ServedPerformer.PERFORMS, Action.END_STEP: _end_call}
 
     def _lacks(self, action: Action) -> bool:
         """Whether the action is a hook that the model does not have."""
@@ -119,7 +118,7 @@ class LedSteps(StepSource):
     def __init__(self, performer: LeadingPerformer, steps: StepSource) -> None:
         self._performer = performer
         self._steps = steps
-        self.whole, self.ready = steps.whole, performer.level
+        self.whole_steps, self.ready = steps.whole_steps, performer.level
 
     async def resume(self, model: Any) -> StepMade:
         """See `StepSource`."""
