@@ -32,6 +32,7 @@ class Driver(ABC):
         call_handler, thread: calls handlers and hooks on this thread; None: the calling task calls them.
         next_block: number of the step that is the first to see a command that is applied now; None: that of the session.
         whole_steps: see `SessionLife`.
+        steps_ahead: `DrivenSession.step` counts so many steps that author code still computes.
     """
 
     observer: Observer | None = None
@@ -39,6 +40,7 @@ class Driver(ABC):
     thread: threading.Thread | None = None
     next_block: int | None = None
     whole_steps: bool = False
+    steps_ahead: int = 0
 
     def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
         self._session = session

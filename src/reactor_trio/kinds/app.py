@@ -105,7 +105,7 @@ class AppSource(StepSource):
 
 
 def open_source(session: DrivenSession | None) -> AppSource:
-    """See `Stepped.source`."""
+    """See `Driving.source`."""
     if session is None:
         return AppSource()
 

@@ -45,7 +45,7 @@ class BatchSource(StepSource):
 
 
 def open_source(session: DrivenSession | None) -> BatchSource:
-    """See `Stepped.source`."""
+    """See `Driving.source`."""
     if session is None:
         return BatchSource()
     turn = session.turn

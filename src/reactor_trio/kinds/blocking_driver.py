@@ -37,9 +37,6 @@ from reactor_trio.kinds.block_pacer import BlockPacer
 from reactor_trio.kinds.blocking_context import BlockingContext
 from reactor_trio.media import Chunk, Origin
 
-#: The thread computes the first block before the session counts one.
-STEPS_AHEAD = 1
-
 
 class HandlerCalls:
     """Calls handlers and hooks on their thread.
@@ -62,6 +59,7 @@ class BlockingDriver(Driver):
     """Runs `start_session()` of a `VideoModel`; its end is the session's."""
 
     call_handler: HandlerCalls
+    steps_ahead = 1  # the thread computes the first block before the session counts one
 
     def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
         super().__init__(session, commands)
@@ -79,7 +77,7 @@ class BlockingDriver(Driver):
 
     async def drive(self) -> None:
         """Run `start_session` until it has returned, whatever is cancelled; what it raises is raised."""
-        self._session.step = STEPS_AHEAD  # the second block sees a command that comes while the first is computed
+        self._session.step = self.steps_ahead  # the second block sees a command that comes while the first is computed
         context = BlockingContext(self._session, self)
         result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:

@@ -74,7 +74,7 @@ def open_generator(model: Any) -> AuthorGenerator:
 
 
 def open_source(session: DrivenSession | None) -> GeneratorSource:
-    """See `Stepped.source`."""
+    """See `Driving.source`."""
     if session is None:
         return GeneratorSource()
     return GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.driver import AppliesCommands, Driver
+from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
@@ -43,45 +43,28 @@ def cadence_of(_model: Model, declared_fps: float | None, max_fps: float) -> Cad
     return Cadence(declared_fps, max_fps)
 
 
-class Stepped(msgspec.Struct, frozen=True):
-    """The runtime makes the steps of the author's code.
+class Driving(msgspec.Struct, frozen=True):
+    """What moves the author's code: the steps that the runtime makes, or the code itself.
 
     Attributes:
-        source: opens the steps of a session; None (the argument): of a program that makes them by hand.
+        source: opens the steps of a session; None (the argument): of a program that makes them by hand. None (this
+            attribute): the author's code goes on by itself.
         turns: makes what grants the turns of the model's sessions and steps these together; None: each is stepped alone.
-    """
-
-    run: ClassVar[None] = None
-    steps_ahead: ClassVar[int] = 0
-
-    source: Callable[[DrivenSession | None], StepSource]
-    turns: Callable[[ClockHooks, Model], Turns] | None = None
-
-    def open_driver(self, performer: ServedPerformer, *, once: bool) -> Driver:
-        """Open the driver of the performer's session. For `once` see `StepLoop`."""
-        session = performer.session
-        return StepLoop(session, performer, performer.steps(self.source(session)), once=once)
-
-
-class SelfDriven(msgspec.Struct, frozen=True):
-    """The author's code goes on by itself.
-
-    Attributes:
-        driver: the class of its drivers.
+        driver: the class of the drivers of author code that goes on by itself.
         run: author code that goes on for the model's life, also between its sessions; None if the model has no such code.
-        steps_ahead: `DrivenSession.step` counts so many steps that the model still computes.
     """
 
-    source: ClassVar[None] = None
-    turns: ClassVar[None] = None
-
-    driver: Callable[[DrivenSession, AppliesCommands], Driver]
+    source: Callable[[DrivenSession | None], StepSource] | None = None
+    turns: Callable[[ClockHooks, Model], Turns] | None = None
+    driver: type[Driver] = StepLoop
     run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
-    steps_ahead: int = 0
 
     def open_driver(self, performer: ServedPerformer, *, once: bool) -> Driver:
-        """Open the driver of the performer's session. When its author code returns, the session ends, `once` or not."""
-        return self.driver(performer.session, performer)
+        """Open the driver of the performer's session. For `once` see `StepLoop`; other author code that returns ends it."""
+        session = performer.session
+        if self.source is None:
+            return self.driver(session, performer)
+        return StepLoop(session, performer, performer.steps(self.source(session)), once=once)
 
 
 class Loading(msgspec.Struct, frozen=True):
@@ -125,7 +108,7 @@ class Kind(msgspec.Struct, frozen=True):
     """
 
     method: str
-    driving: Stepped | SelfDriven
+    driving: Driving
     loading: Loading = Loading()
     pacing: FramePacing = FramePacing()
     endless: bool = False

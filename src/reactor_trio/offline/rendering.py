@@ -116,7 +116,7 @@ class Rendering:
             # The bundles stay in the film when the model flushes its output, and a new rate holds for the next bundles.
             FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
         })  # fmt: skip
-        queue = ScriptQueue(commands, room, computed=loaded.kind.driving.steps_ahead)
+        queue = ScriptQueue(commands, room, computed=loaded.kind.driving.driver.steps_ahead)
         self._tasks = loaded.make_tasks(
             "rendering", (1, trio.current_time()), instance, channel=model_end, commands=queue,
             cadence=FilmCadence(fixed, loaded.max_fps), room=room, dropped=partial(host.post_io, self._count_drop),
