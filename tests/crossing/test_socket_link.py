@@ -11,7 +11,7 @@ import trio.testing
 from tests.support.child_processes import in_a_fork
 
 from reactor_trio.crossing.messages import Command
-from reactor_trio.crossing.socket_link import RankLink, SocketLink
+from reactor_trio.crossing.socket_link import SocketLink
 from reactor_trio.crossing.wire import MARK
 from reactor_trio.placement.isolation import ipc_messages
 
@@ -148,34 +148,3 @@ async def test_a_link_that_is_closed_drops_what_waits(ends):
     assert one.unsent == 0
     one.send(said(b"x"))
     assert one.unsent == 0
-
-
-class CountedSocket(socket.socket):
-    """Counts how often somebody tries to send."""
-
-    tries = 0
-
-    def send(self, *args):
-        self.tries += 1
-        return super().send(*args)
-
-
-async def test_a_rank_sends_from_any_thread_and_sleeps_until_the_other_takes_it():
-    ours, theirs = socket.socketpair()
-    counted = CountedSocket(fileno=ours.detach())
-    one, other = RankLink(counted, ipc_messages.FromProcess), RankLink(theirs, ipc_messages.ToProcess)
-    heard = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.to_thread.run_sync, one.send, said(b"x" * 2_000_000))
-        await trio.lowlevel.wait_readable(theirs)
-        await trio.sleep(0.02)  # for a thread that spins, long enough to try a thousand times
-
-        def take(message, _session):
-            heard.append(len(message.data))
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(other.receive, take)
-    assert heard == [2_000_000]
-    assert counted.tries < 500
-    one.close()
-    other.close()

@@ -1,15 +1,14 @@
-"""The link between two processes of a server: messages over a socket pair, as `wire` encodes them.
+"""Links between two processes of a server: messages over a socket pair, as `wire` encodes them.
 
-`send` never waits: a queue keeps what the kernel does not take at once, and a task writes it. The limits on clients and
-frames, and the windows of `flow_window`, bound that queue. Beyond `MOST_UNSENT` the other process counts as lost, so the
-link is cut.
+A `FramedSocket` receives; its subclass sends. A `SocketLink` never waits: a queue keeps what the kernel does not take at
+once, and a task writes it. The limits on clients and frames, and the windows of `flow_window`, bound that queue. Beyond
+`MOST_UNSENT` the other process counts as lost, so the link is cut.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import select
 import socket
 import threading
 from collections.abc import Awaitable, Callable
@@ -34,8 +33,8 @@ SLICES = 4
 Handle = Callable[[Any, int], object]
 
 
-class IpcLink(Protocol):
-    """One end of a link. Any thread may send; everything else is for the loop on which the link was made.
+class MessageLink(Protocol):
+    """One end of a link. Any thread may send; everything else is for the loop that receives.
 
     Attributes:
         wire: encodes and decodes its messages.
@@ -49,18 +48,22 @@ class IpcLink(Protocol):
     async def receive(self, handle: Handle) -> None:
         """Give each message of the other end to `handle`; return when the other end is gone, or sends what is no message."""
 
-    async def run(self) -> None:
-        """Task: write what `send` could not write at once. Runs until cancelled."""
-
     def close(self) -> None:
         """Close this end. Nothing is sent or received afterwards."""
 
 
-class SocketLink:
-    """A link over a Unix socket. Sending waits for nothing. Make it on the loop that runs it.
+class IpcLink(MessageLink, Protocol):
+    """One end of a link between the server and a process of the model. Sending waits for nothing."""
+
+    async def run(self) -> None:
+        """Task: write what `send` could not write at once. Runs until cancelled."""
+
+
+class FramedSocket:
+    """A Unix socket with messages on it. It belongs to no loop before one receives from it.
 
     Args:
-        sock: a connected socket; the link closes it.
+        sock: a connected socket, which is closed with this object.
         message_types: a union of the messages that the other end may send.
     """
 
@@ -68,47 +71,11 @@ class SocketLink:
         self._socket = keep_from_children(sock)
         self._socket.setblocking(False)
         self.wire = Wire(message_types)
-        self._unsent, self._to_write = trio.open_memory_channel[memoryview](math.inf)
-        #: bytes that wait for the other process
-        self.unsent = 0
         self._gone = False
-        self._lock = threading.Lock()  # for the encoder, `unsent`, and the order of the bytes
-        self._token = trio.lowlevel.current_trio_token()
-
-    def send(self, message: object, session: int = 0) -> None:
-        """See `IpcLink`."""
-        lost = 0
-        with self._lock:
-            if self._gone:
-                return
-            data = memoryview(self.wire.encode(message, session))
-            waits = self.unsent > 0
-            if not waits:
-                data = self._write(data)
-            if data:
-                self.unsent += len(data)
-                self._post(self._queue, data)
-                if waits and self.unsent > MOST_UNSENT:
-                    lost = self.unsent
-                    self._cut()
-        if lost:
-            log.error("the other process of the model has not read the last %d MiB that were sent to it", lost >> 20)
-
-    async def run(self) -> None:
-        """See `IpcLink`."""
-        async for rest in self._to_write:
-            while rest:
-                with self._lock:
-                    if self._gone:
-                        break
-                    before, rest = len(rest), self._write(rest)  # noqa: PLW2901 - what the kernel has not taken
-                    self.unsent -= before - len(rest)
-                if rest:
-                    await trio.lowlevel.wait_writable(self._socket)
-        await trio.sleep_forever()
+        self._lock = threading.Lock()  # for the encoder, and the order of the bytes
 
     async def receive(self, handle: Handle) -> None:
-        """See `IpcLink`."""
+        """Give each message of the other end to `handle`, in order, until that end is gone or sends what is no message."""
         buffer = bytearray()
         while True:
             await trio.lowlevel.wait_readable(self._socket)
@@ -138,13 +105,78 @@ class SocketLink:
                 del message
 
     def close(self) -> None:
-        """See `IpcLink`."""
+        """Close the socket, on the loop that receives. Threads that send notice it."""
         trio.lowlevel.notify_closing(self._socket)
         with self._lock:
             self._gone = True
             self._socket.close()
             self.wire.close()
-            self.unsent = 0
+
+    def _cut(self) -> None:
+        """End the link: both ends receive nothing more, as if the other process were gone. Called with the lock."""
+        self._gone = True
+        self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _write(self, data: memoryview) -> memoryview:
+        """Write what the kernel takes at once, and return the rest. Called with the lock."""
+        try:
+            return data[self._socket.send(data) :]
+        except (BlockingIOError, InterruptedError):
+            return data
+        except OSError:  # `receive` notices it, too, and returns
+            self._gone = True
+            return data[:0]
+
+
+class SocketLink(FramedSocket):
+    """An `IpcLink` over a socket. Make it on the loop that runs it.
+
+    Attributes:
+        unsent: bytes that wait for the other process.
+    """
+
+    def __init__(self, sock: socket.socket, message_types: Any) -> None:
+        super().__init__(sock, message_types)
+        self._unsent, self._to_write = trio.open_memory_channel[memoryview](math.inf)
+        self.unsent = 0  # the lock is for this, too
+        self._token = trio.lowlevel.current_trio_token()
+
+    def send(self, message: object, session: int = 0) -> None:
+        """Send a message from any thread: write it, or queue it for `run`."""
+        lost = 0
+        with self._lock:
+            if self._gone:
+                return
+            data = memoryview(self.wire.encode(message, session))
+            waits = self.unsent > 0
+            if not waits:
+                data = self._write(data)
+            if data:
+                self.unsent += len(data)
+                self._post(self._queue, data)
+                if waits and self.unsent > MOST_UNSENT:
+                    lost = self.unsent
+                    self._cut()
+        if lost:
+            log.error("the other process of the model has not read the last %d MiB that were sent to it", lost >> 20)
+
+    async def run(self) -> None:
+        """Task: write what is queued, as soon as the kernel takes it."""
+        async for rest in self._to_write:
+            while rest:
+                with self._lock:
+                    if self._gone:
+                        break
+                    before, rest = len(rest), self._write(rest)  # noqa: PLW2901 - what the kernel has not taken
+                    self.unsent -= before - len(rest)
+                if rest:
+                    await trio.lowlevel.wait_writable(self._socket)
+        await trio.sleep_forever()
+
+    def close(self) -> None:
+        """Close the socket, and drop what is queued."""
+        super().close()
+        self.unsent = 0
         self._forget()
 
     def _post(self, function: Callable[..., object], *args: object) -> None:
@@ -156,9 +188,7 @@ class SocketLink:
             self._unsent.send_nowait(data)
 
     def _cut(self) -> None:
-        """End the link: both ends receive nothing more, as if the other process were gone. Called with the lock."""
-        self._gone = True
-        self._socket.shutdown(socket.SHUT_RDWR)
+        super()._cut()
         self.unsent = 0
         self._post(self._forget)
 
@@ -167,16 +197,6 @@ class SocketLink:
         with suppress(trio.EndOfChannel):
             while True:
                 self._to_write.receive_nowait()
-
-    def _write(self, data: memoryview) -> memoryview:
-        """Write what the kernel takes at once, and return the rest."""
-        try:
-            return data[self._socket.send(data) :]
-        except (BlockingIOError, InterruptedError):
-            return data
-        except OSError:  # `receive` notices it, too, and returns
-            self._gone = True
-            return data[:0]
 
 
 async def answered_within(seconds: float, answered: Callable[[], Awaitable[object]]) -> bool:
@@ -192,32 +212,3 @@ async def answered_within(seconds: float, answered: Callable[[], Awaitable[objec
             await answered()
             return True
     return False
-
-
-class RankLink(SocketLink):
-    """A link between two ranks. Sending waits for room in the socket.
-
-    Model code sends in the middle of a step, on the model thread or a thread that it has started. If the rest of a message
-    went through another loop, it would be late by the time that Python's threads need to take turns.
-    """
-
-    def __init__(self, sock: socket.socket, message_types: Any) -> None:
-        super().__init__(sock, message_types)
-        self._room = select.poll()
-        self._room.register(sock, select.POLLOUT)
-
-    def send(self, message: object, session: int = 0) -> None:
-        """Send a message from any thread; return when the kernel has taken it, or the other end is gone."""
-        with self._lock:
-            data = memoryview(self.wire.encode(message, session))
-            while data and not self._gone:
-                try:
-                    data = data[self._socket.send(data) :]
-                except (BlockingIOError, InterruptedError):
-                    self._room.poll()
-                except OSError:  # `receive` notices it, too, and returns
-                    self._gone = True
-
-    async def run(self) -> None:
-        """See `IpcLink`. There is nothing left to write."""
-        await trio.sleep_forever()

@@ -19,7 +19,7 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import FilePieces
 from reactor_trio.crossing.messages import Command, FilePiece
-from reactor_trio.crossing.socket_link import IpcLink, answered_within
+from reactor_trio.crossing.socket_link import MessageLink, answered_within
 from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.driver_scopes import DriverScopes
@@ -47,7 +47,7 @@ class Follower:
         report: sends an IPC message to the server, on the I/O loop.
     """
 
-    def __init__(self, rank: int, link: IpcLink, host: ModelHost, report: Callable[[object], object]) -> None:
+    def __init__(self, rank: int, link: MessageLink, host: ModelHost, report: Callable[[object], object]) -> None:
         self._rank = rank
         self._link = link
         self._host = host

@@ -30,7 +30,7 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
-from reactor_trio.crossing.socket_link import IpcLink, answered_within
+from reactor_trio.crossing.socket_link import MessageLink, answered_within
 from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.step_loop import DONE
@@ -66,11 +66,13 @@ _IN_CALL: ContextVar[int | None] = ContextVar("reactor_in_call", default=None)
 class Leader:
     """Leads the ranks at the other ends of `links`, from rank 1 on. Only `answer` may be called off the model loop.
 
+    `run` receives from the links, on the model loop, and closes them.
+
     Args:
         report: sends an IPC message to the server, on the I/O loop.
     """
 
-    def __init__(self, links: Sequence[IpcLink], host: ModelHost, report: Callable[[object], object]) -> None:
+    def __init__(self, links: Sequence[MessageLink], host: ModelHost, report: Callable[[object], object]) -> None:
         #: seconds for which rank 0 waits for the others in the first step since the load, and later
         self.first_step_timeout = self.step_timeout = math.inf
         self._stepped = False  # since the load, on all ranks

@@ -22,7 +22,7 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import LogStack
-from reactor_trio.crossing.socket_link import Handle, IpcLink, RankLink
+from reactor_trio.crossing.socket_link import Handle, IpcLink, MessageLink
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
@@ -39,6 +39,7 @@ from reactor_trio.placement.ranks.follower import Follower
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.leading_performer import LeadingPerformer
 from reactor_trio.placement.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
+from reactor_trio.placement.ranks.rank_link import RankLink
 from reactor_trio.placement.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.telemetry import Telemetry
 
@@ -50,7 +51,7 @@ async def lead(
     host: ModelHost,
     frames: FrameExchange,
     *,
-    others: Sequence[IpcLink],
+    others: Sequence[MessageLink],
     join: Callable[[], object] = lambda: None,
     source: WorkerModel = IMPORTED,
 ) -> None:
@@ -95,7 +96,7 @@ async def follow(
     *,
     rank: int,
     world_size: int,
-    first: IpcLink,
+    first: MessageLink,
     join: Callable[[], object] = lambda: None,
     source: WorkerModel = IMPORTED,
 ) -> None:
@@ -104,7 +105,7 @@ async def follow(
     It shows no frames: those of rank 0 lie in its half of the memory.
     """
 
-    async def until_gone(other: IpcLink, handle: Handle) -> None:
+    async def until_gone(other: MessageLink, handle: Handle) -> None:
         await other.receive(handle)
         nursery.cancel_scope.cancel()
 
