@@ -38,26 +38,26 @@ class LocalEnd(ChannelEnd):
         self._came: deque[Any] = deque()
 
     def send(self, message: Any) -> None:
-        """See `ChannelEnd`."""
+        """Queue the message for the other end, and wake its loop if it must not wait."""
         peer = self.peer
         peer._came.append(message)
         if message.wakes or peer.asleep:
             peer._wake(peer.take)
 
     def take(self) -> None:
-        """See `ChannelEnd`."""
+        """Have all messages taken that have come, in their order."""
         came, handlers = self._came, self._handlers
         while came:
             message = came.popleft()
             handlers[type(message)](message)
 
     def deliver(self, message: Any) -> None:
-        """See `ChannelEnd`."""
+        """Have a message taken, behind those that have come."""
         self._came.append(message)
         self.take()
 
     def close(self) -> None:
-        """See `ChannelEnd`."""
+        """Drop what waits here and what comes later, and let go of the other end."""
         self._dropped.messages += len(self._came)
         self._came, self._handlers = self._dropped, {}
         self.peer = LocalEnd(_wake_nothing, asleep=False)  # so two ends that are closed do not refer to each other

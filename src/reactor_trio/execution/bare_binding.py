@@ -47,7 +47,7 @@ class BareBinding:
             buffer.reset()
 
     def close_output(self) -> None:
-        """See `LifeBinding`: `cancelled` is true from now on."""
+        """Note that the session is over: `cancelled` is true from now on."""
         self._over = True
 
     def close_inputs(self) -> None:
@@ -71,25 +71,25 @@ class BareBinding:
         self.fps = self._declared_fps
 
     def loaded(self, fps: float) -> None:
-        """See `SessionBinding`."""
+        """Take over the rate that the model declares after its load, unless `load` has set one."""
         if self.fps == self._declared_fps:
             self.fps = fps
         self._declared_fps = self.fps
 
     def set_state(self, state: Any) -> None:
-        """See `ModelBinding`."""
+        """Keep the state of the session."""
         self.state = state
 
     def is_set(self) -> bool:
-        """See `ConnectedEvent`."""
+        """Whether a client is connected."""
         return self._client_there.is_set()
 
     async def wait(self) -> None:
-        """See `ConnectedEvent`."""
+        """Return when a client is connected."""
         await self._client_there.wait()
 
     def set_fps(self, fps: float) -> None:
-        """See `OutputBuffer`. The rate holds until the session ends."""
+        """Set the rate until the session ends."""
         self.fps = checked_fps(fps)
 
     def flush(self) -> None:
@@ -107,10 +107,10 @@ class BareBinding:
         await trio.lowlevel.checkpoint()
 
     def cancelled(self) -> bool:
-        """See `ModelBinding`."""
+        """Whether the session is over, or none has begun."""
         return self._over
 
     def check_cancelled(self) -> None:
-        """See `ModelBinding`."""
+        """Raise SessionOver if `cancelled()`."""
         if self.cancelled():
             raise SessionOver

@@ -161,16 +161,16 @@ class MonitorsPieces:
         self._piece: tuple[CallMonitor, RunningCall] | None = None
 
     def resumes(self) -> None:
-        """See `Observer`."""
+        """Begin a piece."""
         watch = self._watch()
         self._piece = None if watch is None else (watch, watch.begins("run() has awaited nothing", trio.current_time()))
 
     def waits(self, *, checkpoint: bool) -> None:
-        """See `Observer`."""
+        """End the piece: author code waits."""
         self.ends()
 
     def ends(self) -> None:
-        """See `Observer`."""
+        """End the piece, if one has begun."""
         if self._piece is not None:
             watch, call = self._piece
             self._piece = None

@@ -200,7 +200,7 @@ class DrivenSession:
             await self._messages.put(type, data, client)
 
     async def send_to(self, client: int, message: ModelMessage) -> None:
-        """See `ClientInfo.send`."""
+        """Send a message to one client. Does nothing when the session is closed."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
         await self.tell(type(message).__reactor_type__, data, client)

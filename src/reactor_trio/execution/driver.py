@@ -74,10 +74,10 @@ class Driver(ABC):
         del self._commands
 
     def input_arrived(self) -> None:  # noqa: B027 - other drivers have author code that waits for its input itself
-        """See `FollowsInput`."""
+        """An input frame can be read."""
 
     def input_ended(self) -> None:  # noqa: B027
-        """See `FollowsInput`."""
+        """A reader of an input track gets BufferClosed."""
 
     async def at_boundary(self) -> None:  # noqa: B027 - other drivers have author code that may stop at any await
         """Return when author code of the session is at a place where its hooks may run."""

@@ -67,7 +67,7 @@ class ServedPerformer(Performer):
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     async def apply_next(self) -> bool:
-        """See `AppliesCommands`."""
+        """Apply the oldest pending command and answer its group; False if none is pending."""
         session = self.session
         commands = session.commands.take(session.step)
         if not commands:
@@ -102,7 +102,7 @@ class ServedPerformer(Performer):
         return True
 
     def tell_values(self) -> None:
-        """See `AppliesCommands`."""
+        """Report the settings that have changed since the last look, if any."""
         if self._declaration.settings and (changed := self._changed_values()):
             self.session.channel.send(StateValuesChanged(changed))
 

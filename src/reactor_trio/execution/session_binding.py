@@ -104,7 +104,7 @@ class SessionBinding:
 
     @property
     def output_buffer(self) -> SessionBinding:
-        """See `ModelBinding`: it is its own."""
+        """This object: it has the methods of both."""
         return self
 
     @property
@@ -198,7 +198,7 @@ class SessionBinding:
     # ---- the session --------------------------------------------------------------------------------------------------
 
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
-        """See `ReactorModel.emit`."""
+        """Queue a frame for the session that this code has seen; drop it if that is over."""
         await trio.lowlevel.checkpoint()
         session = self._seen()
         try:
@@ -215,7 +215,7 @@ class SessionBinding:
             SEEN_SESSION.set(self.session)
 
     async def send(self, message: ModelMessage) -> None:
-        """See `ReactorModel.send`."""
+        """Send a message to the clients of the session that this code has seen, or of the current one."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
         session = self._seen() or self.session
@@ -223,12 +223,12 @@ class SessionBinding:
             await session.tell(type(message).__reactor_type__, data)
 
     def cancelled(self) -> bool:
-        """See `ReactorModel.cancelled`."""
+        """Whether the session that this code has seen, or else the current one, is over; true without one."""
         session = self._seen() or self.session
         return session is None or session.over
 
     def check_cancelled(self) -> None:
-        """See `ReactorModel.check_cancelled`."""
+        """Raise SessionOver if `cancelled()`."""
         if self.cancelled():
             raise SessionOver
 

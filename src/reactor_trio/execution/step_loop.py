@@ -153,21 +153,21 @@ class StepLoop(Driver):
                     await self._rest()
 
     async def close(self) -> None:
-        """See `Driver`."""
+        """Close what the source has open."""
         await self.source.close()
 
     def input_arrived(self) -> None:
-        """See `FollowsInput`. The next step of code that is idle may read the frame."""
+        """Have the next step of code that is idle begin: it may read the frame."""
         if self._idle:
             self._idle = False
             self._session.wakeup.set()
 
     def input_ended(self) -> None:
-        """See `FollowsInput`. The step that reads ends as if it were cancelled."""
+        """Have the step that reads end as if it were cancelled."""
         self._session.scopes.step_was_cancelled()
 
     async def at_boundary(self) -> None:
-        """See `Driver`."""
+        """Return when no step and no handler runs, if steps are whole."""
         while self._inside and self.whole_steps:
             self._boundary = trio.Event()
             await self._boundary.wait()

@@ -55,7 +55,7 @@ class AppSource(StepSource):
         self._refused: str | None = None  # why, in the newest step
 
     async def resume(self, model: Any) -> StepMade:
-        """See `StepSource`."""
+        """Make a step: `process_input`, `generate`, `process_output`."""
         began = trio.current_time()
         try:
             given = await self._await(model.process_input, "process_input")
@@ -78,7 +78,7 @@ class AppSource(StepSource):
         return StepMade(made, "empty", began, outcome)
 
     def location(self, model: Any) -> str:
-        """See `StepSource`: the method that makes the media."""
+        """The line that defines the method that makes the media."""
         own = type(model).process_output is not ReactorApp.process_output
         return defining_line(model.process_output if own else model.generate)
 
@@ -105,7 +105,7 @@ class AppSource(StepSource):
 
 
 def open_source(session: DrivenSession | None) -> AppSource:
-    """See `Driving.source`."""
+    """Open the steps of a session; without one, each takes the time that it takes."""
     if session is None:
         return AppSource()
 

@@ -36,16 +36,16 @@ class BatchSource(StepSource):
         self._join = join
 
     async def resume(self, model: Any) -> StepMade:
-        """See `StepSource`."""
+        """Take part in the next batch."""
         return await self._join(model)
 
     def location(self, model: Any) -> str:
-        """See `StepSource`."""
+        """The line that defines `batch_inference()`."""
         return defining_line(model.batch_inference)
 
 
 def open_source(session: DrivenSession | None) -> BatchSource:
-    """See `Driving.source`."""
+    """Open the share of a session; without one, each step is a batch of one."""
     if session is None:
         return BatchSource()
     turn = session.turn

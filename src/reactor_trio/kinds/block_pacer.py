@@ -12,7 +12,7 @@ from reactor_trio.pacing import BlockCadence
 
 
 class BlockPacer(OutputPacer):
-    """See `OutputPacer`. Its cadence is a `BlockCadence`."""
+    """Paces blocks, whose rate is that of their pushes: its cadence is a `BlockCadence`."""
 
     #: the model computes its next block while one is shown
     _blocks = 2
@@ -43,7 +43,7 @@ class BlockPacer(OutputPacer):
             self._cadence.disable()
 
     def watched(self, message: Any) -> None:
-        """See `OutputPacer`. The model could not push meanwhile."""
+        """Leave the time without a viewer out of the rate: the model could not push meanwhile."""
         if message.watched:
             self._cadence.stood_still(self._unwatched_since, trio.current_time())
         else:

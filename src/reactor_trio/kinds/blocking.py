@@ -13,21 +13,21 @@ from reactor_trio.pacing import BlockCadence, Cadence
 
 
 def check(name: str, model: Any) -> None:
-    """See `Loading`."""
+    """Refuse a class without a `start_session()` of its own."""
     if model.start_session is VideoModel.start_session:
         raise DeclarationError(f"{name} has no start_session(); define it, it serves one client")
 
 
 async def make(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:
-    """See `Loading`: its constructor gets the configuration, on the session's thread."""
+    """Make the model on the thread of its sessions; its constructor gets the configuration."""
     return await host.author_threads[0].run(instantiate, model_class, config)
 
 
 async def load(_model: Any, _config: dict[str, Any]) -> None:
-    """See `Loading`: the constructor has loaded it."""
+    """Do nothing: the constructor has loaded the model."""
 
 
 def cadence(model: Model, declared_fps: float | None, max_fps: float) -> Cadence:
-    """See `FramePacing`: the rate that a track fixes, or what the blocks show it to be."""
+    """The rate that a track fixes, or what the blocks show it to be."""
     fixed = fixed_rate(type(model))
     return BlockCadence(fixed or declared_fps, max_fps, fixed=fixed is not None)

@@ -117,7 +117,7 @@ class BlockingContext:
         return ContextTrack(self, tracks[wanted])
 
     def profiler(self) -> Profiler:
-        """See `get_profiler`."""
+        """The profiler of the calling thread."""
         return get_profiler()
 
     def wait_until_over(self, seconds: float) -> None:

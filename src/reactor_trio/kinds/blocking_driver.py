@@ -51,7 +51,7 @@ class HandlerCalls:
         self._thread = thread
 
     async def __call__(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """See `CallHandler`. (A closure would be kept by the exception that it lets through.)"""
+        """Call the function on the thread. (A closure would be kept by the exception that it lets through.)"""
         return await self._thread.run(partial(function, **arguments), context=self.variables())
 
 
@@ -96,7 +96,7 @@ class BlockingDriver(Driver):
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
     def release(self) -> None:
-        """See `Driver`."""
+        """Let go of the calls of handlers, too."""
         super().release()
         del self.call_handler
 

@@ -33,7 +33,7 @@ class GeneratorSource(StepSource):
 
     @calls_plain_methods
     async def resume(self, model: Any) -> StepMade:
-        """See `StepSource`. Raises TypeError if `inference()` of `model` is no generator."""
+        """Resume the generator up to its next yield. Raises TypeError if `inference()` of `model` is no generator."""
         if self.generator is None:
             self.generator = open_generator(model)
         if type(self.generator) is GeneratorType or isinstance(self.generator, Generator):  # the latter costs three calls
@@ -51,7 +51,7 @@ class GeneratorSource(StepSource):
         return StepMade(value)
 
     def location(self, model: Any) -> str:
-        """See `StepSource`."""
+        """The line of the newest yield."""
         return "" if self.generator is None else yielding_line(self.generator)
 
     async def close(self) -> None:
@@ -74,13 +74,13 @@ def open_generator(model: Any) -> AuthorGenerator:
 
 
 def open_source(session: DrivenSession | None) -> GeneratorSource:
-    """See `Driving.source`."""
+    """Open the steps of a session; without one, no turn sees where the author code waits."""
     if session is None:
         return GeneratorSource()
     return GeneratorSource(session.scopes.step_was_cancelled, session.turn.observer)
 
 
 def check(name: str, model: Any) -> None:
-    """See `Loading`."""
+    """Refuse an `inference()` that is no generator."""
     if not is_generator_function(model.inference):
         raise DeclarationError(f"{name}.inference must be a generator or an async generator")

@@ -37,6 +37,6 @@ async def run(model: Model, binding: SessionBinding) -> None:
 
 
 def check(name: str, model: Any) -> None:
-    """See `Loading`."""
+    """Refuse a `run()` that yields."""
     if is_generator_function(model.run):
         raise DeclarationError(f"{name}.run must not yield: it emits frames, `await self.emit(output)`")

@@ -57,7 +57,7 @@ class LocalSessionRun:
         return self._driven.session_id
 
     async def run(self) -> None:
-        """See `SessionRun`."""
+        """Run the session on the model loop, and report each call of author code that takes longer than `stuck_after`."""
         driven = self._driven
         try:
             async with trio.open_nursery() as nursery:
@@ -70,7 +70,7 @@ class LocalSessionRun:
             self.raised = driven.failures.error
 
     def close(self) -> None:
-        """See `SessionRun`. The tasks refer to the session, which refers to this object."""
+        """Let go of the tasks: they refer to the session, which refers to this object."""
         if self._driven.life.state is State.NEW:
             self.host.post(self._tasks.release)
         del self._tasks, self._driven
@@ -87,12 +87,12 @@ class LocalSessionRun:
         self.channel.deliver(LateCall(what, since))
 
     def stack(self) -> str:
-        """See `SessionRun`."""
+        """The stack of the call that has run for the longest time."""
         return self._stack(self._driven.calls.oldest)
 
     def _stack(self, call: RunningCall | None) -> str:
         return (self.host.stack() if call is None else self.host.stack(call.task, call.thread)) or NO_LINE
 
     def take_input(self, track: str, frame: InputFrame) -> None:
-        """See `SessionRun`."""
+        """Queue the frame for the model loop; dropped if the session is over."""
         self._input_queue.put(self._input_queue_number, track, frame)

@@ -92,7 +92,7 @@ def failing_load(name: str, host: ModelHost | None) -> Iterator[None]:
 
 
 class LocalPlacement(ModelRun):
-    """See `Placement`; the model runs on the model loop of this process."""
+    """A `Placement` on the model loop of this process."""
 
     process = None
 
@@ -105,12 +105,12 @@ class LocalPlacement(ModelRun):
         self.open_session_run = loaded.open_session_run
 
     async def begin(self) -> None:
-        """See `Placement`."""
+        """Return when the model's `run()` has had its first turn of the loop."""
         await self._host.run(self._two_turns)
         await trio.lowlevel.checkpoint()
 
     def idle(self) -> None:
-        """See `Placement`: this process does that itself."""
+        """Do nothing: this process frees its memory itself."""
 
     async def _two_turns(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -77,7 +77,7 @@ class LoadFailed(IpcMessage, frozen=True, tag=31):
 
 
 class LoadReported(IpcMessage, frozen=True, tag=46):
-    """See `Telemetry.loading`."""
+    """How far the load is, as its author says."""
 
     fraction: float | None
     text: str
@@ -103,7 +103,7 @@ class Pong(IpcMessage, frozen=True, tag=40):
 
 
 class FirstStepMade(IpcMessage, frozen=True, tag=47):
-    """See `Telemetry.stepped`."""
+    """A session has made its first frame."""
 
 
 class LogLine(IpcMessage, frozen=True, tag=41):
@@ -118,7 +118,7 @@ class LogLine(IpcMessage, frozen=True, tag=41):
 
 
 class FramesDropped(IpcMessage, frozen=True, tag=35):
-    """See `Telemetry.dropped`."""
+    """The model has dropped so many frames at this place, for this reason."""
 
     place: str
     reason: str

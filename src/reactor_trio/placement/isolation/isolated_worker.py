@@ -138,15 +138,15 @@ class ToServer(Telemetry):
         self._link = link
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
-        """See `Telemetry`."""
+        """Report frames that were dropped."""
         self._link.send(ipc_messages.FramesDropped(place, reason, frames))
 
     def loading(self, fraction: float | None, text: str) -> None:
-        """See `Telemetry`."""
+        """Report how far the load is."""
         self._link.send(ipc_messages.LoadReported(fraction, text))
 
     def stepped(self) -> None:
-        """See `Telemetry`."""
+        """Report the first frame of a session."""
         self._link.send(ipc_messages.FirstStepMade())
 
 

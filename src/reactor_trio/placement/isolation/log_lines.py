@@ -46,7 +46,7 @@ class LinkHandler(logging.Handler):
         self._bytes = self._dropped = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`. Called under the handler's lock."""
+        """Send the record to the server, or count it as dropped. Called under the handler's lock."""
         warns = record.levelno >= logging.WARNING
         if self._full and not (warns and self._lower):
             self._dropped += 1

@@ -141,23 +141,23 @@ class Subprocess:
         self.link: IpcLink = SocketLink(ours, ipc_messages.FromProcess)
 
     def pack(self, given: Given) -> bytes:
-        """See `ModelProcess`."""
+        """Pickle config, settings and files."""
         return pickle.dumps(given)
 
     def kill(self) -> None:
-        """See `ModelProcess`."""
+        """Kill the process at once."""
         self._popen.kill()
 
     async def receive(self, handle: Handle) -> None:
-        """See `ModelProcess`."""
+        """Give each message to `handle`; return when the process is gone."""
         await receive_to_end(self, handle)
 
     async def gone(self) -> None:
-        """See `OneProcess`."""
+        """Return when the process has ended, for whatever reason."""
         await trio.lowlevel.wait_readable(self._ended)
 
     async def end(self) -> None:
-        """See `ModelProcess`."""
+        """Return when the process has ended, killed if it takes longer than `GRACE_PERIOD`; free what belongs to it."""
         with trio.move_on_after(GRACE_PERIOD):
             await self.gone()
         self._popen.kill()  # no effect on a process that has ended
@@ -170,7 +170,7 @@ class Subprocess:
         os.close(self._words)
 
     def exit(self) -> str:
-        """See `ModelProcess`."""
+        """Say with which exit code or signal it ended."""
         code = self._popen.returncode
         if code is None:
             return "is still running"
@@ -182,11 +182,11 @@ class Subprocess:
             return f"was ended by signal {-code}"
 
     def last_words(self) -> str:
-        """See `ModelProcess`."""
+        """The traceback that it wrote as it died; empty without one."""
         return self._last_words
 
     def silent(self) -> str:
-        """See `ModelProcess`."""
+        """Nothing to name: the process is alone."""
         return ""
 
 

@@ -56,7 +56,7 @@ _ADVICE = {
 
 
 class ProcessPlacement:
-    """See `Placement`; the model runs in `process`, from the start of that to its end."""
+    """A `Placement` whose model runs in `process`, from the start of that to its end."""
 
     model: Model | None = None
     running = 0
@@ -117,7 +117,7 @@ class ProcessPlacement:
         await self._until_gone()
 
     def open_session_run(self, session_id: str, client: tuple[int, float]) -> RemoteSessionRun:
-        """See `Placement`."""
+        """Make the run of a session; its process may be gone already."""
         number = next(self._numbers)
         run = RemoteSessionRun(
             BeginSession(session_id, *client), partial(self._link.send, session=number), self._input_bytes,
@@ -130,7 +130,7 @@ class ProcessPlacement:
         return run
 
     async def begin(self) -> None:
-        """See `Placement`."""
+        """Return when the model loop has answered a ping."""
         await self._until_pong(self._ping())
 
     async def kill_if_hung(self, step_timeout: float, first_step_timeout: float) -> None:
@@ -149,16 +149,16 @@ class ProcessPlacement:
                 await self._until_gone()
 
     async def until_ended(self) -> ModelEnding:
-        """See `Placement`."""
+        """Return when the process, or its `run()`, has ended."""
         await self._until(lambda: self._ending is not None)
         assert self._ending is not None
         return self._ending
 
     def killed(self, error: BaseException) -> None:
-        """See `Placement`: model code can only end its own process, and `until_ended` reports that."""
+        """Do nothing: model code can only end its own process, and `until_ended` reports that."""
 
     def idle(self) -> None:
-        """See `Placement`."""
+        """Have the process free unused memory."""
         self._link.send(ipc_messages.FreeMemory())
 
     # ---- inside -------------------------------------------------------------------------------------------------------

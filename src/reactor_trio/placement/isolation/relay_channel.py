@@ -22,7 +22,7 @@ class RelayEnd(LocalEnd):
     relay: Callable[[object], object]
 
     def take(self) -> None:
-        """See `ChannelEnd`. A message stays in its place until it is sent: until then nothing may overtake it."""
+        """Send what has come. A message stays in its place until it is sent: until then nothing may overtake it."""
         came = self._came
         while came:
             try:
@@ -31,7 +31,7 @@ class RelayEnd(LocalEnd):
                 came.popleft()
 
     def close(self) -> None:
-        """See `ChannelEnd`."""
+        """Close the end; nothing is sent to the server any more."""
         super().close()
         self.relay = _drop
 
@@ -40,7 +40,7 @@ class RelayedEnd(LocalEnd):
     """The model loop's end."""
 
     def send(self, message: object) -> None:
-        """See `ChannelEnd`."""
+        """Send the message to the server from this thread, or queue it behind frames that a device still computes."""
         peer = self.peer
         send = peer.relay if isinstance(peer, RelayEnd) and not peer._came else super().send
         if type(message) is Bundle:

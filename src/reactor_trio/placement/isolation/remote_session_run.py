@@ -59,7 +59,7 @@ class SocketEnd(ChannelEnd):
         return self._state == "begun"
 
     def send(self, message: Any) -> None:
-        """See `ChannelEnd`."""
+        """Send the message to the process, a command behind the pieces of its files; keep it until `begin`."""
         if self._state == "early":
             self._early.append(message)
             return
@@ -74,17 +74,17 @@ class SocketEnd(ChannelEnd):
         self._send(message)
 
     def take(self) -> None:
-        """See `ChannelEnd`."""
+        """Nothing waits here."""
 
     def deliver(self, message: Any) -> None:
-        """See `ChannelEnd`; but a message that no process sends about a session is ignored."""
+        """Have a message taken at once. One that no process sends about a session is ignored."""
         if self._state == "closed":
             self._dropped.messages += 1
         elif handler := self._handlers.get(type(message)) or self._of_process.get(type(message)):
             handler(message)
 
     def close(self) -> None:
-        """See `ChannelEnd`."""
+        """Drop what waits here and every later message."""
         self._dropped.messages += len(self._early) + len(self.commands.waiting)
         self._state, self._handlers, self._of_process, self._early = "closed", {}, {}, []
         self.commands.close()
@@ -117,7 +117,7 @@ class RemoteSessionRun:
         self._lanes = InputLanes(self._send_input, partial(self.telemetry.dropped, "input"), self.input_bytes)
 
     async def run(self) -> None:
-        """See `SessionRun`. The other process logs a call that takes too long."""
+        """Run the session in the other process, which logs a call that takes too long; return when it has ended there."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self.channel.begin(self.begin)
         self._lanes.open()
@@ -133,19 +133,19 @@ class RemoteSessionRun:
             self.channel.deliver(LateCall("", 0.0))
 
     def close(self) -> None:
-        """See `SessionRun`. The session refers to this object."""
+        """Let go of the session, which refers to this object."""
         self._lanes.close()
         if not self.channel.begun:
             self.over()
         self.channel.close()
 
     def stack(self) -> str:
-        """See `SessionRun`."""
+        """Have the other process log the stack."""
         self.send(LogStack())
         return "(its own process writes that to the log, if it still can)"
 
     def take_input(self, track: str, frame: InputFrame) -> None:
-        """See `SessionRun`."""
+        """Send the frame, or keep it until there is room under way."""
         self._lanes.put(track, frame)
 
     def _send_input(self, track: str, frame: InputFrame) -> None:

@@ -66,7 +66,7 @@ class SessionRelay:
 
     @property
     def raised(self) -> BaseException | None:
-        """See `SessionRun`. A fault of the runtime in one session must not end the others, so it is here too."""
+        """What author code raised; also a fault of the runtime in this session, which must not end the others."""
         return self._run.raised or self._fault
 
     def closed(self) -> None:

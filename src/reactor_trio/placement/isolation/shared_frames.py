@@ -95,7 +95,7 @@ class FrameExchange:
             self._send(self.returns())
 
     def returns(self) -> ipc_messages.FramesReturned:
-        """See `FrameSharing`."""
+        """The message that returns what is `unused`, which is empty then."""
         numbers = []
         with suppress(IndexError):  # not `while self.unused`: another thread may take the last one in between
             while True:

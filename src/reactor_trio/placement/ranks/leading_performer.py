@@ -31,27 +31,27 @@ STEP_GRACE_PERIOD = 2.0
 
 @dataclass(eq=False, kw_only=True)
 class LeadingPerformer(ServedPerformer):
-    """See `ServedPerformer`."""
+    """Performs the actions of a session on rank 0, and has the other ranks perform them."""
 
     leader: Leader
 
     def open_driver(self) -> None:
-        """See `ServedPerformer`. Hooks wait for the call of a step, as for each other call."""
+        """Open the driver. Hooks wait for the call of a step, as for each other call."""
         super().open_driver()
         self.session.life.whole_steps = True
 
     def steps(self, of_author: StepSource) -> StepSource:
-        """See `ServedPerformer`. Each step is a call of every rank."""
+        """Make each step a call of every rank."""
         return LedSteps(self, of_author)
 
     async def ready_for(self, action: Action) -> None:
-        """See `ServedPerformer`: return when no rank is in a call. `Leader.level` has limits of its own."""
+        """Return when no rank is in a call. `Leader.level` has limits of its own."""
         if action in LED and self.session.over:
             with trio.CancelScope(shield=True):
                 await self.leader.level(over=True)
 
     async def perform(self, action: Action) -> None:
-        """See `Performer`: perform the action on this rank, and have the others perform it."""
+        """Perform the action on this rank, and have the others perform it."""
         make: Callable[[], Awaitable[None]] = partial(super().perform, action)
         if action not in LED or self._lacks(action):
             await make()
@@ -64,14 +64,14 @@ class LeadingPerformer(ServedPerformer):
         await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
 
     async def carry_out(self, command: Command) -> Any:
-        """See `AuthorCalls`."""
+        """Carry the command out on every rank; returns the reply of this one."""
         return await self.lead(
             "command", partial(super().carry_out, command), name=command.name, client=command.client,
             at=command.at, data=command.data, files=command.files,
         )  # fmt: skip
 
     async def file_uploaded(self, arguments: dict[str, Any]) -> None:
-        """See `AuthorCalls`."""
+        """Call `@file_uploaded` on every rank."""
         await self.lead("file", partial(super().file_uploaded, arguments), files=arguments)
 
     async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
@@ -113,7 +113,7 @@ class LeadingPerformer(ServedPerformer):
 
 
 class LedSteps(StepSource):
-    """See `StepSource`: the steps of a session, each made by every rank."""
+    """The steps of a session, each made by every rank."""
 
     def __init__(self, performer: LeadingPerformer, steps: StepSource) -> None:
         self._performer = performer
@@ -121,13 +121,13 @@ class LedSteps(StepSource):
         self.whole_steps, self.ready = steps.whole_steps, performer.level
 
     async def resume(self, model: Any) -> StepMade:
-        """See `StepSource`."""
+        """Have every rank make the step; returns what this one has made."""
         return await self._performer.lead("step", partial(self._steps.resume, model))
 
     def location(self, model: Any) -> str:
-        """See `StepSource`."""
+        """The line on this rank."""
         return self._steps.location(model)
 
     async def close(self) -> None:
-        """See `StepSource`. The closing is a call of its own (`LED`)."""
+        """Close what this rank has open. The closing is a call of its own (`LED`)."""
         await self._steps.close()

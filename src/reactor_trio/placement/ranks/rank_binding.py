@@ -44,23 +44,23 @@ class RankAnswers(Protocol):
 
 
 class LeaderAnswers:
-    """See `RankAnswers`; for rank 0. `send` is `Leader.answer`."""
+    """Answers on rank 0, and sends each answer to the others. `send` is `Leader.answer`."""
 
     def __init__(self, send: Callable[[str, Any], object]) -> None:
         self._send = send
 
     def same(self, key: str, look: Callable[[], T]) -> T:
-        """See `RankAnswers`."""
+        """Look, and send what was found."""
         found = look()
         self._send(key, found)
         return found
 
     async def read(self, key: str, look: Callable[[], Awaitable[list[InputFrame]]]) -> list[InputFrame]:
-        """See `RankAnswers`."""
+        """Look, and send the frames or the error."""
         return self._sent(key, await outcome.acapture(look))
 
     def try_read(self, key: str, look: Callable[[], list[InputFrame] | None]) -> list[InputFrame] | None:
-        """See `RankAnswers`."""
+        """Look, and send the frames or the error."""
         return self._sent(key, outcome.capture(look))
 
     def _sent(self, key: str, result: outcome.Maybe[F]) -> F:
@@ -74,28 +74,28 @@ class LeaderAnswers:
 
 
 class FollowerAnswers:
-    """See `RankAnswers`; for the ranks that follow. Outside of a call, `look` answers."""
+    """Answers on the ranks that follow, as rank 0 has; outside of a call, `look` answers."""
 
     def same(self, key: str, look: Callable[[], T]) -> T:
-        """See `RankAnswers`."""
+        """Take rank 0's next answer to the key."""
         answers = IN_CALL.get()
         found = OUTSIDE if answers is None else answers.take(key)
         return look() if found is OUTSIDE else cast(T, found)
 
     async def read(self, key: str, look: Callable[[], Awaitable[list[InputFrame]]]) -> list[InputFrame]:
-        """See `RankAnswers`. Outside of a call no frame comes."""
+        """Wait for rank 0's next answer. Outside of a call no frame comes."""
         await trio.lowlevel.checkpoint()
         answers = IN_CALL.get()
         found = OUTSIDE if answers is None else await answers.wait(key)
         return await look() if found is OUTSIDE else _frames(found) or []
 
     def try_read(self, key: str, look: Callable[[], list[InputFrame] | None]) -> list[InputFrame] | None:
-        """See `RankAnswers`. Reads nothing outside of a call."""
+        """Take rank 0's next answer. Outside of a call nothing is read."""
         return _frames(self.same(key, lambda: ("", None)))
 
 
 class RankBinding:
-    """See `ModelBinding`. It wraps the `binding` that a model without ranks has."""
+    """A `ModelBinding` around the `binding` that a model without ranks has."""
 
     def __init__(self, binding: ModelBinding, answers: RankAnswers) -> None:
         self._binding = binding
@@ -113,24 +113,24 @@ class RankBinding:
 
     @property
     def fps(self) -> float:
-        """See `OutputBuffer`."""
+        """The rate, the same on all ranks."""
         return self._answers.same("fps", lambda: self._binding.output_buffer.fps)
 
     def cancelled(self) -> bool:
-        """See `ModelBinding`."""
+        """Whether the session is over, the same on all ranks."""
         return self._answers.same("cancelled", self._binding.cancelled)
 
     def check_cancelled(self) -> None:
-        """See `ModelBinding`."""
+        """Raise SessionOver if `cancelled()`."""
         if self.cancelled():
             raise SessionOver
 
     def is_set(self) -> bool:
-        """See `ConnectedEvent`."""
+        """Whether a client is connected, the same on all ranks."""
         return self._answers.same("connected", self._binding.connected.is_set)
 
     async def wait(self) -> None:
-        """See `ConnectedEvent`."""
+        """Return when a client is connected on this rank."""
         await self._binding.connected.wait()
 
 
@@ -144,33 +144,33 @@ class RankInputBuffer(InputBuffer):
 
     @property
     def available(self) -> int:
-        """See `InputBuffer`."""
+        """Number of frames that wait, the same on all ranks."""
         return self._answers.same(f"{self._track}.available", lambda: self._buffer.available)
 
     @property
     def total_received(self) -> int:
-        """See `InputBuffer`."""
+        """Number of frames that have come, the same on all ranks."""
         return self._answers.same(f"{self._track}.total_received", lambda: self._buffer.total_received)
 
     @property
     def closed(self) -> bool:
-        """See `InputBuffer`."""
+        """Whether no more frames come, the same on all ranks."""
         return self._answers.same(f"{self._track}.closed", lambda: self._buffer.closed)
 
     async def read(self, n: int = 1, timeout: float | None = None, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame]:
-        """See `InputBuffer`."""
+        """Wait for frames; all ranks get the same, or the same error."""
         return await self._answers.read(f"{self._track}.read", lambda: self._buffer.read(n, timeout, mode))
 
     def try_read(self, n: int = 1, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame] | None:
-        """See `InputBuffer`."""
+        """Return frames that are there; all ranks get the same, or the same error."""
         return self._answers.try_read(f"{self._track}.try_read", lambda: self._buffer.try_read(n, mode))
 
     def clear(self) -> None:
-        """See `InputBuffer`."""
+        """Drop the frames that wait, on this rank."""
         self._buffer.clear()
 
     def close(self) -> None:
-        """See `InputBuffer`."""
+        """Close the buffer, on this rank."""
         self._buffer.close()
 
 

@@ -30,7 +30,7 @@ _FOR_ALL = (ipc_messages.LoadModel, ipc_messages.Ping, LogStack, ipc_messages.Fr
 
 
 class RankGroup:
-    """See `ModelProcess` and `IpcLink`; `ranks` are the processes, from rank 0 on."""
+    """A `ModelProcess` and its `IpcLink` in one; `ranks` are the processes, from rank 0 on."""
 
     def __init__(self, ranks: Sequence[OneProcess]) -> None:
         self.ranks = ranks
@@ -47,53 +47,53 @@ class RankGroup:
     # ---- as the process -----------------------------------------------------------------------------------------------
 
     def pack(self, given: Given) -> bytes:
-        """See `ModelProcess`."""
+        """Pack it once for all: every rank gets the same."""
         packed, *_ = [rank.pack(given) for rank in self.ranks]
         return packed
 
     def kill(self) -> None:
-        """See `ModelProcess`."""
+        """Kill every rank."""
         for rank in self.ranks:
             rank.kill()
 
     async def end(self) -> None:
-        """See `ModelProcess`."""
+        """Return when every rank has ended."""
         async with trio.open_nursery() as nursery:
             for rank in self.ranks:
                 nursery.start_soon(rank.end)
 
     def exit(self) -> str:
-        """See `ModelProcess`."""
+        """Name the rank that ended first, and say how."""
         first = self._first_to_end or 0
         return f"of rank {first} {self.ranks[first].exit()}"
 
     def last_words(self) -> str:
-        """See `ModelProcess`."""
+        """The last words of each rank that has some."""
         each = [(number, rank.last_words()) for number, rank in enumerate(self.ranks)]
         return "\n".join(f"rank {number}:\n{words}" for number, words in each if words)
 
     def silent(self) -> str:
-        """See `ModelProcess`."""
+        """Name the ranks that have not answered the newest ping."""
         late = [str(rank) for rank, number in enumerate(self._ponged) if number < self._pinged]
         return f"of rank {' and '.join(late)} " if late else ""
 
     # ---- as its link --------------------------------------------------------------------------------------------------
 
     def send(self, message: object, session: int = 0) -> None:
-        """See `IpcLink`."""
+        """Send the message to every rank, or to rank 0 alone (`_FOR_ALL`)."""
         if isinstance(message, ipc_messages.Ping):
             self._pinged = message.number
         for rank in self.ranks if isinstance(message, _FOR_ALL) else self.ranks[:1]:
             rank.link.send(message, session)
 
     async def run(self) -> None:
-        """See `IpcLink`."""
+        """Task: write what could not be sent at once, for every rank."""
         async with trio.open_nursery() as nursery:
             for rank in self.ranks:
                 nursery.start_soon(rank.link.run)
 
     async def receive(self, handle: Handle) -> None:
-        """See `IpcLink`. Returns when one rank is gone, after it has killed the others."""
+        """Give `handle` what one process would send. Returns when one rank is gone, after it has killed the others."""
         async with trio.open_nursery() as nursery:
             for number in range(len(self.ranks)):
                 nursery.start_soon(self._receive_rank, number, handle, nursery.cancel_scope)
@@ -102,7 +102,7 @@ class RankGroup:
                 rank.kill()
 
     def close(self) -> None:
-        """See `IpcLink`."""
+        """Close the link to every rank."""
         for rank in self.ranks:
             rank.link.close()
 
