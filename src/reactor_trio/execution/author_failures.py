@@ -92,16 +92,16 @@ def _with_causes(error: BaseException) -> list[BaseException]:
     What a CommandError was raised from does not count: the author has handled it, and this is the answer.
     """
     found: list[BaseException] = []
-    left: list[BaseException | None] = [error]
-    while left:
-        each = left.pop()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        each = pending.pop()
         if each is None or any(each is other for other in found):
             continue
         found.append(each)
         if not isinstance(each, CommandError):
-            left.append(each.__cause__)
+            pending.append(each.__cause__)
         if isinstance(each, BaseExceptionGroup):
-            left += each.exceptions
+            pending += each.exceptions
     return found
 
 

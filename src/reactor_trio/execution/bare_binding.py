@@ -59,14 +59,14 @@ class BareBinding:
         """Set `connected`."""
         self._client_there.set()
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Clear `connected`."""
         if self._client_there.is_set():  # else it is the event that tasks wait for
             self._client_there = trio.Event()
 
     def end(self) -> None:
         """End the session: drop its state and its rate."""
-        self.leave()
+        self.disconnect()
         self.state = None
         self.fps = self._declared_fps
 

@@ -102,7 +102,7 @@ class DrivenSession:
         #: the client is served in it
         self.serving = trio.CancelScope()
         #: set when the session is over, before anything of its end is done
-        self.left = trio.Event()
+        self.ending = trio.Event()
         #: set when the driver is to end
         self.stopped = trio.Event()
         self.failures = SessionFailures(session_id, host)

@@ -117,7 +117,7 @@ class OutputPacer:
         self.permit.change(SteppingEvent.PAUSE)
         self._wakeup.set()
 
-    def go_on(self, at: float, steps: int | None = None) -> None:
+    def resume(self, at: float, steps: int | None = None) -> None:
         """Let the steps begin again, or `steps` of them while the session stays paused.
 
         Playout, which was held, goes on since `at`.

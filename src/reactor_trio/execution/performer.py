@@ -22,7 +22,7 @@ class LifeBinding(Protocol):
     def connect(self) -> None:
         """Set `connected`."""
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Clear `connected`."""
 
     def close_output(self) -> None:
@@ -83,7 +83,7 @@ class Performer(AuthorCalls):
     PERFORMS: ClassVar[Mapping[Action, Callable[[Any], Awaitable[None] | None]]] = {
         Action.MAKE_STATE: _make_state,
         Action.SET_CONNECTED: lambda self: self._life_binding.connect(),
-        Action.CLEAR_CONNECTED: lambda self: self._life_binding.leave(),
+        Action.CLEAR_CONNECTED: lambda self: self._life_binding.disconnect(),
         Action.CLOSE_OUTPUT: lambda self: self._life_binding.close_output(),
         Action.CLOSE_INPUTS: lambda self: self._life_binding.close_inputs(),
         Action.CLOSE_DRIVER: lambda self: self.driver.close(),

@@ -173,9 +173,9 @@ class ServedPerformer(Performer):
             case "reactor.pause" if command.arguments["paused"]:
                 session.output_pacer.pause()
             case "reactor.pause":
-                session.output_pacer.go_on(command.at)
+                session.output_pacer.resume(command.at)
             case "reactor.step":
-                session.output_pacer.go_on(command.at, command.arguments["steps"])
+                session.output_pacer.resume(command.at, command.arguments["steps"])
             case "reactor.restart":
                 self._restarted = restarted = trio.Event()
                 try:

@@ -138,7 +138,7 @@ class SessionBinding:
         """Set `connected`."""
         self.connected.change(self.session)
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Clear `connected`."""
         self.connected.change(None)
 
@@ -153,7 +153,7 @@ class SessionBinding:
 
     def end(self) -> None:
         """Forget the session, which is over. The model returns to the rate that its class declares, unless it goes on."""
-        self.leave()
+        self.disconnect()
         self.session = None
         if not self._lasting:
             self.declared_fps = self._class_fps

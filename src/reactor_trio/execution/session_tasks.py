@@ -55,12 +55,12 @@ class SessionTasks:
         try:
             return await self._run()
         except BaseException as raised:
-            if not _only_misnesting(left := strip(raised, trio.Cancelled)):
+            if not _only_misnesting(rest := strip(raised, trio.Cancelled)):
                 raise
             failures = self.session.failures
             if failures.error is None:
                 failures.error = RuntimeError(LEFT_OPEN)
-                failures.error.__cause__ = left
+                failures.error.__cause__ = rest
             return failures.outcome()
         finally:
             self.release()
@@ -164,7 +164,7 @@ class SessionTasks:
     async def _end(self, event: Event) -> None:
         """Tell the life of an end and perform what follows, each action in its time, whatever has brought the end."""
         actions = self.session.life.event(event)
-        self.session.left.set()
+        self.session.ending.set()
         await perform_each(actions, self._perform_in_time)
 
     async def _perform_in_time(self, action: Action) -> None:

@@ -125,7 +125,7 @@ class BlockingContext:
 
         async def wait() -> None:
             with trio.move_on_after(max(0.0, seconds)):
-                await self._session.left.wait()  # the hooks of the end wait for a handler that waits here
+                await self._session.ending.wait()  # the hooks of the end wait for a handler that waits here
 
         self._cross(wait)
 

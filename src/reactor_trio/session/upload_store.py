@@ -137,8 +137,8 @@ class UploadStore:
         if len(self) >= limits.files:
             raise _refused("too_many_files", f"a session may have {limits.files} files")
         if self._bytes + size > limits.total_size:
-            left = limits.total_size - self._bytes
-            raise _refused("too_large", f"the files of a session may have {limits.total_size} bytes, {left} are left")
+            free = limits.total_size - self._bytes
+            raise _refused("too_large", f"the files of a session may have {limits.total_size} bytes, {free} are left")
 
     async def _write_all(self, size: int, body: AsyncIterator[bytes]) -> tuple[IO[bytes], str]:
         content: IO[bytes] = await self._on_disk(_create, self._limits.folder)

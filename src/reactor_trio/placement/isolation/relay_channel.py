@@ -15,7 +15,7 @@ from reactor_trio.crossing.local_channel import LocalEnd, Wake
 from reactor_trio.media import Bundle
 
 
-class RelayEnd(LocalEnd):
+class ForwardingEnd(LocalEnd):
     """The I/O loop's end."""
 
     #: sends the server a message about this session, from any thread
@@ -36,13 +36,13 @@ class RelayEnd(LocalEnd):
         self.relay = _drop
 
 
-class RelayedEnd(LocalEnd):
+class DirectEnd(LocalEnd):
     """The model loop's end."""
 
     def send(self, message: object) -> None:
         """Send the message to the server from this thread, or queue it behind frames that a device still computes."""
         peer = self.peer
-        send = peer.relay if isinstance(peer, RelayEnd) and not peer._came else super().send
+        send = peer.relay if isinstance(peer, ForwardingEnd) and not peer._came else super().send
         if type(message) is Bundle:
             for frame in message.tracks.values():
                 if type(frame) is not np.ndarray:
@@ -54,8 +54,8 @@ def _drop(_message: object) -> None:
     """A channel that is closed sends nothing."""
 
 
-def open_relay_channel(relay: Callable[[object], object], wake_io: Wake, wake_model: Wake) -> tuple[RelayEnd, RelayedEnd]:
+def open_relay_channel(relay: Callable[[object], object], wake_io: Wake, wake_model: Wake) -> tuple[ForwardingEnd, DirectEnd]:
     """As `open_local_channel`, for a session whose I/O side is in another process; `relay` sends it a message."""
-    io_end, model_end = RelayEnd(wake_io, asleep=True), RelayedEnd(wake_model, asleep=False)
+    io_end, model_end = ForwardingEnd(wake_io, asleep=True), DirectEnd(wake_model, asleep=False)
     io_end.peer, model_end.peer, io_end.relay = model_end, io_end, relay
     return io_end, model_end
