@@ -63,8 +63,9 @@ async def at_once(function, argument):
 
 
 def site_of(host, model=Slow, introduction=NOT_INTRODUCED, **settings):
-    place = load_here(host, model)
-    runtime = Runtime(place, name="slow", settings=Settings(**settings), introduction=introduction, worker=at_once)
+    chosen = Settings(**settings)
+    place = load_here(host, model, chosen)
+    runtime = Runtime(place, name="slow", settings=chosen, introduction=introduction, worker=at_once)
     return runtime, reactor_site(runtime, "127.0.0.1")
 
 

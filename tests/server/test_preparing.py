@@ -38,7 +38,7 @@ async def three_seconds(function, argument):
 
 
 def site_of(host, settings=None, model=Nothing):
-    place = load_here(host, model)
+    place = load_here(host, model, settings)
     runtime = Runtime(place, name="nothing", settings=settings or Settings(), worker=three_seconds)
     return runtime, reactor_site(runtime, "127.0.0.1")
 

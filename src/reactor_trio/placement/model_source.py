@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -92,19 +91,20 @@ def placement_loader(
         in_thread: calls a function in a worker thread.
     """
 
-    def find(settings: Settings) -> tuple[CheckedModel, Check | None]:
+    settings = source.settings
+
+    def find() -> tuple[CheckedModel, Check | None]:
         model_class, hook = source.find_model(), source.find_hook()
-        moderate = None if hook is None else make_check(hook, source.settings.moderate_timeout)
+        moderate = None if hook is None else make_check(hook, settings.moderate_timeout)
         return check_model(model_class, settings), moderate
 
-    async def load(config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placement:
-        here = source.settings.isolation != "process"
+    async def load(config: dict[str, Any], telemetry: Telemetry) -> Placement:
         with failing_load(source.name, host):
-            if not here:
-                checked, moderate = await in_thread(partial(find, settings))
+            if settings.isolation == "process":
+                checked, moderate = await in_thread(find)
             else:
                 assert host is not None
-                checked, moderate = await host.run(called, partial(find, settings))
+                checked, moderate = await host.run(called, find)
                 if checked.processes == 1:
                     loaded = await host.run(load_model, checked, config, host, settings, telemetry)
                     return LocalPlacement(loaded, moderate)

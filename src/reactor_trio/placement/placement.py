@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeVar
 import trio
 
 from reactor_trio.concurrency import ModelHost, with_twin
-from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
@@ -59,9 +58,9 @@ class Placement(Protocol):
         """Have the model's own processes, if it has some, free unused memory: no session has run for a while."""
 
 
-#: Imports, makes and loads the model where it runs, given config, settings and telemetry; again, after an end that
-#: `restarts`. Raises ManifestError if the model cannot be imported, ModelFailed with the author's exception as cause.
-LoadPlacement = Callable[[dict[str, Any], Settings, Telemetry], Awaitable[Placement]]
+#: Imports, makes and loads the model where it runs, given its config and the telemetry; again, after an end that `restarts`.
+#: Raises ManifestError if the model cannot be imported, ModelFailed with the author's exception as cause.
+LoadPlacement = Callable[[dict[str, Any], Telemetry], Awaitable[Placement]]
 
 
 def not_loaded(name: str, kind: str, text: str) -> ModelFailed:

@@ -285,7 +285,7 @@ class Runtime:
     async def _load(self) -> None:
         self._load_began = trio.current_time()
         self.facts.progress.reset()
-        placement = await self.load_placement(self._config, self.settings, self.metrics)
+        placement = await self.load_placement(self._config, self.metrics)
         self.waiting_room.resize(placement.max_sessions)
         services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
         schema = model_schema(self.name, placement.declaration, self.introduction)

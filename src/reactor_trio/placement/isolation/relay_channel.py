@@ -54,7 +54,9 @@ def _drop(_message: object) -> None:
     """A channel that is closed sends nothing."""
 
 
-def open_relay_channel(relay: Callable[[object], object], wake_io: Wake, wake_model: Wake) -> tuple[ForwardingEnd, DirectEnd]:
+def open_relay_channel(
+    relay: Callable[[object], object], wake_io: Wake, wake_model: Wake
+) -> tuple[ForwardingEnd, DirectEnd]:
     """As `open_local_channel`, for a session whose I/O side is in another process; `relay` sends it a message."""
     io_end, model_end = ForwardingEnd(wake_io, asleep=True), DirectEnd(wake_model, asleep=False)
     io_end.peer, model_end.peer, io_end.relay = model_end, io_end, relay
