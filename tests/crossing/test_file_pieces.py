@@ -54,8 +54,8 @@ class Pair:
         self.others: list[object] = []
         self._files = {number: FilePieces() for number in SESSIONS}
         self._reports = {number: FlowReports(PIECES) for number in SESSIONS}
-        for run in self.runs.values():
-            run.channel.begin(run.begin)
+        for number, run in self.runs.items():
+            run.channel.begin(BeginSession(str(number), 1, 0.0))
 
     def take(self, message: object, session: int) -> None:
         match message:

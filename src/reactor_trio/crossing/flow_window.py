@@ -8,10 +8,10 @@ on.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class FlowLimits(NamedTuple):
+class FlowLimits(msgspec.Struct, frozen=True):
     """The window of one kind of item.
 
     Attributes:

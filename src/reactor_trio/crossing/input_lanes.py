@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+import msgspec
+
 from reactor_trio.crossing.flow_window import FlowLimits, FlowWindow
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame
 
@@ -42,7 +44,8 @@ class InputLanes:
         self._send = send
         self._dropped = dropped
         self._most_bytes = most_bytes // 2
-        self._limits = FRAMES._replace(size=min(max(self._most_bytes, 2 * FRAMES.reported_size), FRAMES.size))
+        size = min(max(self._most_bytes, 2 * FRAMES.reported_size), FRAMES.size)
+        self._limits = msgspec.structs.replace(FRAMES, size=size)
         self._lanes: dict[str, _Lane] = {}
         #: of the session, as the model's process knows it; frames are sent only while it is known
         self._session: Literal["unknown", "known", "over"] = "unknown"

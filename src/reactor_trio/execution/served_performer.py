@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -27,7 +26,6 @@ from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import PLAYBACK
 
 
-@dataclass(eq=False, kw_only=True)
 class ServedPerformer(Performer):
     """See `Performer`. It also applies the commands of the session, on the model loop.
 
@@ -38,25 +36,30 @@ class ServedPerformer(Performer):
         own_model: makes a copy of the model for this session; None: the model itself serves it.
     """
 
-    session: DrivenSession
-    controller: InitVar[tuple[int, float]]
-    new_driver: Callable[[ServedPerformer], Driver]
-    restart: Callable[[Event], Awaitable[None]]
-    own_model: Callable[[Model], Model] | None = None
-    driver: Driver = field(init=False)
-    #: set when the newest restart is over; None before the first
-    _restarted: trio.Event | None = field(default=None, init=False)
+    driver: Driver
 
-    def __post_init__(self, controller: tuple[int, float]) -> None:
-        session = self.session
+    def __init__(
+        self,
+        session: DrivenSession,
+        controller: tuple[int, float],
+        new_driver: Callable[[ServedPerformer], Driver],
+        restart: Callable[[Event], Awaitable[None]],
+        own_model: Callable[[Model], Model] | None = None,
+    ) -> None:
         client = ClientInfo(*controller, session.send_to)
         super().__init__(session.model, session.declaration, client, session.binding, session)
+        self.session = session
+        self._new_driver = new_driver
+        self._restart = restart
+        self._own_model = own_model
+        #: set when the newest restart is over; None before the first
+        self._restarted: trio.Event | None = None
         self._shared_model = session.model
         self._watch = StateChanges(session.declaration.settings)
 
     def open_driver(self) -> None:
         """Open the driver of the session, on the model loop."""
-        self.session.driver = self.driver = driver = self.new_driver(self)
+        self.session.driver = self.driver = driver = self._new_driver(self)
         self.observer, self.call_handler, self.thread = driver.observer, driver.call_handler, driver.thread
         self.session.life.whole_steps = driver.whole_steps
 
@@ -131,8 +134,8 @@ class ServedPerformer(Performer):
         """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""
 
     def _copy_model(self) -> None:
-        if self.own_model is not None:
-            self.session.model = self.model = self.own_model(self._shared_model)
+        if self._own_model is not None:
+            self.session.model = self.model = self._own_model(self._shared_model)
 
     def _flush(self) -> None:
         self.session.output_pacer.flush(self.session.step, black=False)
@@ -154,7 +157,7 @@ class ServedPerformer(Performer):
 
     def release(self) -> None:
         """Release the driver, and of the session's own binding."""
-        if self.own_model is not None:
+        if self._own_model is not None:
             self.session.binding.retire()
         if self.session.life.state is not State.NEW:  # else there is no driver
             self.driver.release()
@@ -180,7 +183,7 @@ class ServedPerformer(Performer):
                 self._restarted = restarted = trio.Event()
                 try:
                     fresh = command.arguments["state"] == "fresh"
-                    await self.restart(Event.RESTART_FRESH if fresh else Event.RESTART)
+                    await self._restart(Event.RESTART_FRESH if fresh else Event.RESTART)
                 finally:
                     restarted.set()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, field
 
 import trio
 
@@ -25,7 +24,6 @@ OpenChannel = Callable[[Wake, Wake], tuple[LocalEnd, LocalEnd]]
 NO_LINE = "(no line of the model: it waits for what it has started)"
 
 
-@dataclass(eq=False)
 class LocalSessionRun:
     """A `SessionRun` whose model runs on the model loop of this process.
 
@@ -36,16 +34,20 @@ class LocalSessionRun:
         open_channel: opens the session's channel; see `open_local_channel`.
     """
 
-    host: ModelHost
-    make_tasks: InitVar[Callable[..., SessionTasks]]
-    stuck_after: float
-    closed: Callable[[], object]
-    open_channel: InitVar[OpenChannel] = open_local_channel
-    reason: EndReason = field(default="done", init=False)
-    raised: BaseException | None = field(default=None, init=False)
-
-    def __post_init__(self, make_tasks: Callable[..., SessionTasks], open_channel: OpenChannel) -> None:
-        self.channel, model_end = open_channel(self.host.post_io, self.host.post)
+    def __init__(
+        self,
+        host: ModelHost,
+        make_tasks: Callable[..., SessionTasks],
+        stuck_after: float,
+        closed: Callable[[], object],
+        open_channel: OpenChannel = open_local_channel,
+    ) -> None:
+        self._host = host
+        self._stuck_after = stuck_after
+        self._closed = closed
+        self.reason: EndReason = "done"
+        self.raised: BaseException | None = None
+        self.channel, model_end = open_channel(host.post_io, host.post)
         self._tasks = make_tasks(channel=model_end)
         self._driven = self._tasks.session
         self._input_queue = self._driven.binding.input_queue
@@ -61,8 +63,8 @@ class LocalSessionRun:
         driven = self._driven
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(driven.calls.run, self.stuck_after, self._report, self._late)
-                await self.host.run(self._tasks.run)
+                nursery.start_soon(driven.calls.run, self._stuck_after, self._report, self._late)
+                await self._host.run(self._tasks.run)
                 nursery.cancel_scope.cancel()
         finally:
             if driven.failures.error is not None:
@@ -72,15 +74,15 @@ class LocalSessionRun:
     def close(self) -> None:
         """Let go of the tasks: they refer to the session, which refers to this object."""
         if self._driven.life.state is State.NEW:
-            self.host.post(self._tasks.release)
+            self._host.post(self._tasks.release)
         del self._tasks, self._driven
         self.channel.close()
-        self.closed()
+        self._closed()
 
     def _report(self, call: RunningCall) -> None:
         log.warning(
             "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
-            self.session_id, call.what, self.stuck_after, type(self._driven.model).__name__, self._stack(call),
+            self.session_id, call.what, self._stuck_after, type(self._driven.model).__name__, self._stack(call),
         )  # fmt: skip
 
     def _late(self, what: str, since: float) -> None:
@@ -91,7 +93,7 @@ class LocalSessionRun:
         return self._stack(self._driven.calls.oldest)
 
     def _stack(self, call: RunningCall | None) -> str:
-        return (self.host.stack() if call is None else self.host.stack(call.task, call.thread)) or NO_LINE
+        return (self._host.stack() if call is None else self._host.stack(call.task, call.thread)) or NO_LINE
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """Queue the frame for the model loop; dropped if the session is over."""

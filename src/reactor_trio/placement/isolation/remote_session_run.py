@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -90,7 +89,6 @@ class SocketEnd(ChannelEnd):
         self.commands.close()
 
 
-@dataclass(eq=False)
 class RemoteSessionRun:
     """See `SessionRun`. Its channel gets what the model's process sends about the session; `lost` says that this is gone.
 
@@ -102,29 +100,33 @@ class RemoteSessionRun:
         over: called when the model has let go of the session.
     """
 
-    begin: BeginSession
-    send: Callable[[object], None]
-    input_bytes: int
-    telemetry: Telemetry
-    over: Callable[[], object]
-    raised: BaseException | None = field(default=None, init=False)
-    reason: EndReason = field(default="done", init=False)
-    _ended: trio.Event = field(default_factory=trio.Event, init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        begin: BeginSession,
+        send: Callable[[object], None],
+        input_bytes: int,
+        telemetry: Telemetry,
+        over: Callable[[], object],
+    ) -> None:
+        self._begin = begin
+        self._send = send
+        self._over = over
+        self.raised: BaseException | None = None
+        self.reason: EndReason = "done"
+        self._ended = trio.Event()
         of_process: Handlers = {InputTaken: self._input_taken, PiecesTaken: self._pieces_taken, SessionClosed: self._closed}
-        self.channel = SocketEnd(self.send, of_process)
-        self._lanes = InputLanes(self._send_input, partial(self.telemetry.dropped, "input"), self.input_bytes)
+        self.channel = SocketEnd(send, of_process)
+        self._lanes = InputLanes(self._send_input, partial(telemetry.dropped, "input"), input_bytes)
 
     async def run(self) -> None:
         """Run the session in the other process, which logs a call that takes too long; return when it has ended there."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        self.channel.begin(self.begin)
+        self.channel.begin(self._begin)
         self._lanes.open()
         try:
             await self._ended.wait()
         except trio.Cancelled:
-            self.send(EndSession())
+            self._send(EndSession())
             with trio.CancelScope(shield=True):
                 await self._ended.wait()
             if self.raised is None:
@@ -136,12 +138,12 @@ class RemoteSessionRun:
         """Let go of the session, which refers to this object."""
         self._lanes.close()
         if not self.channel.begun:
-            self.over()
+            self._over()
         self.channel.close()
 
     def stack(self) -> str:
         """Have the other process log the stack."""
-        self.send(LogStack())
+        self._send(LogStack())
         return "(its own process writes that to the log, if it still can)"
 
     def take_input(self, track: str, frame: InputFrame) -> None:
@@ -170,5 +172,5 @@ class RemoteSessionRun:
     def _end(self, error: BaseException | None) -> None:
         self.raised = error
         self._lanes.close()
-        self.over()
+        self._over()
         self._ended.set()

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import trio
 
 from reactor_trio.crossing.messages import Command
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.step_loop import StepMade, StepSource
-from reactor_trio.lifecycle import HOOKS, Action
+from reactor_trio.interface.model import Model
+from reactor_trio.lifecycle import HOOKS, Action, Event
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.rank_messages import AT_NEXT_CALL, LED, CallKind, RankCall
 
@@ -29,11 +31,21 @@ T = TypeVar("T")
 STEP_GRACE_PERIOD = 2.0
 
 
-@dataclass(eq=False, kw_only=True)
 class LeadingPerformer(ServedPerformer):
     """Performs the actions of a session on rank 0, and has the other ranks perform them."""
 
-    leader: Leader
+    def __init__(
+        self,
+        session: DrivenSession,
+        controller: tuple[int, float],
+        new_driver: Callable[[ServedPerformer], Driver],
+        restart: Callable[[Event], Awaitable[None]],
+        own_model: Callable[[Model], Model] | None = None,
+        *,
+        leader: Leader,
+    ) -> None:
+        super().__init__(session, controller, new_driver, restart, own_model)
+        self._leader = leader
 
     def open_driver(self) -> None:
         """Open the driver. Hooks wait for the call of a step, as for each other call."""
@@ -48,7 +60,7 @@ class LeadingPerformer(ServedPerformer):
         """Return when no rank is in a call. `Leader.level` has limits of its own."""
         if action in LED and self.session.over:
             with trio.CancelScope(shield=True):
-                await self.leader.level(over=True)
+                await self._leader.level(over=True)
 
     async def perform(self, action: Action) -> None:
         """Perform the action on this rank, and have the others perform it."""
@@ -56,7 +68,7 @@ class LeadingPerformer(ServedPerformer):
         if action not in LED or self._lacks(action):
             await make()
             if action in AT_NEXT_CALL:
-                self.leader.performed(action)
+                self._leader.performed(action)
             return
         if action is Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
             await make()
@@ -76,12 +88,12 @@ class LeadingPerformer(ServedPerformer):
 
     async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
         """Have every rank make a call, this one by `make`."""
-        return await self.leader.call(RankCall(0, kind, self.session.step, **about), make, self._watch_cancellation())
+        return await self._leader.call(RankCall(0, kind, self.session.step, **about), make, self._watch_cancellation())
 
     async def level(self) -> None:
         """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""
         with self.session.calls.running("a call of another rank has run"):
-            await self.leader.level()
+            await self._leader.level()
 
     def _watch_cancellation(self) -> Callable[[], bool]:
         """Return what says later, in this task, whether the call that begins now was cancelled.
@@ -101,7 +113,7 @@ class LeadingPerformer(ServedPerformer):
             await self._end_step()
         finally:
             with trio.move_on_after(STEP_GRACE_PERIOD, shield=True) as grace_period:
-                await self.leader.idle()
+                await self._leader.idle()
             if grace_period.cancelled_caught:
                 self.session.scopes.stop.cancel()
 
