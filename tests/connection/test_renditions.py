@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from tests.support import rendition_stage
 from tests.support.rendition_stage import FULL, INTERVAL, Stage, quality
 from trio.testing import MockClock
 
@@ -327,6 +328,25 @@ async def test_a_viewer_alone_takes_its_rendition_with_it(stage: Stage, autojump
     await stage.show()
     assert len(stage.encoders) == 1
     assert [(t.bitrate, t.scale) for t in stage.encoders[0].targets] == [(FULL, 1), (FULL / 4, 0.5), (FULL, 1)]
+
+
+@pytest.mark.parametrize(
+    ("bitrate", "fps", "scale", "again"),
+    [(1, 1, 1, False), (1, 1, 0.5, True), (0.951, 1, 1, False), (0.949, 1, 1, True), (1.049, 1, 1, False),
+     (1.051, 1, 1, True), (1, 0.901, 1, False), (1, 0.899, 1, True), (1, 1.099, 1, False), (1, 1.101, 1, True)],
+)  # fmt: skip
+async def test_an_encoder_is_configured_again_where_it_makes_a_difference(
+    stage: Stage, autojump_clock: Any, monkeypatch: Any, bitrate: float, fps: float, scale: float, again: bool
+) -> None:
+    """Five percent of the bitrate, or ten of the frame rate; each rate control begins anew then."""
+    viewer = stage.watch()
+    viewer.link.quality = quality(FULL / 2)
+    await stage.show()
+    viewer.link.quality = quality(FULL / 2 * bitrate, 1, scale)
+    monkeypatch.setattr(rendition_stage, "INTERVAL", INTERVAL / fps)
+    await stage.show(2)
+    assert len(stage.encoders) == 1
+    assert len(stage.encoders[0].targets) == 1 + again
 
 
 async def test_a_viewer_among_others_leaves_for_a_lower_rendition_and_comes_back(stage: Stage, autojump_clock: Any) -> None:

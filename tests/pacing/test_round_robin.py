@@ -52,6 +52,13 @@ def test_rounds_are_given_only_until_one_may_go():
     assert "".join("AB"[seat] for seat, _ in session_copies) == "ABABABABBBABAB"
 
 
+def test_after_a_round_a_seat_may_go_while_it_owes_half_of_its_usual_step():
+    """The steps take 10 ms, but the fourth of A 15 ms, and the fifth of B 30 ms. B sits out once, for one round."""
+    steps = [iter([0.01] * 3 + [0.015] + [0.01] * 12), iter([0.01] * 4 + [0.03] + [0.01] * 12)]
+    turns = served([lambda one=one: next(one) for one in steps], 14)
+    assert "".join("AB"[seat] for seat, _ in turns) == "ABABABABABAABA"
+
+
 def test_without_requests_no_seat_is_chosen():
     robin = RoundRobin()
     assert robin.next() is None
