@@ -156,7 +156,7 @@ class ServedPerformer(Performer):
     }  # fmt: skip
 
     def release(self) -> None:
-        """Release the driver, and of the session's own binding."""
+        """Let go of the driver, and of the binding if that is the session's own."""
         if self._own_model is not None:
             self.session.binding.retire()
         if self.session.life.state is not State.NEW:  # else there is no driver
