@@ -150,20 +150,20 @@ class CallMonitor:
 
 
 class MonitorsPieces:
-    """An `Observer` of a `run()`: each piece between two of its awaits is a call in the watch of the session.
+    """An `Observer` of a `run()`: each piece between two of its awaits is a call in the monitor of the session.
 
     Args:
-        watch: gives the watch of the current session, None without a session.
+        monitor: gives the monitor of the current session, None without a session.
     """
 
-    def __init__(self, watch: Callable[[], CallMonitor | None]) -> None:
-        self._watch = watch
+    def __init__(self, monitor: Callable[[], CallMonitor | None]) -> None:
+        self._monitor = monitor
         self._piece: tuple[CallMonitor, RunningCall] | None = None
 
     def resumes(self) -> None:
         """Begin a piece."""
-        watch = self._watch()
-        self._piece = None if watch is None else (watch, watch.begins("run() has awaited nothing", trio.current_time()))
+        if (monitor := self._monitor()) is not None:
+            self._piece = monitor, monitor.begins("run() has awaited nothing", trio.current_time())
 
     def waits(self, *, checkpoint: bool) -> None:
         """End the piece: author code waits."""
@@ -172,6 +172,6 @@ class MonitorsPieces:
     def ends(self) -> None:
         """End the piece, if one has begun."""
         if self._piece is not None:
-            watch, call = self._piece
+            monitor, call = self._piece
             self._piece = None
-            watch.ends(call)
+            monitor.ends(call)

@@ -153,7 +153,7 @@ async def test_a_cancel_of_a_call_that_this_rank_has_made_cancels_nothing(autoju
         model.load({})
         nursery.start_soon(host.run, follower.run, model, declaration, binding)
         for number, action in enumerate([Action.MAKE_STATE, None, None, None, Action.CLOSE_DRIVER], start=1):
-            first.send(RankCall(number, "step") if action is None else RankCall(number, "perform", name=action.value))
+            first.send(RankCall(number, "step") if action is None else RankCall(number, "perform", action=action))
             await trio.sleep(1)
             first.send(CancelRankCall(number))
             await trio.sleep(1)

@@ -139,7 +139,7 @@ class Follower:
         while not over and not scopes.stop.cancel_called:
             with trio.CancelScope(shield=True):  # the generator may hold a nursery that is cancelled
                 call, answers = await self._calls.receive()
-            if call.kind == "step" or call.name == Action.CLOSE_DRIVER.value:
+            if call.kind == "step" or call.action is Action.CLOSE_DRIVER:
                 self._scope = scopes.stop
                 self._source.cancelled = scopes.step_was_cancelled if call.kind == "step" else _nothing
                 await self._carry_out(call, answers)
@@ -193,17 +193,17 @@ class Follower:
             self._performer.driver = self._source
             self._binding.begin()
         assert self._performer is not None, "a call outside of a session"
-        for name in call.before:
-            await self._performer.perform(Action(name))
+        for action in call.before:
+            await self._performer.perform(action)
         match call.kind:
             case "perform":
-                action = Action(call.name)
-                await self._performer.perform(action)
-                if action is Action.RELEASE:
+                assert call.action is not None
+                await self._performer.perform(call.action)
+                if call.action is Action.RELEASE:
                     self._performer = None
             case "command":
-                arguments = self._declaration.command(call.name).arguments.decode(call.data, call.files.__getitem__)
-                command = Command(call.number, call.client, call.name, arguments, None, call.at)
+                arguments = self._declaration.command(call.command).arguments.decode(call.data, call.files.__getitem__)
+                command = Command(call.number, call.client, call.command, arguments, None, call.at)
                 await self._performer.carry_out(command)
             case "file":
                 await self._performer.file_uploaded(call.files)

@@ -51,13 +51,13 @@ MOST_ANSWERS = 100_000
 
 #: names of actions that are no hooks
 _ACTIONS = {
-    Action.MAKE_STATE.value: "the begin of a session",
-    Action.CLOSE_DRIVER.value: "closing inference()",
-    Action.RELEASE.value: "the end of a session",
+    Action.MAKE_STATE: "the begin of a session",
+    Action.CLOSE_DRIVER: "closing inference()",
+    Action.RELEASE: "the end of a session",
 }
 
 #: calls of a session's end; rank 0 has `CLOSE_TIMEOUT` for each, so the others have no more
-_OF_END = frozenset({Action.DISCONNECTED.value, Action.CLOSE_DRIVER.value, Action.SESSION_ENDED.value})
+_OF_END = frozenset({Action.DISCONNECTED, Action.CLOSE_DRIVER, Action.SESSION_ENDED})
 
 #: the number of the call in which this code began; tasks and threads keep it when the call is over
 _IN_CALL: ContextVar[int | None] = ContextVar("reactor_in_call", default=None)
@@ -81,9 +81,9 @@ class Leader:
         self._host = host
         self._report = report
         self._one_at_a_time = trio.Lock()
-        self._call = rank_messages.RankCall(0, "perform", name=Action.RELEASE.value)
-        #: names of the actions that the other ranks perform at the next call
-        self._before: list[str] = []
+        self._call = rank_messages.RankCall(0, "perform", action=Action.RELEASE)
+        #: the actions that the other ranks perform at the next call
+        self._before: list[Action] = []
         #: the number of the call that runs on this rank
         self._running: int | None = None
         #: the newest call's result on this rank; None if it was cancelled
@@ -134,7 +134,7 @@ class Leader:
         """
         timeout = self.step_timeout if self._stepped else self.first_step_timeout
         setting = "step_timeout" if self._stepped else "first_step_timeout"
-        if over and self._call.name in _OF_END and timeout > CLOSE_TIMEOUT:
+        if over and self._call.action in _OF_END and timeout > CLOSE_TIMEOUT:
             timeout, setting = CLOSE_TIMEOUT, ""
         if not await answered_within(timeout, self._all_done) and (late := self._late()) is not None:
             text = f"rank {late} has not ended {call_name(self._call)} {timeout:g} s after rank 0"
@@ -146,7 +146,7 @@ class Leader:
 
     def performed(self, action: Action) -> None:
         """This rank has performed an action of `AT_NEXT_CALL`."""
-        self._before.append(action.value)
+        self._before.append(action)
 
     async def idle(self) -> None:
         """Return when no call is running."""
@@ -266,7 +266,8 @@ def call_name(call: rank_messages.RankCall) -> str:
         case "step":
             return f"step {call.step}"
         case "command":
-            return f"the command {call.name} before step {call.step}"
+            return f"the command {call.command} before step {call.step}"
         case "file":
             return "@file_uploaded"
-    return _ACTIONS.get(call.name, f"@{call.name}")
+    assert call.action is not None
+    return _ACTIONS.get(call.action, f"@{call.action.value}")

@@ -73,12 +73,12 @@ class LeadingPerformer(ServedPerformer):
         if action is Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
             await make()
             make = trio.lowlevel.cancel_shielded_checkpoint
-        await self.lead("perform", make, name=action.value, client=self.client.id, at=self.client.joined_at)
+        await self.lead("perform", make, action=action, client=self.client.id, at=self.client.joined_at)
 
     async def carry_out(self, command: Command) -> Any:
         """Carry the command out on every rank; returns the reply of this one."""
         return await self.lead(
-            "command", partial(super().carry_out, command), name=command.name, client=command.client,
+            "command", partial(super().carry_out, command), command=command.name, client=command.client,
             at=command.at, data=command.data, files=command.files,
         )  # fmt: skip
 

@@ -32,8 +32,9 @@ class RankCall(IpcMessage, frozen=True, tag=1):
     Attributes:
         number: counts calls.
         step: the number of the session's next step, for the log.
-        name: of the action that rank 0 performs (`LED`), or of the command.
-        before: names of the actions that come first (`AT_NEXT_CALL`).
+        action: of `perform`, what rank 0 performs (`LED`).
+        command: of `command`, its name.
+        before: the actions that come first (`AT_NEXT_CALL`).
         client, at: the client of a command, and its arrival; of an action, the controlling client, and when it joined.
         data, files: a command's arguments as the client sent them; of `file`, the arguments of the hook. The data of the
             files goes ahead in pieces (`crossing.file_pieces`).
@@ -42,12 +43,13 @@ class RankCall(IpcMessage, frozen=True, tag=1):
     number: int
     kind: CallKind
     step: int = 0
-    name: str = ""
+    action: Action | None = None
+    command: str = ""
     client: int = 0
     at: float = 0.0
     data: bytes = b""
     files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
-    before: tuple[str, ...] = ()
+    before: tuple[Action, ...] = ()
 
 
 class RuntimeAnswer(IpcMessage, frozen=True, tag=2):
