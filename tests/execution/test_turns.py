@@ -9,11 +9,13 @@ from typing import Any, get_args
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from reactor_trio.concurrency import ClockHooks
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.turns import CHECKPOINTS, TRANSITIONS, SharedTurn, Turn, TurnEvent, Turns, TurnState
+from reactor_trio.execution.turn_states import TRANSITIONS, TurnEvent, TurnState
+from reactor_trio.execution.turns import CHECKPOINTS, SharedTurn, Turn, Turns
 
 IDLE, ASKING, HELD, KEPT = TurnState
 
@@ -108,10 +110,16 @@ class Bench:
     def __init__(self, nursery: trio.Nursery, time: ClockHooks) -> None:
         self.turns = Turns(time)
         self.nursery = nursery
+        self._occupant: Worker | None = None
+
+    async def occupy(self) -> None:
+        """Have a session of its own take the turn, and keep it until `grant`."""
+        self._occupant = self.worker()
+        await self._occupant.take()
 
     async def grant(self) -> None:
-        self.nursery.start_soon(self.turns.run)
-        await wait_all_tasks_blocked()
+        assert self._occupant is not None
+        await self._occupant.give_back()
 
     def worker(self, turn: SharedTurn | None = None) -> Worker:
         """A task of this session, by default of a new one."""
@@ -137,12 +145,12 @@ async def bench(time: ClockHooks | None = None) -> AsyncGenerator[Bench, None]:
 
 
 async def bring_to(state: TurnState, seats: Bench) -> Worker:
-    """A task of a session whose turn is in this state. Turns are granted if it has had one."""
+    """A task of a session whose turn is in this state. If that is ASKING, `seats.grant` grants it the turn."""
     worker = seats.worker()
+    if state is ASKING:
+        await seats.occupy()
     if state is not IDLE:
         await worker.take()
-    if state in (HELD, KEPT):
-        await seats.grant()
     if state is KEPT:
         await worker.compute()
     assert worker.turn.state is state
@@ -153,6 +161,8 @@ async def happen(event: TurnEvent, seats: Bench, worker: Worker) -> None:
     """Make the event happen, by what tasks of the session do."""
     match event:
         case "wanted":
+            if worker.turn.state is IDLE:
+                await seats.occupy()
             await seats.worker(worker.turn).take()
         case "unwanted" if worker.turn.state is ASKING:
             await worker.cancel()
@@ -237,7 +247,6 @@ async def test_the_tasks_of_a_session_get_its_turns_in_the_order_in_which_they_a
     async with bench() as seats:
         turn = seats.turns.open()
         workers = [seats.worker(turn) for _ in range(3)]
-        await seats.grant()
         await trio.sleep(5)
         for worker in workers:
             await worker.take()
@@ -309,27 +318,6 @@ async def test_a_session_that_is_over_leaves_no_debt(autojump_clock, over, order
         assert await order_of(4, worker, other) == order
 
 
-async def test_requested_turns_for_all_are_given_in_the_order_of_the_sessions_and_end_together(autojump_clock):
-    async with bench() as seats:
-        workers = [seats.worker() for _ in range(4)]
-        for worker in (workers[2], workers[0], workers[1]):
-            await worker.take()
-        granted: list[SharedTurn] = []
-
-        async def grant() -> None:
-            granted.extend(await seats.turns.grant_all())
-
-        seats.nursery.start_soon(grant)
-        await wait_all_tasks_blocked()
-        assert [worker.turn.state for worker in workers] == [HELD, HELD, HELD, IDLE]
-        await workers[3].take()  # too late for these
-        for worker in workers[:3]:
-            assert not granted
-            await worker.give_back()
-        assert granted == [worker.turn for worker in workers[:3]]
-        assert workers[3].turn.state is ASKING
-
-
 async def test_the_turn_of_an_only_session_is_always_there(autojump_clock):
     turn = Turn(ClockHooks())
     assert await turn.take(True) == 0
@@ -343,12 +331,182 @@ async def test_the_turn_of_an_only_session_is_always_there(autojump_clock):
     turn.leave()
 
 
+# ---- without a task that grants turns -----------------------------------------------------------------------------------
+
+
+class Settling(ClockHooks):
+    """A clock by which everything that is due at an instant asks before a turn is granted, as in a test of a server."""
+
+    settles = True
+
+    async def settle(self, rested: bool) -> None:
+        await wait_all_tasks_blocked()
+
+
+class Rounds(trio.abc.Instrument):
+    """Counts the rounds of the loop."""
+
+    count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
+async def test_a_session_that_finds_the_thread_free_goes_on_at_once(autojump_clock):
+    async with bench() as seats:
+        turn, other = seats.turns.open(), seats.turns.open()
+        with trio.testing.assert_no_checkpoints():
+            for each in turn, turn, other, turn:
+                assert await each.take(True) == 0
+                each.give_back()
+        with trio.testing.assert_checkpoints():
+            await turn.take(False)
+
+
+async def test_the_loop_makes_one_round_from_one_session_to_the_next(autojump_clock):
+    """Of sessions that always want a turn, so that each is given back while the others wait."""
+    taken, rounds = [], Rounds()
+
+    async def step(turn: SharedTurn) -> None:
+        for _ in range(100):
+            await turn.take(False)
+            taken.append(turn.number)
+            turn.give_back()
+
+    async with bench() as seats:
+        trio.lowlevel.add_instrument(rounds)
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(step, seats.turns.open())
+        trio.lowlevel.remove_instrument(rounds)
+    assert sorted(taken) == sorted([0, 1, 2] * 100)
+    assert rounds.count <= 310
+
+
+async def test_a_second_session_that_comes_in_a_step_waits_for_its_end_and_then_leaves(autojump_clock):
+    async with bench() as seats:
+        only = await bring_to(HELD, seats)
+        await trio.sleep(1)
+        second = seats.worker()
+        await second.take()
+        assert second.turn.state is ASKING
+        await trio.sleep(2)
+        await only.take_next()  # it has used more, so the second one goes first
+        assert (second.waited, only.turn.state) == (2, ASKING)
+        await trio.sleep(4)
+        second.turn.leave()
+        await wait_all_tasks_blocked()
+        assert (only.waited, only.turn.state) == (4, HELD)
+        await only.take_next()
+        assert only.waited == 0
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_sessions_that_ask_at_one_instant_go_in_their_order_whichever_runs_first(autojump_clock, number):
+    """In virtual time. The session that asks first lets the others ask before it chooses."""
+    async with bench(Settling()) as seats:
+        turns = [seats.turns.open() for _ in range(3)]
+        order = []
+
+        async def step(turn: SharedTurn) -> None:
+            await turn.take(True)
+            order.append(turn.number)
+            await trio.sleep(1)
+            turn.give_back()
+
+        async with trio.open_nursery() as nursery:
+            for turn in turns[number:] + turns[:number]:
+                nursery.start_soon(step, turn)
+        assert order == [0, 1, 2]
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+async def test_a_task_that_is_cancelled_before_it_has_chosen_leaves_that_to_another(autojump_clock, tasks):
+    async with bench(Settling()) as seats:
+        turn, other = seats.turns.open(), seats.turns.open()
+        scopes = [trio.CancelScope() for _ in range(tasks)]
+        took = []
+
+        async def choose(scope: trio.CancelScope) -> None:
+            with scope:
+                await turn.take(True)
+                took.append("cancelled")
+
+        async def wait() -> None:
+            await other.take(True)
+            took.append("other")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(choose, scopes[0])
+            await trio.lowlevel.checkpoint()
+            nursery.start_soon(wait)
+            for scope in scopes[1:]:
+                nursery.start_soon(choose, scope)
+            await trio.lowlevel.checkpoint()
+            for scope in scopes:
+                scope.cancel()
+        assert took == ["other"]
+        assert (turn.state, other.state) == (IDLE, HELD)
+
+
+@pytest.mark.parametrize("over", [False, True])
+async def test_a_task_that_is_woken_to_choose_and_cancelled_at_once_leaves_that_to_another(autojump_clock, over):
+    async with bench(Settling()) as seats:
+        holder, leaves, stays = seats.worker(), seats.worker(), seats.worker()
+        for worker in holder, leaves, stays:
+            await worker.take()
+            await wait_all_tasks_blocked()
+        await trio.sleep(2)
+        holder.turn.leave()
+        leaves.scope.cancel()
+        if over:
+            leaves.turn.leave()
+        await trio.sleep(0.1)
+        assert (leaves.waited, leaves.turn.state) == (None, IDLE)
+        assert (stays.waited, stays.turn.state) == (2, HELD)
+
+
+async def test_a_second_task_of_a_session_waits_on_when_the_first_gives_its_turn_back(autojump_clock):
+    """No other session is there that would wake it."""
+    async with bench() as seats:
+        first = await bring_to(HELD, seats)
+        second = seats.worker(first.turn)
+        await second.take()
+        await trio.sleep(3)
+        await first.give_back()
+        assert (second.waited, second.turn.state) == (3, HELD)
+
+
+async def test_what_a_task_computes_in_a_turn_that_it_chose_itself_counts_once(autojump_clock: MockClock):
+    """Its code was resumed without a turn, and got it before it let others run again."""
+    async with bench() as seats:
+        one, other = seats.worker(), seats.worker()
+        for worker in (one, other):  # the first step is free, the second is the usual one
+            await worker.take()
+            await trio.sleep(1)
+            await worker.take_next()
+            await trio.sleep(1)
+            await worker.give_back()
+
+        async def code() -> None:
+            await one.turn.take(False)
+            autojump_clock.jump(1)
+            await trio.lowlevel.checkpoint()
+            one.turn.give_back()
+
+        await TracedAwaitable(code(), observer=one.turn)
+        holder = await bring_to(HELD, seats)
+        await one.take()
+        await other.take()
+        await holder.give_back()
+        assert await order_of(5, one, other) == [0, 1, 0, 1, 0]
+
+
 # ---- where author code waits --------------------------------------------------------------------------------------------
 
 
 async def test_a_turn_lasts_a_hundred_checkpoints_and_no_wait(autojump_clock):
     async with bench() as seats:
-        await seats.grant()
         turn = seats.turns.open()
         states = []
 
@@ -372,7 +530,6 @@ async def test_a_turn_lasts_a_hundred_checkpoints_and_no_wait(autojump_clock):
 
 async def test_a_turn_is_kept_while_its_task_awaits_a_computation(autojump_clock):
     async with bench() as seats:
-        await seats.grant()
         turn = seats.turns.open()
         states = []
 
@@ -409,7 +566,6 @@ async def test_a_computation_without_a_turn_takes_one_if_its_time_is_charged(aut
 async def test_time_computed_without_a_turn_counts_as_the_sessions_share(autojump_clock: MockClock):
     """It waited in its step, so its turn was over; then it computed for three seconds, twice."""
     async with bench() as seats:
-        await seats.grant()
         one, other = seats.worker(), seats.worker()
         for worker in (one, other):  # the first step is free, the second is the usual one
             await worker.take()
@@ -454,7 +610,6 @@ async def test_tasks_of_a_run_are_known_and_no_others(autojump_clock):
 
 async def test_the_turn_of_another_task_of_a_run_lasts_until_it_waits(autojump_clock):
     async with bench() as seats:
-        await seats.grant()
         turn = seats.turns.open()
         states = []
 
@@ -480,7 +635,6 @@ async def test_the_turn_of_another_task_of_a_run_lasts_until_it_waits(autojump_c
 
 async def test_a_run_that_ends_in_its_turn_leaves_it_to_the_others(autojump_clock):
     async with bench() as seats:
-        await seats.grant()
         turn = seats.turns.open()
 
         async def code() -> None:

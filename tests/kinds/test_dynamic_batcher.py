@@ -14,7 +14,8 @@ from trio.testing import wait_all_tasks_blocked
 from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.session_binding import SEEN_SESSION
-from reactor_trio.execution.turns import SharedTurn, TurnState
+from reactor_trio.execution.turn_states import TurnState
+from reactor_trio.execution.turns import SharedTurn
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.dynamic_batcher import DynamicBatcher, call_batch
 

@@ -7,70 +7,37 @@ waits for ever stops no other session. What it computes when it goes on still co
 A `run()` may emit in several tasks. Each of them takes a turn of its own, since the thread computes for one task at a time.
 Only the code of `run()` itself is observed, so the turn of another task lasts until that task waits for the first time.
 
-`TRANSITIONS` is the life of a turn. Who owns what:
+Who owns what:
 
-    Turns        which sessions ask, which turns are out, and the task that waits to grant the next one
-    SharedTurn   the state of one session's turn, the tasks that wait for it, and the task that has it
+    Turns        which sessions ask, and which turns are out
+    SharedTurn   the state of one session's turn (`turn_states`), the tasks that wait for it, and the task that has it
 
-One task grants turns, after everything that is due at the instant has asked: one at a time (`Turns.run`), or one to each
-session that asks (`DynamicBatcher.run`). The only session of a model has the plain `Turn`, which nothing else wants.
+No task of its own grants turns. Of the tasks that wait for one, the *chooser* chooses the session that gets the next one:
+a task that asks while no turn is out, or one that the end of a turn has woken (`Turns.returned`). It chooses after
+everything that is due at the instant has asked, also the session that has just given its turn back. So a session that
+finds the thread free goes on at once, and from one session to the next the loop makes one round. For batches a task
+grants a turn to each session that asks (`DynamicBatcher`). The only session of a model has the plain `Turn`, which
+nothing else wants.
 """
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from reactor_trio.concurrency import ClockHooks
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
+from reactor_trio.execution.turn_states import TRANSITIONS, TurnEvent, TurnState
 from reactor_trio.pacing import RoundRobin
 
 T = TypeVar("T")
 
 #: Checkpoints in a row at which a turn is kept: `send` has one or two; code that spins on checkpoints must give it back.
 CHECKPOINTS = 100
-
-
-class TurnState(enum.Enum):
-    """Where the turn of a session is."""
-
-    IDLE = enum.auto()  # no task of the session wants it
-    ASKING = enum.auto()  # tasks of the session wait for it
-    HELD = enum.auto()  # a task of the session has it, until that task waits for something
-    KEPT = enum.auto()  # that task computes what it awaits, so it has the turn until that is done
-
-
-#: What happens to a turn. wanted: a task begins to wait for it; unwanted: the last task that waited is cancelled; granted:
-#: the task that has waited for the longest time gets it; rests: that task waits for something, or is done; computes,
-#: computed: it begins to await what computes, or has it; over: the session is over.
-TurnEvent = Literal["wanted", "unwanted", "granted", "rests", "computes", "computed", "over"]
-
-#: What follows: calls of `Turns`, and the begin and the end of the time for which the session pays.
-TurnAction = Literal["ask", "withdraw", "begin", "end", "forget"]
-
-_IDLE, _ASKING, _HELD, _KEPT = TurnState
-
-#: state -> event -> the next state, and what is done then. An event that a state does not name cannot happen in it.
-TRANSITIONS: dict[TurnState, dict[TurnEvent, tuple[TurnState, tuple[TurnAction, ...]]]] = {
-    _IDLE: {"wanted": (_ASKING, ("ask",)), "over": (_IDLE, ("forget",))},
-    _ASKING: {
-        "wanted": (_ASKING, ()), "unwanted": (_IDLE, ("withdraw",)),
-        "granted": (_HELD, ("begin",)), "over": (_IDLE, ("withdraw", "forget")),
-    },
-    _HELD: {
-        "wanted": (_HELD, ()), "unwanted": (_HELD, ()),
-        "rests": (_IDLE, ("end",)), "computes": (_KEPT, ()), "over": (_IDLE, ("end", "forget")),
-    },
-    _KEPT: {
-        "wanted": (_KEPT, ()), "unwanted": (_KEPT, ()),
-        "rests": (_KEPT, ()), "computed": (_HELD, ()), "over": (_IDLE, ("end", "forget")),
-    },
-}  # fmt: skip
 
 
 class Turn:
@@ -119,47 +86,51 @@ class Turn:
 
 
 class Turns:
-    """Grants turns. All methods but `open` are for the model loop."""
+    """The turns of one model's sessions, one at a time. All methods but `open` are for the model loop."""
 
     def __init__(self, time: ClockHooks) -> None:
         self.time = time
         self.robin = RoundRobin()
         self._numbers = itertools.count()
+        #: in the order in which they have asked
         self._asking: dict[int, SharedTurn] = {}
         self._out: set[SharedTurn] = set()
-        #: the task that grants turns, while it waits
-        self._granting = trio.lowlevel.ParkingLot()
+        #: of the tasks that wait, the one that is to choose the next session
+        self._chooser: trio.lowlevel.Task | None = None
 
     def open(self) -> SharedTurn:
         """The turn of a new session. Turns are numbered in the order of these calls."""
         return SharedTurn(self, next(self._numbers))
 
-    async def run(self) -> None:
-        """Task: grant one turn after the other until cancelled."""
-        while True:
-            await self._until_asked()
-            if (number := self.robin.next()) is not None:
-                self._grant(number)
-            await self._until_back()
-
-    async def grant_all(self) -> list[SharedTurn]:
-        """Wait until a session asks, and grant a turn to each that does; return these when all of them are given back."""
-        await self._until_asked()
-        granted = [self._asking[number] for number in sorted(self._asking)]
-        for turn in granted:
-            self.robin.withdraw(turn.number)
-            self._grant(turn.number)
-        await self._until_back()
-        return granted
-
     # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
+
+    def chooses(self, task: trio.lowlevel.Task) -> bool:
+        """Whether this task, which waits, is to choose the next session: no turn is out, and no other task is to choose."""
+        if self._out or self._chooser not in (None, task):
+            return False
+        self._chooser = task
+        return True
+
+    def choose(self) -> None:
+        """Grant a turn to the session that is next."""
+        self._chooser = None
+        if (number := self.robin.next()) is not None:
+            self.grant(number)
+
+    def leave_choice(self) -> None:
+        """Have another task choose, if one waits."""
+        self._chooser = None
+        self.have_chosen()
+
+    def have_chosen(self) -> None:
+        """Wake a task that waits, to choose the next session, unless a turn is out or a task is to choose anyway."""
+        if self._asking and not self._out and self._chooser is None:
+            self._chooser = next(iter(self._asking.values())).wake()
 
     def ask(self, turn: SharedTurn) -> None:
         """Note that the session wants a turn."""
         self.robin.ask(turn.number)
         self._asking[turn.number] = turn
-        if not self._out:
-            self._granting.unpark_all()
 
     def withdraw(self, turn: SharedTurn) -> None:
         """Note that the session wants no turn any more."""
@@ -170,22 +141,10 @@ class Turns:
         """Take the turn back, which has lasted for so long."""
         self.robin.used(turn.number, seconds)
         self._out.remove(turn)
-        if not self._out:
-            self._granting.unpark_all()
+        self.have_chosen()
 
-    # ---- inside -------------------------------------------------------------------------------------------------------
-
-    async def _until_asked(self) -> None:
-        """Return when a session wants a turn, and all that is due at this instant have asked."""
-        while not self._asking:
-            await self._granting.park()
-        await self.time.settle(True)
-
-    async def _until_back(self) -> None:
-        while self._out:
-            await self._granting.park()
-
-    def _grant(self, number: int) -> None:
+    def grant(self, number: int) -> None:
+        """Grant a turn to the session with this number, which asks."""
         turn = self._asking.pop(number)
         self._out.add(turn)
         turn.enter("granted")
@@ -225,8 +184,9 @@ class SharedTurn(Turn):
                     self.turns.returned(self, trio.current_time() - self._since)
                 case "forget":
                     self.turns.robin.leave(self.number)
-        if self.state is _IDLE and self._waiting:  # they waited for a turn of their own while another task had this one
+        if self.state is TurnState.IDLE and self._waiting:  # for a turn of their own, while another task had this one
             self.enter("wanted")
+            self.turns.have_chosen()
 
     @property
     def observer(self) -> Observer:
@@ -249,7 +209,18 @@ class SharedTurn(Turn):
         began = trio.current_time()
         self._waiting.append(task)
         self.enter("wanted")
-        await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
+        while self._holder is not task:
+            if not self.turns.chooses(task):
+                await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
+                rested = True
+                continue
+            try:
+                await super().take(rested)
+            except trio.Cancelled:
+                self._withdraw(task)
+                self.turns.leave_choice()
+                raise
+            self.turns.choose()
         if self._owner is not None and task is not self._owner:
             trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._granted)
         return trio.current_time() - began
@@ -312,8 +283,15 @@ class SharedTurn(Turn):
         self._since = trio.current_time()
         self._granted += 1
         self._checkpoints = 0
+        self.ends()  # what it has computed since it was resumed, if it chose itself
         self._holder = self._waiting.popleft()
-        trio.lowlevel.reschedule(self._holder)
+        if self._holder is not trio.lowlevel.current_task():
+            trio.lowlevel.reschedule(self._holder)
+
+    def wake(self) -> trio.lowlevel.Task:
+        """Wake the task that has waited for the longest time; returns it."""
+        trio.lowlevel.reschedule(self._waiting[0])
+        return self._waiting[0]
 
     def _unseen_waits(self, turn: int) -> None:
         """A task that nothing observes has let others run for the first time in its turn."""
@@ -321,7 +299,10 @@ class SharedTurn(Turn):
             self.enter("rests")
 
     def _abort(self, task: trio.lowlevel.Task) -> trio.lowlevel.Abort:
+        self._withdraw(task)
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _withdraw(self, task: trio.lowlevel.Task) -> None:
         self._waiting.remove(task)
         if not self._waiting:
             self.enter("unwanted")
-        return trio.lowlevel.Abort.SUCCEEDED

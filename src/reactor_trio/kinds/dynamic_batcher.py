@@ -1,9 +1,9 @@
 """`batch_inference()`: one call makes the steps of several sessions, for a model that can compute them together.
 
 One task of its own makes these calls. Every session that is due when the thread is free joins the next batch. So batches
-form where steps are slow, and a single session waits for no other. The batcher first grants a turn to each session that asks
-(`Turns.grant_all`), so that it applies its commands, in its own task. With its turn a session joins the batch, and gives the
-turn back. A session whose handler waits for something gives it back too, and joins the batch after.
+form where steps are slow, and a single session waits for no other. The batcher first grants a turn to each session that
+asks, so that it applies its commands, in its own task. With its turn a session joins the batch, and gives the turn back.
+A session whose handler waits for something gives it back too, and joins the batch after.
 
 A batch ends for all its members at once. A member whose session ends meanwhile waits for that, since author code still uses
 its model; when all members have left, the batch is cancelled. The member that left last raises what the batch raises then.
@@ -68,11 +68,31 @@ class DynamicBatcher(Turns):
         self._model = model
         self._joined: dict[Turn, _Member] = {}
         self._count = 0
+        #: the task of `run`, while it waits for turns
+        self._granting = trio.lowlevel.ParkingLot()
 
     async def run(self) -> None:
         """Task: step batches until cancelled."""
         while True:  # no variable here: it would keep the last batch until a session steps again
-            await self._step(await self.grant_all())
+            await self._step(await self._grant_all())
+
+    # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
+
+    def chooses(self, task: trio.lowlevel.Task) -> bool:
+        """See `Turns`: the task of `run` alone grants turns."""
+        return False
+
+    def ask(self, turn: SharedTurn) -> None:
+        """See `Turns`."""
+        super().ask(turn)
+        self.have_chosen()
+
+    def have_chosen(self) -> None:
+        """See `Turns`."""
+        if not self._out:
+            self._granting.unpark_all()
+
+    # ---- for the sessions' tasks --------------------------------------------------------------------------------------
 
     async def join(self, turn: Turn, model: Model, over: Callable[[], bool]) -> StepMade:
         """Be stepped in the next batch as `model`, by the task that has the turn, which is given back.
@@ -102,6 +122,19 @@ class DynamicBatcher(Turns):
         return StepMade(result, began=member.began)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _grant_all(self) -> list[SharedTurn]:
+        """Wait until a session asks, and grant a turn to each that does; return these when all of them are given back."""
+        while not self._asking:
+            await self._granting.park()
+        await self.time.settle(True)  # all that is due at this instant has asked
+        granted = [self._asking[number] for number in sorted(self._asking)]
+        for turn in granted:
+            self.robin.withdraw(turn.number)
+            self.grant(turn.number)
+        while self._out:
+            await self._granting.park()
+        return granted
 
     async def _step(self, granted: list[SharedTurn]) -> None:
         """Step the sessions that have joined with these turns."""

@@ -17,8 +17,8 @@ from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.step_loop import StepLoop, StepSource
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.turns import Turns
 from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
 from reactor_trio.pacing import Cadence
 
 
@@ -55,7 +55,7 @@ class Driving(msgspec.Struct, frozen=True):
     """
 
     source: Callable[[DrivenSession | None], StepSource] | None = None
-    turns: Callable[[ClockHooks, Model], Turns] | None = None
+    turns: Callable[[ClockHooks, Model], DynamicBatcher] | None = None
     driver: type[Driver] = StepLoop
     run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
 

@@ -76,24 +76,36 @@ class RoundRobin:
         """Choose the seat whose turn it is, and take it out of the queue; None if the queue is empty."""
         if not self._asking:
             return None
-        asking = sorted(self._asking, key=lambda seat: (seat <= self._last, seat))
-        able = [seat for seat in asking if self._accounts[seat].may_go()]
-        if not able:
+        if (able := self._first_able()) is None:
             self._give_rounds()
-            able = [seat for seat in asking if self._accounts[seat].may_go()]
-        self._last = able[0]
-        self._asking.remove(self._last)
-        return self._last
+            able = self._first_able()
+            assert able is not None
+        self._last = able
+        self._asking.remove(able)
+        return able
 
     def used(self, seat: int, seconds: float) -> None:
         """Record that `seat` used the thread for `seconds`, in its turn or outside it."""
         if (account := self._accounts.get(seat)) is not None:
             account.spent += seconds
 
+    def _first_able(self) -> int | None:
+        """The first seat after the last one, in their circle, that asks and may go. A loop: `next` runs for each step."""
+        first: int | None = None
+        for seat in self._asking:
+            if not self._accounts[seat].may_go():
+                continue
+            if first is None or (seat <= self._last, seat) < (first <= self._last, first):
+                first = seat
+        return first
+
     def _give_rounds(self) -> None:
-        accounts = [self._accounts[seat] for seat in self._asking]
-        quantum = max(min(account.usual for account in accounts), LEAST)
-        missing = min(-account.balance - account.usual / 2 for account in accounts)
+        usual = missing = math.inf
+        for seat in self._asking:
+            account = self._accounts[seat]
+            usual = min(usual, account.usual)
+            missing = min(missing, -account.balance - account.usual / 2)
+        quantum = max(usual, LEAST)
         given = quantum * max(1, math.ceil((missing - EPSILON) / quantum))
         for seat, account in self._accounts.items():
             rich = account.balance + given

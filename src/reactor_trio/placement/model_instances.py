@@ -16,6 +16,7 @@ from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.session_binding import SessionBinding, SharedBinding
 from reactor_trio.execution.turns import Turns
 from reactor_trio.interface.model import Model
+from reactor_trio.kinds.dynamic_batcher import DynamicBatcher
 from reactor_trio.kinds.kind import Kind
 
 
@@ -35,7 +36,8 @@ class ModelInstances:
         number: sessions at the same time.
 
     Attributes:
-        turns: grants the turns, as a task that runs for the model's life; None for one session that is stepped alone.
+        turns: the turns of the sessions; None for one session that is stepped alone.
+        batcher: the same turns, if the sessions are stepped together, by a task that runs for the model's life; else None.
         run_loops: the instances whose `run()` goes on for the server's life.
     """
 
@@ -48,10 +50,11 @@ class ModelInstances:
         host: ModelHost,
     ) -> None:
         self.turns: Turns | None = None
+        self.batcher: DynamicBatcher | None = None
         self._first = ModelInstance(model, binding)
         self._shared = number > 1
         if kind.driving.turns is not None:
-            self.turns = kind.driving.turns(host.time, model)
+            self.turns = self.batcher = kind.driving.turns(host.time, model)
             binding.turn = self.turns.open()
         elif self._shared:
             self.turns = Turns(host.time)

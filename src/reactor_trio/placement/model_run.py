@@ -37,10 +37,10 @@ class ModelEnding(msgspec.Struct, frozen=True):
 
 
 class ModelRun:
-    """Runs the `run()` of one model, and the task that grants turns, for the model's life.
+    """Runs the `run()` of one model, or the task that makes its batches, for the model's life.
 
     Attributes:
-        running: calls of the model loop that go on for the server's life: each `run()`, and the granting of turns.
+        running: calls of the model loop that go on for the server's life: each `run()`, or the making of batches.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -58,28 +58,15 @@ class ModelRun:
 
     async def until_ended(self) -> ModelEnding:
         """Run the model's own `run()`; returns when that, or the model, has ended."""
-        async with trio.open_nursery() as nursery:
-            granting = trio.CancelScope(shield=True)
-            nursery.start_soon(self._grant, granting)
-            try:
-                await self._run_loops()
-            finally:
-                granting.cancel()
-        assert self._ending is not None
-        return self._ending
-
-    async def _grant(self, scope: trio.CancelScope) -> None:
-        """Grant turns until the last `run()` has ended: its cleanup may emit, which takes a turn."""
-        if self._instances.turns is not None:
-            with scope:
-                await self._go_on(self._instances.turns.run)
-
-    async def _run_loops(self) -> None:
         with self._life:
             async with trio.open_nursery() as nursery:
                 for instance in self._instances.run_loops:
                     nursery.start_soon(self._run, instance)
+                if self._instances.batcher is not None:
+                    nursery.start_soon(self._go_on, self._instances.batcher.run)
                 await trio.sleep_forever()
+        assert self._ending is not None
+        return self._ending
 
     async def _go_on(self, function: Callable[[], Awaitable[None]]) -> None:
         self.running += 1

@@ -32,7 +32,7 @@ class Placement(Protocol):
         model: the instance; None if it is in another process.
         process: that process; None without one.
         moderate: checks the text in commands, in this process wherever the model is; None: nothing does.
-        running: how many calls of the model loop go on for the server's life: each `run()`, and the granting of turns.
+        running: how many calls of the model loop go on for the server's life: each `run()`, or the making of batches.
     """
 
     declaration: Declaration
