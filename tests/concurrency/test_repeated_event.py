@@ -49,6 +49,19 @@ async def test_a_cancellation_is_not_taken_for_the_deadline(
     await bell.wait(4)
 
 
+async def test_a_cancellation_at_the_instant_of_the_deadline_is_raised_by_the_next_checkpoint_at_last(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bell, passed = RepeatedEvent(), False
+    with trio.move_on_at(2) as scope:
+        await bell.wait(2)
+        await bell.wait(2)  # a deadline that has passed is a checkpoint, too
+        passed = True
+    assert scope.cancelled_caught
+    assert not passed
+    assert trio.current_time() == 2
+
+
 async def test_a_ring_and_the_deadline_at_one_instant_wake_once(autojump_clock: trio.testing.MockClock) -> None:
     bell, times = RepeatedEvent(), []
 

@@ -29,7 +29,13 @@ class RepeatedEvent:
             trio.lowlevel.reschedule(task)
 
     async def wait(self, deadline: float = math.inf) -> None:
-        """Wait for the next `set`, or until `deadline` in `trio.current_time()` seconds. Always a checkpoint."""
+        """Wait for the next `set`, or until `deadline` in `trio.current_time()` seconds. Always a checkpoint.
+
+        If it is cancelled while it wakes for its deadline, the next checkpoint raises.
+        """
+        if deadline < math.inf and deadline <= trio.current_time():
+            await trio.lowlevel.checkpoint()
+            return
         task = trio.lowlevel.current_task()
 
         def abort(_raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
@@ -43,8 +49,10 @@ class RepeatedEvent:
         if deadline == math.inf:
             await trio.lowlevel.wait_task_rescheduled(abort)
             return
-        with trio.CancelScope(deadline=deadline):
+        with trio.CancelScope(deadline=deadline) as scope:
             await trio.lowlevel.wait_task_rescheduled(abort)
+        if scope.cancel_called:  # it did not wake for a cancellation; to ask for one would cost four calls for each scope
+            return
         # Not `checkpoint_if_cancelled`: it fails if another task shields this one while it yields, as `DriverScopes` does.
         if trio.current_effective_deadline() == -math.inf:
             await trio.lowlevel.checkpoint()
