@@ -597,5 +597,3 @@ async def test_the_heartbeat_ends_with_the_conversation(autojump_clock):
     async with conversing(limits=Limits(silence=math.inf)) as (peer, _site):
         await peer.stream.aclose()
     assert trio.current_time() == 0
-
-
