@@ -35,6 +35,9 @@ const ENTRIES = {
 const LATER = {
   "api-page": "page/api-page.ts",
   clip: "page/clip.ts",
+  de: "page/languages/de.ts",
+  fr: "page/languages/fr.ts",
+  gamepad: "page/gamepad.ts",
   "on-page": "src/media/on-page.ts",
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",

@@ -17,7 +17,7 @@ class MyOutput(Output):
 
 @dataclass
 class MyState(InputState):
-    brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="Brightness multiplier")
+    brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="From black to twice as bright")
     tone: float = InputField(
         default=0.0, ge=0.0, le=1.0, group="Sound", description="Loudness of a tone whose pitch is the brightness"
     )

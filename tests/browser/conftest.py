@@ -80,9 +80,12 @@ def troubles() -> list[str]:
 
 
 @contextmanager
-def desktop_page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
-    """A desktop page in a context of its own. A script error or a violation of the content policy fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
+def desktop_page(browser: Browser, troubles: list[str], locale: str = "en-US") -> Iterator[Page]:
+    """A desktop page in a context of its own, of a browser with this language.
+
+    A script error or a violation of the content policy fails the test.
+    """
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, locale=locale)
     page = context.new_page()
     context.add_init_script(READ_BACK)
     page.set_default_timeout(90_000)  # a machine may be slow

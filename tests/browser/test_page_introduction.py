@@ -260,7 +260,7 @@ def test_each_state_has_its_drawing_and_is_announced(server: FakeServer, page: P
     peer.say("reactor.queued", {"position": 3, "total": 4})
     drawing(page, "queue")
     expect(status).to_have_text("waiting")
-    expect(page.locator("#overlay-text")).to_have_text("2 before you")
+    expect(page.locator("#overlay-text")).to_have_text("2 people are before you.")
     peer.welcome(LIGHT)
     drawing(page, "warming")
     expect(status).to_have_text("starting")

@@ -102,7 +102,7 @@ def test_each_page_in_turn_has_fresh_state(url: str, page: Page) -> None:
     page.wait_for_function(MEAN_IS_BETWEEN, arg=DARK)
     second = page.context.new_page()
     second.goto(url)
-    expect(second.locator("#overlay-text")).to_have_text("You are next")
+    expect(second.locator("#overlay-text")).to_have_text("You are next.")
     page.close()
     expect(second.locator('body[data-state="live"]')).to_be_attached()
     expect(slider(second)).to_have_value("1")

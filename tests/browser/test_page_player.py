@@ -406,6 +406,7 @@ def test_the_lead_can_be_turned_off_and_stays_off(server: FakeServer, page: Page
     peer.frame(0, picture(200, 30, 60))
     expect(page.locator("#figure-lead")).to_have_text(re.compile(r"^\d+ ms$"))
     page.locator("#stats summary").first.click()
+    page.locator("#more-figures > summary").click()
     page.locator("#lead-toggle").uncheck()
     peer.frame(1, picture(100, 30, 60))
     expect(page.locator("#figure-lead")).to_have_text("off")

@@ -255,6 +255,7 @@ def test_moving_a_slider_shows_the_six_parts_of_its_latency(serve: Serve, page: 
     panel = page.locator("#latency")
     page.get_by_label("First", exact=True).fill("100")
     page.locator("#stats summary").first.click()
+    page.locator("#more-figures > summary").click()
     expect(panel).to_be_visible()
     panel.locator("summary").click()
     expect(panel.locator("tbody th")).to_have_text(["wait", "step", "queue", "encode", "network", "decode", "total"])

@@ -449,8 +449,8 @@ def test_the_page_says_that_pictures_stay_out_and_why_the_session_before_ended(t
         peer.bye("model_error")
         peer = server.accept()
         peer.say("reactor.queued", {"position": 2, "total": 2})
-        why = "The model failed. Whoever runs the server sees why with `reactor run --debug`."
-        wait(f"text('.toast span') === {json.dumps(why)} && text('#overlay-text') === '1 before you'")
+        why = "The model failed."
+        wait(f"text('.toast span') === {json.dumps(why)} && text('#overlay-text') === 'One person is before you.'")
         wait("!shown('#old-settings')")
         peer.welcome(BRIGHTNESS)
         wait("shown('#old-settings')")

@@ -151,7 +151,7 @@ function typeWords(field: Field): string {
     case "slider":
     case "number": {
       const type = field.integer ? types.whole : types.number;
-      const { minimum, maximum } = field;
+      const [minimum, maximum] = [field.minimum, field.maximum].map((limit) => limit?.toString()); // as programs write numbers
       if (minimum !== undefined && maximum !== undefined) return fillIn(types.between, { type, minimum, maximum });
       if (minimum !== undefined) return fillIn(types.least, { type, minimum });
       return maximum === undefined ? type : fillIn(types.most, { type, maximum });

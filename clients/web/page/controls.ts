@@ -11,6 +11,7 @@ import { BACK_TO_BEGIN, element, icon, refusalLine } from "./dom.ts";
 import { createField } from "./fields.ts";
 import { brokenLimit } from "./limits.ts";
 import { type Presentation, presented } from "./presented.ts";
+import { wordsOf } from "./refused-words.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 
@@ -60,7 +61,7 @@ export function settingControl(
     hint,
     reset: hasDefault ? reset : null,
   });
-  const refusal = refusalLine();
+  const refusal = refusalLine(wordsOf);
   const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
   // The server leaves files out of the values; the field of a model with settings is then empty, whatever the default says.
   const initial = field.kind === "upload" && told ? undefined : field.initial;
@@ -154,7 +155,7 @@ export function actionControl(
     view.write(field.initial);
     return { field, view };
   });
-  const refusal = refusalLine();
+  const refusal = refusalLine(wordsOf);
   const button = element("button", { type: "submit", class: "action" }, title);
   const hint = description ? element("p", { class: "description" }, description) : null;
   const control = element(

@@ -76,13 +76,14 @@ export interface RefusalLine {
   following(send: SendCommand): SendCommand;
 }
 
-/** A line that shows why a command was refused. It ignores the end of the connection, which the page shows elsewhere. */
-export function refusalLine(): RefusalLine {
+/** A line that shows why a command was refused; `wordsOf` has words for people for some codes. It ignores the end of the connection, which the page shows elsewhere. */
+export function refusalLine(wordsOf: (code: unknown) => string | null = () => null): RefusalLine {
   const line = element("div", { class: "refusal", role: "alert", hidden: true });
   const self: RefusalLine = {
     element: line,
-    show(error, words = null) {
+    show(error, given = null) {
       const { name, code, message } = error as { readonly name?: unknown; readonly code?: unknown; readonly message: string };
+      const words = given ?? wordsOf(code);
       if (code === "ended" && name !== "MediaError") return; // a device that has ended is shown
       line.replaceChildren(words === null ? message : element("details", {}, element("summary", {}, words), element("code", {}, message)));
       line.hidden = false;

@@ -11,6 +11,8 @@ import { fillIn, STRINGS } from "./strings.ts";
 export interface Diagnosis {
   readonly final: boolean;
   readonly text: string;
+  /** What only some people want to know. */
+  readonly details?: string;
   /** How far the model's load is, while it loads. */
   readonly loading?: LoadProgress;
   /** What kind of end it is, for the drawing. */
@@ -49,8 +51,7 @@ const FAILURES = new Set(["model_error", "replica_failed", "protocol_error", "to
 export function describeEnd({ reason, message }: { readonly reason: string | null; readonly message: string }): string {
   if (reason === null) return message || STRINGS.lost;
   const words = REASONS[reason] ?? fillIn(STRINGS.endedBecause, { reason });
-  const why = message || (reason === "model_error" ? STRINGS.hidden : "");
-  return why ? `${words} ${why}` : words;
+  return message ? `${words} ${message}` : words;
 }
 
 /** Why there is no session: from what the client was told, or else from what the server at `base` says now. */
@@ -58,7 +59,8 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   if (error instanceof SessionEnded) {
     if (error.reason === "lost") return { final: false, kind: "lost", text: error.message };
     const text = describeEnd({ reason: error.reason, message: error.detail });
-    return FAILURES.has(error.reason ?? "") ? { final: false, kind: "failed", text } : { final: false, text };
+    const details = error.reason === "model_error" && !error.detail ? STRINGS.hidden : "";
+    return FAILURES.has(error.reason ?? "") ? { final: false, kind: "failed", text, details } : { final: false, text };
   }
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")

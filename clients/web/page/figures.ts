@@ -2,7 +2,7 @@
 import type { Client, SessionInfo } from "../src/index.ts";
 import { byId } from "./dom.ts";
 import { LatencyPanel } from "./latency-panel.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, number, STRINGS } from "./strings.ts";
 
 const INTERVAL = 250;
 /** Jitter in parts of the time from one picture to the next: above the first they come unevenly, above the second badly. */
@@ -59,7 +59,7 @@ export class Figures {
       commandToPicture?.p50,
       missing + (main?.freezes ?? 0),
     );
-    byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: lead.toFixed(0) });
+    byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: number(lead) });
     set("freezes", main?.freezes ?? 0);
     set("frozen", (main?.frozen ?? 0) / 1000, 1);
     set("steps", stepsDown);
@@ -76,10 +76,10 @@ export class Figures {
   /** "30 fps · 46 ms", and a dot of the quality: what most people want to know. */
   #showLine(fps: number | null | undefined, jitter: number | null | undefined, latency: number | undefined, troubles: number): void {
     const { figures, quality } = STRINGS;
-    const rate = fps?.toFixed(0);
+    const rate = fps === null || fps === undefined ? undefined : number(fps);
     let line: string = figures.none;
     if (rate !== undefined)
-      line = latency === undefined ? fillIn(figures.fps, { fps: rate }) : fillIn(figures.line, { fps: rate, ms: latency.toFixed(0) });
+      line = latency === undefined ? fillIn(figures.fps, { fps: rate }) : fillIn(figures.line, { fps: rate, ms: number(latency) });
     byId("stats-line").textContent = line;
     this.#troubles = { count: troubles, age: troubles > this.#troubles.count ? 0 : this.#troubles.age + 1 };
     let grade: Quality = "none";
@@ -95,5 +95,5 @@ export class Figures {
 
 /** Writes a figure; one that was not measured is a dash. */
 function set(name: string, value: number | null | undefined, digits = 0): void {
-  byId(`figure-${name}`).textContent = value === null || value === undefined ? "–" : value.toFixed(digits);
+  byId(`figure-${name}`).textContent = value === null || value === undefined ? "–" : number(value, digits);
 }

@@ -3,6 +3,7 @@ import type { PadButtonCommand, PadCommands, SendCommand } from "../src/controls
 import { GamepadBinding, padName } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
+import { wordsOf } from "./refused-words.ts";
 import { buttonSign, labelOf } from "./signs.ts";
 import { fillIn, HANDS } from "./strings.ts";
 
@@ -10,7 +11,7 @@ export class Gamepads {
   #buttons: readonly (Omit<PadButtonCommand, "name"> & { readonly sign: string; readonly shown: PressButton })[];
   #axes: PadCommands["axes"];
   #status = element("p", { class: "description", "data-gamepad": "none" });
-  #refusal = refusalLine();
+  #refusal = refusalLine(wordsOf);
   #binding: GamepadBinding;
 
   /** {buttons, axes} are as `readCommands` returns them. */

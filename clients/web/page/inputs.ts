@@ -2,7 +2,7 @@
 import type { Client, Publication, TrackInfo } from "../src/index.ts";
 import { element, type RefusalLine, refusalLine } from "./dom.ts";
 import type { Device } from "./overlay.ts";
-import { fillIn, INPUTS } from "./strings.ts";
+import { fillIn, INPUTS, number } from "./strings.ts";
 
 const SIZES = ["320×240", "640×480", "1280×720"];
 const RATES = [10, 15, 24, 30];
@@ -221,7 +221,7 @@ class InputCard {
       const { codec } = publication;
       const skipped = publication.skipped ? fillIn(INPUTS.skipped, { n: publication.skipped }) : "";
       const pictures = ((publication.sent - sent) * 1000) / (now - since);
-      const fps = pictures.toFixed(0);
+      const fps = number(pictures);
       const coded = codec && codec !== "jpeg" ? fillIn(INPUTS.coded, { fps, codec }) : fillIn(INPUTS.pictures, { fps });
       const rate = this.#track.kind === "video" ? coded : fillIn(INPUTS.sound, { rate: this.#sampleRate / 1000 });
       status.textContent = `${rate}${skipped}`;

@@ -4,6 +4,7 @@ import { KeyboardBinding } from "../src/controls.ts";
 import { refusalLine } from "./dom.ts";
 import type { KeyMap } from "./key-map.ts";
 import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
+import { wordsOf } from "./refused-words.ts";
 import { followPrintedKeys, keySign, labelOf } from "./signs.ts";
 import { fillIn, HANDS } from "./strings.ts";
 
@@ -20,7 +21,7 @@ export class Keyboard {
   /** Called when what stands on the keys has changed. */
   signsChanged: () => void = () => {};
   #notes: HTMLElement | null = null;
-  #refusal = refusalLine();
+  #refusal = refusalLine(wordsOf);
   #binding: KeyboardBinding;
   #stop = new AbortController();
 

@@ -2,7 +2,7 @@
 
 import type { Statistics } from "../src/index.ts";
 import { element, within } from "./dom.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, number, STRINGS } from "./strings.ts";
 
 const PARTS = ["wait", "step", "queue", "encode", "network", "decode"] as const;
 
@@ -49,4 +49,4 @@ export class LatencyPanel {
   }
 }
 
-const milliseconds = (value: number): string => value.toFixed(value < 9.95 ? 1 : 0);
+const milliseconds = (value: number): string => number(value, value < 9.95 ? 1 : 0);

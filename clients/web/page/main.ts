@@ -1,5 +1,5 @@
 /** The page's entry point: shows what a client tells, and gives it what the user does. */
-import { readCommands } from "../src/controls.ts";
+import { type PadCommands, readCommands } from "../src/controls.ts";
 import type { ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
 import { CommandError, connect } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
@@ -13,7 +13,6 @@ import { EndingBanner } from "./ending-banner.ts";
 import { withToken } from "./endings.ts";
 import { FailureNotice } from "./failure-notice.ts";
 import { Figures } from "./figures.ts";
-import { Gamepads } from "./gamepad.ts";
 import { callToAction, fileCall, Hands } from "./hands.ts";
 import { hideWhenIdle } from "./idle-bar.ts";
 import type { Inputs } from "./inputs.ts";
@@ -34,7 +33,7 @@ import { ShareLink } from "./share-link.ts";
 import { SoundButton } from "./sound-button.ts";
 import { Stall } from "./stall.ts";
 import { SafeStorage } from "./storage.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, number, plural, STRINGS } from "./strings.ts";
 import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
@@ -145,7 +144,7 @@ addEventListener("pointerdown", ({ target }) => {
 });
 
 client.on("resumed", ({ seconds, missed }) => {
-  if (missed > 0) log("error", fillIn(STRINGS.missed, { n: missed, seconds: seconds.toFixed(1) }));
+  if (missed > 0) log("error", plural(STRINGS.missed, missed, { seconds: number(seconds, 1) }));
 });
 client.on("ending", (announced) => ending.show(announced));
 client.on("message", ({ type, data }) => log(type, JSON.stringify(data)));
@@ -230,10 +229,7 @@ class RunningSession {
     if (!awaitsPicture) states.show("live", client.transport.paused ? status.paused : this.#controlling ? status.live : status.watching);
     else {
       const art = !this.#controlling ? "viewing" : this.#unstarted.includes("camera") ? "camera" : "warming";
-      states.show("live", this.#controlling ? status.starting : status.watching, STRINGS.noPicture, {
-        art,
-        note: (seconds) => this.#describeWait(seconds),
-      });
+      states.show("live", this.#controlling ? status.starting : status.watching, (seconds) => this.#describeWait(seconds), { art });
     }
   }
 
@@ -350,7 +346,6 @@ class RunningSession {
     const canvas = largeCanvas();
     const onPicture = new Pointer(pointer, send, canvas);
     const around = new PointerLock(look, send, canvas);
-    const gamepads = new Gamepads(pad, send);
     const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
     const { schema } = this.#info;
     const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, document.baseURI);
@@ -358,7 +353,8 @@ class RunningSession {
     fill("settings", shown.elements);
     fill("presets", shown.presets);
     fill("keys", keyboard?.legend() ?? []);
-    fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
+    fill("gamepad", []);
+    if (pad.buttons.length || pad.axes) void this.#showGamepads(pad);
     fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
     const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
@@ -366,7 +362,20 @@ class RunningSession {
     if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
     callToAction(uploads.onlyDropTarget ? [fileCall()] : []);
     const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });
-    return [hands, ...(keyboard ? [keyboard] : []), gamepads, onPicture, around, shown];
+    return [hands, ...(keyboard ? [keyboard] : []), onPicture, around, shown];
+  }
+
+  /** Most models have no commands for a gamepad, so their code is loaded when it is needed. */
+  async #showGamepads(pad: PadCommands): Promise<void> {
+    try {
+      const { Gamepads } = await import("./gamepad.ts");
+      if (this.#over) return;
+      const gamepads = new Gamepads(pad, this.#send);
+      this.#parts.push(gamepads);
+      fill("gamepad", gamepads.legend());
+    } catch (error) {
+      reportProblem(fillIn(STRINGS.problems.inputs, { why: (error as Error).message }));
+    }
   }
 }
 

@@ -1,4 +1,6 @@
 /** The overlay on the picture while there is none: what the page waits for, and the seconds passed or left. */
+
+import { element } from "./dom.ts";
 import { SecondsTimer } from "./seconds-timer.ts";
 import { type ArtName, StateArt } from "./state-art.ts";
 import { fillIn, STRINGS } from "./strings.ts";
@@ -20,7 +22,9 @@ export interface OverlayOptions {
   readonly art?: ArtName;
   /** How much of the drawing "loading" is done, from 0 to 1; null: unknown. */
   readonly fraction?: number | null;
-  readonly note?: string | ((seconds: number) => string);
+  readonly note?: string;
+  /** What only some people want to know, behind "Details". */
+  readonly details?: string;
   readonly wait?: number | null | undefined;
 }
 
@@ -31,16 +35,17 @@ export interface OverlayOptions {
 export function describeWait(seconds: number, { viewing = false, unstarted = [], commands = false }: WaitSubject = {}): string {
   const { wait } = STRINGS;
   if (viewing) return wait.viewing;
-  const still = seconds < LONG ? "" : wait.still;
-  if (unstarted.length) return fillIn(wait.devices, { still, devices: unstarted.map((device) => wait[device]).join(wait.and) });
-  if (seconds < LONG) return wait.short;
-  return commands ? wait.command : wait.long;
+  const [device] = unstarted;
+  if (device) return unstarted.length > 1 ? wait.both : wait[device];
+  return commands && seconds >= LONG ? wait.command : wait.model;
 }
 
 export class Overlay {
   #element: HTMLElement;
   #text: HTMLElement;
   #note: HTMLElement;
+  #details = element("p");
+  #fold = element("details", { id: "overlay-details" }, element("summary", {}, STRINGS.details), this.#details);
   #art: StateArt;
   #seconds = new SecondsTimer();
   #subject: string | null = null;
@@ -52,25 +57,35 @@ export class Overlay {
     this.#element = element;
     this.#text = text;
     this.#note = note;
+    note.after(this.#fold);
   }
 
   /**
-   * Shows the wait for `subject`. `note` is a text, or a function of the seconds since `subject` was first shown. With a number,
-   * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise the
-   * seconds count up.
+   * Shows the wait for `subject`. `text` is one sentence, or a function of the seconds since `subject` was first shown. With a number,
+   * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise a long wait
+   * says how long it is.
    */
-  show(subject: string, text: string, { note = "", wait, art = "connecting", fraction = null }: OverlayOptions = {}): void {
+  show(
+    subject: string,
+    text: string | ((seconds: number) => string),
+    { note = "", details = "", wait, art = "connecting", fraction = null }: OverlayOptions = {},
+  ): void {
     const now = performance.now();
     if (subject !== this.#subject) [this.#subject, this.#since] = [subject, now];
     this.#seconds.stop();
     this.#element.hidden = false;
     this.#art.show(art, fraction);
-    this.#text.textContent = text;
+    if (typeof text === "string") this.#text.textContent = text;
     this.#note.textContent = "";
+    this.#fold.hidden = details === "";
+    this.#details.textContent = details;
     if (wait === undefined) {
       this.#seconds.countUp(this.#since, (passed) => {
-        const words = typeof note === "function" ? note(passed) : note;
-        this.#note.textContent = [words, passed > 0 ? describeSeconds(passed) : ""].filter(Boolean).join(" · ");
+        const words = typeof text === "string" ? text : text(passed);
+        if (words !== this.#text.textContent) this.#text.textContent = words; // screen readers read what is new
+        this.#note.textContent = [note, passed < LONG ? "" : fillIn(STRINGS.soFar, { time: describeSeconds(passed) })]
+          .filter(Boolean)
+          .join(" ");
       });
     } else if (wait !== null) {
       this.#seconds.countDown(now + wait, (left) => {

@@ -2,13 +2,14 @@
 import type { LookCommand, SendCommand } from "../src/controls.ts";
 import { LookBinding } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
+import { wordsOf } from "./refused-words.ts";
 import { fillIn, HANDS } from "./strings.ts";
 
 export class PointerLock {
   #command: LookCommand | null;
   #canvas: HTMLCanvasElement | null;
   #state = element("span", { role: "status" });
-  #refusal = refusalLine();
+  #refusal = refusalLine(wordsOf);
   #binding: LookBinding;
 
   constructor(command: LookCommand | null, send: SendCommand, canvas: HTMLCanvasElement | null) {

@@ -2,12 +2,13 @@
 import type { PointerCommands, SendCommand } from "../src/controls.ts";
 import { PointerBinding } from "../src/controls.ts";
 import { element, refusalLine } from "./dom.ts";
+import { wordsOf } from "./refused-words.ts";
 import { pointerRows } from "./signs.ts";
 
 export class Pointer {
   #commands: PointerCommands;
   #canvas: HTMLCanvasElement | null;
-  #refusal = refusalLine();
+  #refusal = refusalLine(wordsOf);
   #binding: PointerBinding;
 
   constructor(commands: PointerCommands, send: SendCommand, canvas: HTMLCanvasElement | null) {

@@ -6,7 +6,7 @@ import { byId } from "./dom.ts";
 import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
 import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, plural, STRINGS } from "./strings.ts";
 
 const LOADING_AGAIN = 1000; // until the page asks again how far the model's load is
 const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
@@ -38,7 +38,7 @@ export class SessionStates {
   }
 
   /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
-  show(state: string, status: string, text: string | null = null, how: OverlayOptions = {}): void {
+  show(state: string, status: string, text: Parameters<Overlay["show"]>[1] | null = null, how: OverlayOptions = {}): void {
     document.body.dataset.state = state;
     byId("status").textContent = status;
     if (text === null) this.#overlay.hide();
@@ -75,11 +75,10 @@ export class SessionStates {
   #showQueue({ position, total, reason, wait }: StateOf<"queued">): void {
     void this.#introduce();
     const { queue, status } = STRINGS;
-    const before = position > 1 ? fillIn(queue.before, { n: position - 1 }) : queue.next;
-    const place = fillIn(queue.place, { position, total });
-    const about = wait === null ? "" : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
-    const note = `${place}${about}${reason ? `: ${reason}` : `. ${queue.note}`}`;
-    this.show("queued", status.waiting, before, { art: "queue", note });
+    const before = position > 1 ? plural(queue.before, position - 1) : queue.next;
+    const note = wait === null ? queue.note : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+    const details = [fillIn(queue.place, { position, total }), reason].filter(Boolean).join(": ");
+    this.show("queued", status.waiting, before, { art: "queue", note, details });
   }
 
   #showReload({ reason, progress }: StateOf<"restarting">): void {
@@ -120,7 +119,7 @@ export class SessionStates {
     const error = state.status === "waiting" ? state.error : state.end;
     if (error === null) return; // the page has closed the client, and shows why
     const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
-    const { final, text, tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
+    const { final, text, details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
     if (error instanceof SessionEnded && (kind === "failed" || kind === "lost")) this.#failure.failed(text);
     if (loading && state.status === "waiting") {
@@ -136,7 +135,7 @@ export class SessionStates {
       setTimeout(() => client.state === state && client.reconnect(), wait);
     }
     const status = wait === null ? STRINGS.status.ended : STRINGS.status.disconnected;
-    this.show("ended", status, text, { wait, art: kind ?? "ended" });
+    this.show("ended", status, text, { wait, details, art: kind ?? "ended" });
     if (!tokenWanted) return;
     this.#access.set(null);
     byId("access").hidden = false;

@@ -1,11 +1,33 @@
 /**
- * Every text that the page shows, so that a translation replaces one file. Each table belongs to the parts of the page that load it:
- * STRINGS and HANDS to the first load, the others to what is loaded later.
+ * Every text that the page shows, in English; `languages/` has the same in other languages. Each table belongs to the parts of the page that load
+ * it: STRINGS and HANDS to the first load, the others to what is loaded later.
  */
+import { inLanguage, LANGUAGE } from "./language.ts";
 
-/** `fillIn("{n} of {total}", { n: 1, total: 2 })` is "1 of 2". */
+const formats: { [digits: string]: Intl.NumberFormat } = {};
+
+/** A number as the page's language writes it, with so many digits behind the point. Never "-0". */
+export const number = (value: number, least = 0, most = least): string =>
+  (formats[`${least},${most}`] ??= new Intl.NumberFormat(LANGUAGE, {
+    minimumFractionDigits: least,
+    maximumFractionDigits: most,
+    useGrouping: false,
+    signDisplay: "negative",
+  })).format(value);
+
+/** `fillIn("{n} of {total}", { n: 1, total: 2 })` is "1 of 2". Numbers are written as the page's language writes them. */
 export const fillIn = (template: string, values: { readonly [name: string]: string | number }): string =>
-  template.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+  template.replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = values[name] ?? whole;
+    return typeof value === "string" ? value : number(value, 0, 20);
+  });
+
+/** Forms of a text by the plural's category, such as "one"; see `Intl.PluralRules`. */
+export type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string };
+
+/** The form of a text for `n`, filled in. */
+export const plural = (forms: Plural, n: number, values: { readonly [name: string]: string | number } = {}): string =>
+  fillIn(forms[new Intl.PluralRules(LANGUAGE).select(n)] ?? forms.other, { n, ...values });
 
 // Texts of both tables. (By name, and not as STRINGS.x, so that a part of the page takes only the table that it uses.)
 const SOUND_OFF = "Sound off";
@@ -14,9 +36,24 @@ const CONNECTING_STATUS = "connecting";
 const RECORD = "Record to a file";
 const STATS = "Stats";
 const DEFAULTS = "With the default settings";
+const DETAILS = "Details";
 const NO_PICTURES = "No pictures yet";
 
-export const STRINGS = {
+/** The page's texts in one language. Those of index.html are by their English. */
+export interface Texts {
+  readonly STRINGS: Words<typeof STRINGS>;
+  readonly HTML: { readonly [English in (typeof HTML)[keyof typeof HTML]]: string };
+  readonly HANDS: Words<typeof HANDS>;
+  readonly LEGEND: Words<typeof LEGEND>;
+  readonly PADS: Words<typeof PADS>;
+  readonly INPUTS: Words<typeof INPUTS>;
+  readonly WIDGETS: Words<typeof WIDGETS>;
+  readonly API: Words<typeof API>;
+  readonly CLIP: Words<typeof CLIP>;
+}
+type Words<Table> = Table extends string ? string : { readonly [Name in keyof Table]: Words<Table[Name]> };
+
+export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   themes: { system: "Colours: as the system says", light: "Colours: light", dark: "Colours: dark" },
   status: {
     connecting: CONNECTING_STATUS,
@@ -38,29 +75,26 @@ export const STRINGS = {
   loading: "The model is loading",
   loadingDone: "{percent} %",
   failed: "The model failed",
-  noPicture: "No picture yet",
   noPictureTrack: "This model has no picture.",
   queue: {
-    next: "You are next",
-    before: "{n} before you",
-    place: "Position {position} of {total}",
-    note: "Someone else has the session. Yours begins when there is a place.",
-    wait: ", at most {time}",
+    next: "You are next.",
+    before: { one: "One person is before you.", other: "{n} people are before you." },
+    note: "Your session begins by itself.",
+    wait: "Your session begins by itself, in {time} at most.",
+    place: "Place {position} of {total}",
   },
   wait: {
     viewing: "The session that you watch has shown no picture yet.",
-    devices: "The model is {still}warming up, or waits for the {devices}, not started yet.",
-    camera: "camera",
-    microphone: "microphone",
-    and: " and the ",
-    still: "still ",
-    short: "The model is warming up.",
-    long: "The model is still warming up.",
-    command: "The model is still warming up, or waits for a command.",
+    camera: "Turn on the camera to begin.",
+    microphone: "Turn on the microphone to begin.",
+    both: "Turn on camera and microphone to begin.",
+    model: "The model is warming up.",
+    command: "The model may be waiting for a setting or an action of yours.",
   },
+  details: DETAILS,
+  soFar: "{time} so far.",
   again: "Trying again in {n} s.",
   seconds: "{n} s",
-  minutes: "{n} min",
   minutesSeconds: "{m} min {n} s",
   figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", ms: "{ms} ms", none: STATS, off: "off" },
   quality: {
@@ -80,7 +114,6 @@ export const STRINGS = {
     most: "at most {limit}",
     least: "at least {limit}",
     longest: "at most {limit} characters",
-    shortest: "at least {limit} characters",
     whole: "a whole number",
   },
   copied: "Picture copied.",
@@ -146,7 +179,7 @@ export const STRINGS = {
       network: "the network in both directions, and everything that is not measured",
       decode: "from arriving here until it was drawn",
     },
-    summary: "p50 {p50} ms, p95 {p95} ms",
+    summary: "median {p50} ms, 95 % within {p95} ms",
     part: "{part} {ms} ms",
     median: "Median: {parts}",
   },
@@ -175,10 +208,13 @@ export const STRINGS = {
   videoOf: "Video {name}",
   enlarge: "Enlarge {name}",
   problems: { keys: "keys: {why}", inputs: "inputs: {why}", pictures: "pictures: {why}", api: "API: {why}" },
-  missed: "{n} messages were lost while the connection was away for {seconds} s",
+  missed: {
+    one: "One message was lost while the connection was away for {seconds} s",
+    other: "{n} messages were lost while the connection was away for {seconds} s",
+  },
   over: "the session is over",
   stepDown: { software: "It is decoded in software now.", asks: "The page asks for {codecs} now.", or: " or " },
-};
+} as const);
 
 /** The texts of index.html, which the build puts there. */
 export const HTML = {
@@ -187,16 +223,15 @@ export const HTML = {
   noPicturesYet: NO_PICTURES,
   figures: "Figures",
   rateHint: "Pictures drawn per second",
-  jitterHint: "Standard deviation of the time between pictures, over the last 120",
-  leadHint: "Delay pictures a little, by 60 ms at most, so that pictures that arrive unevenly are shown evenly",
-  freezesHint: "How often, and how long in total, the picture stood still although the model went on",
-  commandHint: "From sending a command to drawing the first picture made with it: the last, and the median",
-  captureHint: "From capturing a picture with the camera to drawing the first one made with it: the last, and the median",
-  droppedHint: "Pictures lost on the way, and pictures skipped here because a newer one arrived during decoding",
-  soundHint:
-    "Received sound that waits to be played, and how long each block should wait; blocks that arrived too late; blocks lost on the way",
-  afterSoundHint: "How much later than its sound a picture is drawn, the median of the last 30; negative: earlier",
-  pictureHint: "Size and codec, and how often this page fell back to a simpler decoder because another one failed",
+  jitterHint: "How unevenly pictures come",
+  leadHint: "Shows pictures up to 60 ms later, so that they come evenly",
+  freezesHint: "How often, and how long, the picture stood still",
+  commandHint: "From a command to its first picture",
+  captureHint: "From the camera to the first picture made with it",
+  droppedHint: "Pictures that were lost, or skipped for a newer one",
+  soundHint: "Sound that waits, and how long it should; what came too late, or never",
+  afterSoundHint: "How much later than its sound a picture comes",
+  pictureHint: "Size, codec, and how often a decoder failed",
   sound: "Sound",
   volume: "Volume",
   shareHint: "Copy a link that lets others watch this session",
@@ -226,7 +261,7 @@ export const HTML = {
   fps: "fps",
   jitter: "Jitter",
   ms: "ms",
-  lead: "Playout delay (lead)",
+  lead: "Smoothing",
   freezes: "Freezes",
   commandToPicture: "Command to picture",
   captureToPicture: "Capture to picture",
@@ -239,7 +274,11 @@ export const HTML = {
   late: "late,",
   lost: "lost",
   pictureAfterSound: "Picture after sound",
-  stepdowns: "step-downs",
+  stepdowns: "decoder changes",
+  details: DETAILS,
+  commandMedian: "Command to picture, median",
+  median: "median",
+  most: "95 %",
   soundOff: SOUND_OFF,
   share: "Share",
   connectingNow: CONNECTING,
@@ -252,10 +291,10 @@ export const HTML = {
   messages: "Messages",
   api: "API",
   noScript: "This page needs JavaScript.",
-};
+} as const;
 
 /** The texts of keys, gamepad and pointer. */
-export const HANDS = {
+export const HANDS = /* @__PURE__ */ inLanguage("HANDS", {
   open: "Keys and controls (?)",
   keySigns: { space: "Space", escape: "Esc", enter: "Enter" },
   buttonSigns: { back: "Back", start: "Start", home: "Home" },
@@ -275,10 +314,11 @@ export const HANDS = {
   looking: "Escape gives the mouse back.",
   notLooking: "The browser kept the pointer: {why}",
   file: "Choose a file for the model",
-} as const;
+  broken: "That did not work: the model made a mistake.",
+} as const);
 
 /** The texts of the key legend, which is loaded when it is opened. */
-export const LEGEND = {
+export const LEGEND = /* @__PURE__ */ inLanguage("LEGEND", {
   title: "Keys and controls",
   close: "Close",
   keys: "Keys",
@@ -300,13 +340,13 @@ export const LEGEND = {
   ],
   pads: "Buttons on the picture",
   padsWhen: { auto: "On touch screens", on: "Always", off: "Never" },
-} as const;
+} as const);
 
 /** The texts of the touch pads, which are loaded when they are shown. */
-export const PADS = { label: "Keys on the picture", cross: "Directions", others: "More keys" };
+export const PADS = /* @__PURE__ */ inLanguage("PADS", { label: "Keys on the picture", cross: "Directions", others: "More keys" } as const);
 
 /** The texts of camera and microphone, which are loaded for a model that takes them. */
-export const INPUTS = {
+export const INPUTS = /* @__PURE__ */ inLanguage("INPUTS", {
   camera: { title: "Camera", start: "Start camera", stop: "Stop camera", call: "Turn on the camera", which: "Use camera" },
   microphone: {
     title: "Microphone",
@@ -329,13 +369,16 @@ export const INPUTS = {
   coded: "sending {fps} fps of {codec}",
   sound: "sending {rate} kHz",
   skipped: ", {n} skipped",
-};
+} as const);
 
 /** The texts of widgets that a model may have, which are loaded with it. */
-export const WIDGETS = { color: "Choose a colour: {title}", seed: "Draw another number: {title}" } as const;
+export const WIDGETS = /* @__PURE__ */ inLanguage("WIDGETS", {
+  color: "Choose a colour: {title}",
+  seed: "Draw another number: {title}",
+} as const);
 
 /** The texts of the API page, which is loaded when it is opened. */
-export const API = {
+export const API = /* @__PURE__ */ inLanguage("API", {
   title: "API of {model}",
   close: "Close",
   intro:
@@ -388,10 +431,10 @@ export const API = {
     in: { video: "pictures to the model", audio: "sound to the model" },
   },
   messages: "Messages of the model",
-} as const;
+} as const);
 
 /** The texts of `clip.ts`. */
-export const CLIP = {
+export const CLIP = /* @__PURE__ */ inLanguage("CLIP", {
   empty: "there is no picture yet",
   noMp4: "this browser cannot make an MP4",
-} as const;
+} as const);

@@ -2,7 +2,7 @@
 import type { UploadOptions, UploadRef } from "../src/index.ts";
 import { element, refusalLine } from "./dom.ts";
 import type { FieldInput } from "./fields.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, number, STRINGS } from "./strings.ts";
 
 /** Sends a file of the user: the client's `upload`. */
 export type SendFile = (file: File, options: UploadOptions) => Promise<UploadRef>;
@@ -73,7 +73,7 @@ export function describeSize(bytes: number): string {
     [units.MB, 1e6],
     [units.kB, 1e3],
   ] as const)
-    if (bytes >= each) return fillIn(size, { n: (bytes / each).toFixed(1), unit });
+    if (bytes >= each) return fillIn(size, { n: number(bytes / each, 1), unit });
   return fillIn(size, { n: bytes, unit: units.bytes });
 }
 

@@ -3,15 +3,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AccessToken } from "../page/access.ts";
 import type { Diagnosis, Wishes } from "../page/endings.ts";
-import { describeEnd, diagnose } from "../page/endings.ts";
+import { describeEnd, diagnose, explain } from "../page/endings.ts";
 import { describeWait } from "../page/overlay.ts";
+import { wordsOf } from "../page/refused-words.ts";
 import { stallOf } from "../page/stall.ts";
+import { STRINGS } from "../page/strings.ts";
 import type { Field } from "../src/controls/field.ts";
 import { niceStep, readField } from "../src/controls/field.ts";
 import { keyNames, needsKey } from "../src/controls/keyboard.ts";
 import { readCommands } from "../src/controls/schema.ts";
 import { Latency } from "../src/figures/latency.ts";
 import { Statistics } from "../src/figures/statistics.ts";
+import { SessionEnded } from "../src/index.ts";
 import { Coalescer } from "../src/input/coalesce.ts";
 import { backoff } from "../src/session/comeback.ts";
 import type { CommandDescription, JsonSchema } from "../src/wire/messages.ts";
@@ -271,9 +274,24 @@ test("an end is explained", () => {
   const end = (reason: string | null, message = ""): string => describeEnd({ reason, message });
   assert.equal(end("too_slow"), "The connection was too slow for the pictures.");
   assert.equal(end("model_error", "ValueError: x"), "The model failed. ValueError: x");
-  assert.equal(end("model_error"), "The model failed. Whoever runs the server sees why with `reactor run --debug`.");
+  assert.equal(end("model_error"), "The model failed.");
   assert.equal(end("something_new"), "The session ended: something_new.");
   assert.equal(end(null), "The connection was lost.");
+});
+
+test("what is for whoever runs the server is behind the details", async () => {
+  const ended = new SessionEnded("model_error", 4011, "The model failed.");
+  assert.deepEqual(await explain("http://host/", {}, ended), {
+    final: false,
+    kind: "failed",
+    text: "The model failed.",
+    details: STRINGS.hidden,
+  });
+});
+
+test("a refusal that is no fault of the user has plain words", () => {
+  assert.equal(wordsOf("internal_error"), "That did not work: the model made a mistake.");
+  assert.equal(wordsOf("invalid_command"), null);
 });
 
 test("the page asks /health why a WebSocket was refused", async () => {
@@ -418,12 +436,10 @@ test("a token is taken out of the address and kept for the tab", () => {
 test("a session without a picture shows what it may wait for", () => {
   assert.equal(describeWait(0), "The model is warming up.");
   assert.equal(describeWait(9, { commands: true }), "The model is warming up.");
-  assert.equal(describeWait(10, { commands: true }), "The model is still warming up, or waits for a command.");
-  assert.equal(describeWait(10), "The model is still warming up.");
-  assert.equal(
-    describeWait(3, { unstarted: ["camera", "microphone"] }),
-    "The model is warming up, or waits for the camera and the microphone, not started yet.",
-  );
+  assert.equal(describeWait(10, { commands: true }), "The model may be waiting for a setting or an action of yours.");
+  assert.equal(describeWait(10), "The model is warming up.");
+  assert.equal(describeWait(3, { unstarted: ["camera", "microphone"] }), "Turn on camera and microphone to begin.");
+  assert.equal(describeWait(30, { unstarted: ["microphone"], commands: true }), "Turn on the microphone to begin.");
   assert.equal(describeWait(99, { viewing: true, unstarted: ["camera"] }), "The session that you watch has shown no picture yet.");
 });
 

@@ -4,10 +4,10 @@ import type { ModelRef } from "reactor-trio";
 export interface Gradient {
   name: "gradient";
   commands: {
-    /** Brightness multiplier */
+    /** From black to twice as bright */
     set_brightness: {
       args: {
-        /** Brightness multiplier @minimum 0 @maximum 2 @default 1 */
+        /** From black to twice as bright @minimum 0 @maximum 2 @default 1 */
         brightness: number;
       };
       reply: null;
@@ -26,7 +26,7 @@ export interface Gradient {
   inputs: Record<never, never>;
 }
 
-export const gradient: ModelRef<Gradient> = { name: "gradient", schemaHash: "380f5293046f2992" };
+export const gradient: ModelRef<Gradient> = { name: "gradient", schemaHash: "5f1d153c7c09da14" };
 
 /** The ranges of settings, as attributes of a slider. */
 export const gradientRanges = {
