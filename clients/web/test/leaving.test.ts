@@ -266,11 +266,16 @@ test("a listener of a setting that throws holds up neither the setting nor the o
 
 test("a command with a value that JSON does not have is refused alone, in a session and before it", async () => {
   const { server, client } = begin();
+  const round: { [name: string]: unknown } = {};
+  round.deeper = [round];
   const early = [client.command("early", { x: 1n }), client.command("follows")];
+  const cyclic = client.command("early", round);
   const connection = await server.connection();
   connection.welcome();
   await assert.rejects(early[0] as Promise<unknown>, TypeError);
+  await assert.rejects(cyclic, TypeError);
   await assert.rejects(client.command("late", { x: 1n }), TypeError);
+  await assert.rejects(client.command("late", round), TypeError);
   void client.command("last").catch(() => {});
   early[1]?.catch(() => {});
   const sent = [await connection.next(), await connection.next()];

@@ -85,12 +85,12 @@ export class Commands {
 const unsent = (name: string, why: string): CommandError =>
   new CommandError("ended", `The client ended before the command was sent. ${why}`.trimEnd(), name);
 
-/** The path of the first number in `value` that JSON has no form for, or null. */
-function notFinite(value: unknown, path: string): string | null {
+/** The path of the first number in `value` that JSON has no form for, or null. A value within itself is left to `JSON.stringify`. */
+function notFinite(value: unknown, path: string, around: readonly unknown[] = []): string | null {
   if (typeof value === "number") return Number.isFinite(value) ? null : path;
-  if (typeof value !== "object" || value === null) return null;
+  if (typeof value !== "object" || value === null || around.includes(value)) return null;
   for (const [key, item] of Object.entries(value)) {
-    const found = notFinite(item, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);
+    const found = notFinite(item, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, [...around, value]);
     if (found !== null) return found;
   }
   return null;
