@@ -185,16 +185,16 @@ def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
       document.body.innerHTML = `<style></style><reactor-view src="/" controls="pointer" style="width: 200px; height: 100px">
         </reactor-view>`;
       await until(() => element().view?.width === 64);
-      const canvas = element().shadowRoot.querySelector("canvas");
-      canvas.setPointerCapture = () => {};  // there is no such pointer
+      window.canvas = () => element().shadowRoot.querySelector("canvas");
+      canvas().setPointerCapture = () => {};  // there is no such pointer
       const heard = [];
       for (const fit of ["contain", "cover"]) {
         document.querySelector("style").textContent = `reactor-view::part(canvas) { object-fit: ${fit} }`;
         seen.message.length = 0;
-        const { left, top } = canvas.getBoundingClientRect();
+        const { left, top } = canvas().getBoundingClientRect();
         const at = { clientX: left + 140, clientY: top + 50, isPrimary: true, pointerId: 1 };
         await until(() => {
-          for (const type of ["pointerdown", "pointerup"]) canvas.dispatchEvent(new PointerEvent(type, at));
+          for (const type of ["pointerdown", "pointerup"]) canvas().dispatchEvent(new PointerEvent(type, at));
           return seen.message.length > 0;
         });
         await element().client.command("look");  // after the answers of all clicks
@@ -203,6 +203,18 @@ def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
       return heard;
     """)  # fmt: skip
     assert told == [8, 7]
+    ask(place, "canvas().addEventListener('click', ({ target }) => target.requestPointerLock(), { once: true });")
+    place.locator("reactor-view").click(position={"x": 140, "y": 50})
+    told = ask(place, """
+      await until(() => document.pointerLockElement === element());  // not the canvas, which is in a shadow root
+      seen.message.length = 0;
+      const at = { clientX: 140, isPrimary: true, pointerId: 1 };
+      for (const type of ["pointerdown", "pointerup"]) canvas().dispatchEvent(new PointerEvent(type, at));
+      await element().client.command("look");
+      document.exitPointerLock();
+      return seen.message.map(({ data }) => data.step);
+    """)  # fmt: skip
+    assert told == [5], "a locked pointer is in the middle"
 
 
 def test_the_veil_says_when_the_session_is_over(place: Page) -> None:

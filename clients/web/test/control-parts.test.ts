@@ -1,9 +1,11 @@
 // The parts of gamepad, looking around, latency, share link and recorder that need no document.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { describeTime, extension, fileName } from "../page/file-names.ts";
 import { describeCopied, viewerAddress } from "../page/share-link.ts";
 import { DEAD_ZONE, isPressed, NEUTRAL, padName, readPad, stick } from "../src/controls/gamepad.ts";
+import { LookBinding } from "../src/controls/look.ts";
+import { PointerBinding } from "../src/controls/pointer.ts";
 import { Press } from "../src/controls/press.ts";
 import { readCommands } from "../src/controls/schema.ts";
 import { bindCommands } from "../src/controls/session-controls.ts";
@@ -13,6 +15,8 @@ import type { Movement } from "../src/input/coalesce.ts";
 import { MovementSum } from "../src/input/coalesce.ts";
 import { chooseType } from "../src/media/recorder.ts";
 import type { CommandDescription, JsonSchema } from "../src/wire/messages.ts";
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const command = (name: string, properties: JsonSchema = {}, required: readonly string[] = []): CommandDescription => ({
   name,
@@ -61,6 +65,90 @@ test("looking needs both distances and nothing else", () => {
   for (const other of [command("pointer_look", { dx: number }), command("pointer_look", { dx: number, dy: number, z: number }, ["z"])]) {
     assert.deepEqual([readCommands([other]).look, readCommands([other]).actions.length], [null, 1]);
   }
+});
+
+/** A canvas in a shadow root, of 100 by 100 pixels; `locked` is what has the pointer. The browser gives it when `grant` is called. */
+function shadowCanvas(t: TestContext) {
+  const root: { pointerLockElement: EventTarget | null } = { pointerLockElement: null };
+  const page = Object.assign(new EventTarget(), {
+    /** The element around the shadow root, as a browser has it. */
+    get pointerLockElement() {
+      return root.pointerLockElement && page;
+    },
+    exitPointerLock: () => lock(null),
+  });
+  const lock = (element: EventTarget | null): void => {
+    root.pointerLockElement = element;
+    page.dispatchEvent(new Event("pointerlockchange"));
+  };
+  let grant = (): void => {};
+  const captured: number[] = [];
+  const canvas = Object.assign(new EventTarget(), {
+    width: 100,
+    height: 100,
+    getRootNode: () => root,
+    getBoundingClientRect: () => ({ left: 0, top: 0, width: 100, height: 100 }),
+    setPointerCapture: (id: number) => captured.push(id),
+    requestPointerLock: () =>
+      new Promise<void>((resolve) => {
+        grant = () => {
+          lock(canvas);
+          resolve();
+        };
+      }),
+  });
+  Object.assign(globalThis, { document: page, getComputedStyle: () => ({ objectFit: "contain" }) });
+  t.after(() => ["document", "getComputedStyle"].forEach((name) => Reflect.deleteProperty(globalThis, name)));
+  const mouse = (type: string, more: object = {}): void => {
+    const event = Object.assign(new Event(type), { pointerType: "mouse", pointerId: 1, button: 0, clientX: 20, clientY: 20 }, more);
+    canvas.dispatchEvent(event);
+  };
+  const sent: [name: string, args: unknown][] = [];
+  const send = async (name: string, args?: object): Promise<unknown> => sent.push([name, args]);
+  return { canvas: canvas as unknown as HTMLCanvasElement, root, grant: () => grant(), mouse, sent, send, captured };
+}
+
+const LOOK = readCommands([command("pointer_look", { dx: number, dy: number }, ["dx", "dy"])]).look;
+
+test("a click locks the mouse to a canvas in a shadow root, and its movement is sent until the binding is closed", async (t) => {
+  const { canvas, root, grant, mouse, sent, send, captured } = shadowCanvas(t);
+  const told: unknown[] = [];
+  const look = new LookBinding(LOOK, send, canvas, {
+    locked: (yes) => told.push(yes),
+    refused: (message) => told.push(message),
+  });
+  const xy = { x: number, y: number };
+  const pointer = new PointerBinding(
+    readCommands([command("pointer_down", xy, ["x", "y"]), command("pointer_move", xy, ["x", "y"])]).pointer,
+    send,
+    canvas,
+  );
+  mouse("click");
+  grant();
+  await settled();
+  assert.deepEqual(told, [false, true, null]);
+  mouse("pointermove", { movementX: 10, movementY: -5 });
+  mouse("pointerdown");
+  mouse("pointermove", { movementX: 0, movementY: 0 });
+  assert.deepEqual(sent, [
+    ["pointer_look", { dx: 0.1, dy: -0.05 }],
+    ["pointer_down", { x: 0.5, y: 0.5 }], // a locked pointer has no position
+  ]);
+  assert.deepEqual(captured, []);
+  look.close();
+  pointer.close();
+  assert.equal(root.pointerLockElement, null);
+});
+
+test("a lock that the browser grants after the end is given back", async (t) => {
+  const { canvas, root, grant, mouse, send } = shadowCanvas(t);
+  const told: unknown[] = [];
+  const look = new LookBinding(LOOK, send, canvas, { locked: (yes) => told.push(yes), refused: (message) => told.push(message) });
+  mouse("click");
+  look.close();
+  grant();
+  await settled();
+  assert.deepEqual([root.pointerLockElement, told], [null, [false]]);
 });
 
 test("a stick rests in a round dead zone and reaches the edge", () => {
@@ -331,7 +419,7 @@ test("what is held is released when the bindings go while the session goes on, a
   const sent: string[] = [];
   const send = async (name: string, data: object): Promise<void> => void sent.push(`${name} ${Object.values(data)}`);
   const canvas = Object.assign(new EventTarget(), {
-    ...{ width: 100, height: 100, setPointerCapture: () => {} },
+    ...{ width: 100, height: 100, setPointerCapture: () => {}, getRootNode: () => document },
     getBoundingClientRect: () => ({ left: 0, top: 0, width: 100, height: 100 }),
   });
   const hold = (): ReturnType<typeof bindCommands> => {

@@ -136,7 +136,13 @@ function canvas(t: { after(end: () => void): void }): HTMLCanvasElement {
   define("document", Object.assign(new EventTarget(), { pointerLockElement: null }));
   define("getComputedStyle", () => ({ objectFit: "contain" }));
   const box = { left: 0, top: 0, width: 100, height: 100 };
-  const made = Object.assign(new EventTarget(), { width: 100, height: 100, getBoundingClientRect: () => box, setPointerCapture: () => {} });
+  const made = Object.assign(new EventTarget(), {
+    width: 100,
+    height: 100,
+    getBoundingClientRect: () => box,
+    setPointerCapture: () => {},
+    getRootNode: () => document,
+  });
   return made as unknown as HTMLCanvasElement;
 }
 const finger = (type: string, pointerId: number, clientX: number, isPrimary = false): Event =>

@@ -7,7 +7,7 @@
  */
 
 import { MovementSum } from "../input/coalesce.ts";
-import { drawnBox } from "./pointer.ts";
+import { drawnBox, isLockedTo } from "./pointer.ts";
 import { type SendCommand, sending } from "./press.ts";
 import type { LookCommand } from "./schema.ts";
 
@@ -44,19 +44,21 @@ export class LookBinding {
   }
 
   get #locked(): boolean {
-    return document.pointerLockElement === this.#canvas;
+    return isLockedTo(this.#canvas);
   }
 
   close(): void {
     this.#stop.abort();
-    if (this.#canvas && this.#locked) document.exitPointerLock();
+    if (this.#locked) document.exitPointerLock();
   }
 
   async #lock(canvas: HTMLCanvasElement): Promise<void> {
     if (this.#locked) return;
     try {
       await canvas.requestPointerLock();
-      this.#listener.refused(null);
+      if (this.#stop.signal.aborted)
+        this.close(); // meanwhile
+      else this.#listener.refused(null);
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#listener.refused((error as Error).message);
     }

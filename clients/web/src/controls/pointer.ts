@@ -55,6 +55,11 @@ export function relativePosition(drawn: Box, { clientX, clientY }: { readonly cl
   return { x: within(x), y: within(y), inside: x === within(x) && y === within(y) };
 }
 
+/** Whether the pointer is locked to `canvas`. For a canvas in a shadow root the document names the element around it. */
+export function isLockedTo(canvas: HTMLCanvasElement | null): boolean {
+  return canvas !== null && (canvas.getRootNode() as Document | ShadowRoot).pointerLockElement === canvas;
+}
+
 export class PointerBinding {
   #commands: PointerCommands;
   #send: ReturnType<typeof sending>;
@@ -80,7 +85,7 @@ export class PointerBinding {
   }
 
   get #locked(): boolean {
-    return document.pointerLockElement === this.#canvas;
+    return isLockedTo(this.#canvas);
   }
 
   /** Lets go of the picture, at the last position. */
