@@ -2,6 +2,7 @@
 /** `reactor-trio/react`: a client as a Provider, hooks for its commands, settings, messages and devices, and its pictures. */
 import type { ComponentProps, ReactNode, RefObject } from "react";
 import { createContext, createElement, useCallback, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { unlessAborted } from "./client/abort.ts";
 import { followControls } from "./client/follow-controls.ts";
 import { HeldClient } from "./client/held-client.ts";
 import type {
@@ -293,7 +294,7 @@ export function usePublication(track: string): PublicationHook {
       const mine = new AbortController();
       running.current = mine;
       const publish = async (): Promise<Publication> => {
-        const session = await client.ready;
+        const session = await unlessAborted(client.ready, mine.signal);
         const kind = session.tracks.find(({ name, direction }) => name === track && direction === "in")?.kind;
         const options = { ...given, signal: mine.signal };
         const started = await (kind === "audio" ? client.publish(track, "microphone", options) : client.publish(track, "camera", options));

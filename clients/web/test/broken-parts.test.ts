@@ -88,7 +88,8 @@ test("a raw picture that does not become a bitmap is left out, and the server he
   bitmaps(t);
   const queue = new ItemQueue<Frame>({ limit: 9 });
   const done: number[] = [];
-  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} });
+  const skipped = t.mock.fn();
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} }, skipped);
   taker.begin(track("raw"), (seq) => done.push(seq), {} as Session);
   for (const seq of [0, 1]) {
     taker.take(packet(seq, 1));
@@ -96,14 +97,14 @@ test("a raw picture that does not become a bitmap is left out, and the server he
     await settled();
   }
   assert.equal((await queue.next()).value?.seq, 1);
-  assert.deepEqual(done, [0, 1]);
+  assert.deepEqual([done, skipped.mock.callCount()], [[0, 1], 1]);
   taker.end();
 });
 
 test("raw pictures are decoded in a hidden page, which gets no animation frames", async (t) => {
   define(t, { ImageData: FakeImageData, createImageBitmap: async () => ({ close() {} }), requestAnimationFrame() {} });
   const queue = new ItemQueue<Frame>({ limit: 9 });
-  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} });
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} }, () => {});
   taker.begin(track("raw"), () => {}, {} as Session);
   taker.take(packet(0, 1));
   assert.equal((await queue.next()).value?.seq, 0);
@@ -203,7 +204,13 @@ test("frames() and its server go on when the browser has taken the decoder back"
   const queue = new ItemQueue<Frame>({ limit: 9 });
   const told: unknown[] = [];
   const session = { keyframe: () => told.push("keyframe") } as unknown as Session;
-  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown: (...trouble) => void told.push(trouble) });
+  const taker = new FrameTaker(
+    undefined,
+    queue,
+    TrackDecoder,
+    { software: false, stepDown: (...trouble) => void told.push(trouble) },
+    () => {},
+  );
   taker.begin(track("vp8"), () => {}, session);
   taker.take(packet(0, 1));
   decoders[0]?.init.error(reclaimed());
@@ -227,7 +234,8 @@ function frameLoop(t: TestContext, limit: number, pool?: number) {
   });
   const session = { keyframe: () => told.push("keyframe") } as unknown as Session;
   const stepDown = (...trouble: unknown[]): void => void told.push(trouble);
-  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown });
+  const skipped = t.mock.fn();
+  const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown }, skipped);
   taker.begin(track("vp8"), (seq) => done.push(seq), session);
   t.after(() => taker.end());
   const send = async (from: number, to: number): Promise<void> => {
@@ -242,7 +250,7 @@ function frameLoop(t: TestContext, limit: number, pool?: number) {
     await settled();
     return value.seq;
   };
-  return { decoders, told, dropped, done, taker, send, next };
+  return { decoders, told, dropped, done, skipped, taker, send, next };
 }
 
 const count = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
@@ -266,6 +274,76 @@ test("a loop over the newest frames gets the newest, and the decoder goes on", a
   const { dropped, send, next } = frameLoop(t, 1, 8);
   await send(0, 20);
   assert.deepEqual([await next(), dropped], [19, count(0, 19)]);
+});
+
+/** A page that decodes a JPEG when `next` is called; `waiting` are those that it decodes. */
+function stills(t: TestContext) {
+  const waiting: ((image: unknown) => void)[] = [];
+  define(t, { ImageData: FakeImageData, createImageBitmap: () => new Promise((resolve) => waiting.push(resolve)) });
+  const next = async (): Promise<void> => {
+    waiting.shift()?.({ width: 1, height: 1, close() {} });
+    await settled();
+  };
+  return { waiting, next };
+}
+
+test("a loop over pictures that are decoded more slowly than they come has a bound for those that wait", async (t) => {
+  for (const [limit, kept] of [
+    [1, [0, 99]],
+    [4, [0, 96, 97, 98, 99]],
+  ] as const) {
+    const { waiting, next } = stills(t);
+    const queue = new ItemQueue<Frame>({ limit });
+    const [taken, done]: [number[], number[]] = [[], []];
+    const skipped = t.mock.fn();
+    const taker = new FrameTaker(undefined, queue, TrackDecoder, { software: false, stepDown() {} }, skipped);
+    taker.begin(track("jpeg"), (seq) => done.push(seq), {} as Session);
+    for (const seq of count(0, 100)) taker.take(packet(seq, 1));
+    while (waiting.length > 0) {
+      await next();
+      taken.push((await queue.next()).value.seq);
+    }
+    assert.deepEqual([taken, done.at(-1), skipped.mock.callCount()], [kept, 99, 100 - kept.length]);
+    taker.end();
+  }
+});
+
+test("a decoder that is slower than the track goes on at the next keyframe, and asks for one if none has come", async (t) => {
+  for (const [limit, bound] of [
+    [1, 32],
+    [64, 64],
+  ] as const) {
+    const { decoders, told, done, skipped, taker, send } = frameLoop(t, limit, 0); // a decoder that gives nothing, and so takes eight
+    await send(0, 8 + bound);
+    assert.deepEqual([told, done, skipped.mock.callCount()], [[], [], 0]);
+    await send(8 + bound, 10 + bound); // the second one needs those that were dropped with the first one
+    assert.deepEqual([told, done.at(-1), skipped.mock.callCount()], [["keyframe"], 9 + bound, bound + 2]);
+    for (const seq of [100, 101]) taker.take(packet(seq, 1));
+    assert.deepEqual([decoders[0]?.fed.length, skipped.mock.callCount()], [8, bound + (limit === 1 ? 3 : 2)]);
+    taker.end();
+  }
+});
+
+test("the picture that is in a closed decoder is dropped, so that the view goes on answering the server", async (t) => {
+  const { waiting, next } = stills(t);
+  const told: string[] = [];
+  const listener = {
+    shown: (seq: number) => told.push(`shown ${seq}`),
+    skipped: (seq: number) => told.push(`skipped ${seq}`),
+    dealt: (seq: number) => told.push(`dealt ${seq}`),
+    keyframe() {},
+  } as unknown as PlayerListener;
+  const player = new Player({ draw() {} }, track("jpeg"), listener, { now: () => 0, lead: false });
+  const show = (seq: number): void => player.show(packet(seq, 1), 0, { at: 0, audioTime: null });
+  show(0);
+  player.preferSoftware(); // another track's decoder has failed
+  assert.deepEqual(told.splice(0), ["skipped 0", "dealt 0"]);
+  show(1);
+  await next(); // the picture of the closed decoder
+  assert.deepEqual([told, waiting.length], [[], 1]);
+  await next();
+  assert.deepEqual(told, ["dealt 1", "shown 1"]);
+  player.close();
 });
 
 test("frames() of a track that changes do not wait for a decoder that keeps its last pictures, and blame nobody for it", async (t) => {

@@ -26,10 +26,12 @@ function begin(t: TestContext, takers: number = 1, held: number = 0) {
     feedback: (_: number, seq: number, heldUs: number) => told.push([now, seq, heldUs]),
   } as unknown as Session;
   const outputs = new Outputs(["jpeg"], ["jpeg"], NOBODY);
+  const all: Taker[] = [];
   const dealers: ((seq: number, heldUs: number) => void)[] = [];
   for (let i = 0; i < takers; i++) {
     const taker: Partial<Taker> = { wanted: undefined, begin: (_, dealt) => void dealers.push(dealt), take() {}, end() {} };
     outputs.add(taker as Taker);
+    all.push(taker as Taker);
   }
   outputs.beginSession(session);
   const pass = (ms: number): void => {
@@ -48,7 +50,7 @@ function begin(t: TestContext, takers: number = 1, held: number = 0) {
       pass(FRAME - held);
     }
   };
-  return { outputs, told, frames, pass };
+  return { outputs, told, frames, pass, takers: all, dealers };
 }
 
 test("each frame is acknowledged as long as the server allows nothing else", (t) => {
@@ -135,6 +137,19 @@ test("of several takers the slowest counts, and one that hangs holds nobody up",
   assert.deepEqual(told, [
     [650, 3, 250_000],
     [690, 4, 250_000],
+  ]);
+});
+
+test("a taker that has left, and answers for what was in its decoder, holds nobody up", (t) => {
+  const { outputs, told, frames, takers, dealers } = begin(t, 2);
+  frames(1);
+  outputs.remove(takers[1] as Taker);
+  dealers[1]?.(0, 0);
+  frames(2, [0]);
+  assert.deepEqual(told, [
+    [0, 0, 0],
+    [40, 1, 0],
+    [80, 2, 0],
   ]);
 });
 

@@ -99,3 +99,52 @@ test("stop() ends a publication without an error; a given track goes on, the cap
   }
   assert.deepEqual([track.readyState, captured.readyState], ["live", "ended"]);
 });
+
+test("of pictures that are pushed while one is encoded the newest follows, and the others are left out", async (t) => {
+  const client = await live(t);
+  const encoding: ((bytes: Blob) => void)[] = [];
+  let open = 0;
+  class Canvas {
+    getContext() {}
+    convertToBlob(): Promise<Blob> {
+      return new Promise((resolve) => encoding.push(resolve));
+    }
+  }
+  const createImageBitmap = async (picture: object): Promise<object> => {
+    open += 1;
+    return { picture, close: () => (open -= 1) };
+  };
+  Object.assign(globalThis, { OffscreenCanvas: Canvas, createImageBitmap });
+  t.after(() => Reflect.deleteProperty(globalThis, "createImageBitmap"));
+  const picture = {} as ImageBitmapSource;
+  await client.push("camera", new Uint8Array(1)); // its modules are loaded
+  const pushed = Array.from({ length: 100 }, () => client.push("camera", picture));
+  const done = async (): Promise<void> => {
+    encoding.shift()?.(new Blob(["jpeg"]));
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  };
+  await new Promise(setImmediate);
+  assert.equal(encoding.length, 1);
+  await done();
+  assert.equal(encoding.length, 1);
+  const late = client.push("camera", picture);
+  await done();
+  assert.equal(encoding.length, 1);
+  await done();
+  const sent = await Promise.all([...pushed, late]);
+  assert.deepEqual(
+    sent.flatMap((yes, i) => (yes ? [i] : [])),
+    [0, 99, 100],
+  );
+  assert.equal(open, 0);
+  // One that cannot be encoded holds nobody up.
+  const broken = client.push("camera", picture);
+  const next = client.push("camera", picture);
+  await new Promise(setImmediate);
+  encoding.shift()?.(null as unknown as Blob);
+  await assert.rejects(broken);
+  await new Promise(setImmediate);
+  await done();
+  assert.equal(await next, true);
+});

@@ -3,7 +3,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createElement, type ReactNode } from "react";
 import { renderToString } from "react-dom/server";
-import { createHooks, Picture, ReactorProvider, useClient, useReactorState, useSetting, useTransport } from "../src/react.ts";
+import {
+  createHooks,
+  Picture,
+  type PublicationHook,
+  ReactorProvider,
+  useClient,
+  usePublication,
+  useReactorState,
+  useSetting,
+  useTransport,
+} from "../src/react.ts";
 
 class NoSocket {
   static opened = 0;
@@ -36,4 +46,20 @@ const Lonely = (): ReactNode => String(painter.useClient());
 
 test("a component without a Provider is told so", () => {
   assert.throws(() => renderToString(createElement(Lonely)), /There is no <ReactorProvider> around this component/);
+});
+
+const seen: { publication?: PublicationHook } = {};
+
+function Camera(): ReactNode {
+  seen.publication = usePublication("camera");
+  return null;
+}
+
+test("a publication that is stopped before there is a session does not wait for it", async () => {
+  const props = { url: "https://model.test/", WebSocket: NoSocket as unknown as typeof WebSocket };
+  renderToString(createElement(ReactorProvider, props, createElement(Camera)));
+  const { start, stop } = seen.publication as PublicationHook;
+  const started = start();
+  stop();
+  await assert.rejects(Promise.race([started, new Promise(setImmediate)]), { name: "AbortError" });
 });

@@ -117,7 +117,7 @@ class ModelClient extends ClientCore implements Client {
       [Symbol.dispose]: () => {
         for (const track of media.getTracks()) track.stop();
         sound?.close();
-        view?.detach();
+        view?.release();
       },
     });
   }
@@ -229,7 +229,7 @@ class ModelClient extends ClientCore implements Client {
   /** Takes something of the model's tracks; a connection that has not begun waits, and asks for it. */
   #take<T>(take: (media: Media) => T | Promise<T>): T | Promise<T> {
     const taken = this.#media === null ? this.#getMedia().then(take) : take(this.#media);
-    this.#taking = Promise.allSettled([this.#taking, taken]);
+    this.#taking = Promise.allSettled([this.#taking, taken]).then(() => {}); // keeps nothing of what was taken
     return taken;
   }
 

@@ -26,6 +26,8 @@ export class Inputs {
   /** The numbers of the session's packets, by track. */
   #numbers = new Map<string, number>();
   #publications = new Set<TrackInput>();
+  /** The tracks of which a picture is encoded, each with what calls the one that waits: with false if a newer one takes its place. */
+  #encoding = new Map<string, (goesOn: boolean) => void>();
 
   constructor(refuse: RefuseMedia) {
     this.#refuse = refuse;
@@ -96,10 +98,32 @@ export class Inputs {
     if (data instanceof Int16Array)
       [payload, meta] = [new Uint8Array(data.buffer, data.byteOffset, data.byteLength), { codec: "pcm_s16le" }];
     else if (data instanceof Uint8Array) [payload, meta] = [data, { codec, ...(codec === "raw" ? { width, height } : {}) }];
-    else [payload, meta] = [await jpegOf(data), { codec: "jpeg" }];
+    else {
+      const jpeg = await this.#encode(name, data);
+      if (jpeg === null) return this.#next(name, kind, true) !== null;
+      [payload, meta] = [jpeg, { codec: "jpeg" }];
+    }
     if (captureTimeUs !== undefined) meta.capture_time_us = Math.round(captureTimeUs);
     const number = this.#next(name, kind, false);
     return number !== null && this.#push(name, number, ptsUs ?? this.#ptsOf(name, at), meta, payload, true);
+  }
+
+  /** The picture as JPEG, one of a track at a time; null if a newer one came while it waited. */
+  async #encode(name: string, picture: ImageBitmapSource): Promise<Uint8Array | null> {
+    const replace = this.#encoding.get(name);
+    if (replace === undefined) this.#encoding.set(name, nothing);
+    else {
+      replace(false);
+      if (!(await new Promise<boolean>((resolve) => this.#encoding.set(name, resolve)))) return null;
+    }
+    try {
+      return await jpegOf(picture);
+    } finally {
+      const next = this.#encoding.get(name) ?? nothing;
+      if (next === nothing) this.#encoding.delete(name);
+      else this.#encoding.set(name, nothing);
+      next(true);
+    }
   }
 
   #find(name: string): TrackDescription {
@@ -231,6 +255,8 @@ function streamOf(source: MediaStreamTrack | HTMLCanvasElement, fps: number, sig
   signal.addEventListener("abort", () => stream.getTracks().forEach((track) => track.stop()));
   return stream;
 }
+
+const nothing = (): void => {};
 
 async function jpegOf(picture: ImageBitmapSource): Promise<Uint8Array<ArrayBuffer>> {
   const bitmap = await createImageBitmap(picture);

@@ -9,6 +9,9 @@ import type { Frame, Made, Packet } from "./types.ts";
 
 const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, ptsUs, command, step, meta });
 
+/** Packets without a keyframe that may wait for a decoder that is slower than the track: those of a second, or two. */
+const MOST_WAITING = 32;
+
 /** The picture as an application closes it; null if the browser makes no bitmap of it. */
 const closable = (image: DecodedImage): Promise<ImageBitmap | null> | VideoFrame | ImageBitmap =>
   image instanceof ImageData ? createImageBitmap(image).catch(() => null) : image;
@@ -80,17 +83,21 @@ export class FrameTaker implements Taker, TrackDecoderListener<Entry>, TrackDeco
   #waiting: Entry[] = [];
   #newestDone = -1;
   #outputs: Pick<Outputs, "stepDown">;
+  #skipped: () => void;
 
+  /** `skipped` is called for each packet that gives the loop no frame. */
   constructor(
     track: string | undefined,
     queue: ItemQueue<Frame>,
     Decoder: typeof TrackDecoder,
     outputs: Pick<Outputs, "software" | "stepDown">,
+    skipped: () => void,
   ) {
     this.wanted = track;
     this.#queue = queue;
     queue.taken = () => this.ready();
     this.#outputs = outputs;
+    this.#skipped = skipped;
     this.#decoder = new Decoder(this, this, outputs.software, () => performance.now());
   }
 
@@ -109,6 +116,7 @@ export class FrameTaker implements Taker, TrackDecoderListener<Entry>, TrackDeco
 
   take(packet: WirePacket): void {
     this.#waiting.push(entryOf(packet, this.#track as TrackDescription));
+    this.#dropWaiting();
     this.ready();
   }
 
@@ -148,24 +156,48 @@ export class FrameTaker implements Taker, TrackDecoderListener<Entry>, TrackDeco
     if (this.#track !== null) this.#session?.keyframe(this.#track.index);
   }
 
+  /**
+   * Drops packets beyond the queue's limit, because the decoder is slower than the track: those before a keyframe. Without one more may wait,
+   * and then all are dropped.
+   */
+  #dropWaiting(): void {
+    const waiting = this.#waiting;
+    const beyond = waiting.length - this.#queue.limit;
+    if (beyond <= 0) return;
+    let kept = waiting.findIndex(({ key }, i) => key && i >= beyond);
+    if (kept < 0) kept = waiting.findLastIndex(({ key }) => key);
+    if (kept <= 0) {
+      if (waiting.length <= Math.max(MOST_WAITING, this.#queue.limit)) return;
+      kept = waiting.length;
+      this.#decoder.needKey();
+    }
+    for (const entry of waiting.splice(0, kept)) this.dropped(entry);
+  }
+
   /** Whether enough frames wait for the loop, after the oldest ones have made room for packets beyond the queue's limit. */
   #loopIsBehind(): boolean {
     const queue = this.#queue;
     while (queue.waiting >= MOST_READY && queue.waiting + this.#waiting.length > queue.limit) queue.drop();
     if (queue.waiting < MOST_READY) return false;
-    this.dropped(this.#waiting.at(-1) as Entry); // a server is not to slow down for a loop
+    this.#answer(this.#waiting.at(-1) as Entry); // a server is not to slow down for a loop
     return true;
   }
 
   async decoded(entry: Entry, image: DecodedImage): Promise<void> {
     const shown = await closable(image);
-    this.dropped(entry);
+    this.#answer(entry);
     if (shown) this.#queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
+    else this.#skipped();
     this.ready();
   }
 
+  dropped(entry: Entry): void {
+    this.#answer(entry);
+    this.#skipped();
+  }
+
   /** The server is told of this packet and all before it, once. */
-  dropped({ seq, arrived }: Entry): void {
+  #answer({ seq, arrived }: Entry): void {
     if (seq <= this.#newestDone) return;
     this.#newestDone = seq;
     this.#dealt(seq, Math.round((performance.now() - arrived) * 1000));

@@ -113,7 +113,7 @@ export class Media {
   async giveFrames(track: string | undefined, queue: ItemQueue<Frame>): Promise<void> {
     this.#checkWebCodecs();
     const [{ FrameTaker }, { TrackDecoder }] = await Promise.all([import("./iterators.ts"), import("../media/on-page.ts")]);
-    this.#give(new FrameTaker(track, queue, TrackDecoder, this.outputs), queue);
+    this.#give(new FrameTaker(track, queue, TrackDecoder, this.outputs, () => this.skipped(track)), queue);
   }
 
   /** Puts the packets of a track into `queue`, until that ends. */

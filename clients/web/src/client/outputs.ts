@@ -262,7 +262,10 @@ class FeedbackGate {
 
   /** `taker` is done with this frame and all before it, `heldUs` after it came; null: nobody takes the track. */
   dealtBy(taker: Taker | null, seq: number, heldUs: number): void {
-    if (taker !== null) this.#takers.set(taker, seq);
+    if (taker !== null) {
+      if (!this.#takers.has(taker)) return; // it has left, and closes its decoder
+      this.#takers.set(taker, seq);
+    }
     this.#tell(performance.now(), taker !== null && this.#takers.size === 1 ? heldUs : null);
   }
 

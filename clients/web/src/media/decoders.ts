@@ -74,8 +74,8 @@ class StillDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   #decode: (entry: DecoderEntry) => Promise<DecodedImage>;
   #listener: DecoderListener<Entry>;
   readonly hasOutput = true;
-  #busy = false;
-  #closed = false;
+  /** What is decoded; null: nothing, or it was closed. */
+  #entry: Entry | null = null;
 
   constructor(decode: (entry: DecoderEntry) => Promise<DecodedImage>, listener: DecoderListener<Entry>) {
     this.#decode = decode;
@@ -83,15 +83,15 @@ class StillDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
   }
 
   get hasRoom(): boolean {
-    return !this.#busy;
+    return this.isEmpty;
   }
 
   get isEmpty(): boolean {
-    return !this.#busy;
+    return this.#entry === null;
   }
 
   async feed(entry: Entry): Promise<void> {
-    this.#busy = true;
+    this.#entry = entry;
     let image: DecodedImage | null = null;
     let trouble = "";
     try {
@@ -99,15 +99,19 @@ class StillDecoder<Entry extends DecoderEntry> implements Decoder<Entry> {
     } catch (error) {
       trouble = (error as Error).message;
     }
-    this.#busy = false;
-    if (this.#closed) image?.close?.();
-    else if (image === null) this.#listener.lost(entry, trouble);
+    if (this.isEmpty) {
+      image?.close?.();
+      return;
+    }
+    this.#entry = null;
+    if (image === null) this.#listener.lost(entry, trouble);
     else this.#listener.decoded(entry, image);
   }
 
   close(): Entry[] {
-    this.#closed = true;
-    return [];
+    const rest = this.#entry === null ? [] : [this.#entry];
+    this.#entry = null;
+    return rest;
   }
 }
 

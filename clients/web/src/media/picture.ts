@@ -177,7 +177,8 @@ function openSurface(canvas: HTMLCanvasElement): Surface {
   };
   const renderer = openRenderer(canvas, emit);
   const surface: Surface = { picture: null, renderer };
-  forgotten.register(canvas, renderer, canvas);
+  // One on the page holds its canvas, which the registry would keep with it, and has nothing to free.
+  if (renderer.release) forgotten.register(canvas, renderer, canvas);
   return surface;
 }
 
