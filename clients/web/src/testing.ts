@@ -43,6 +43,11 @@ export class ScriptedConnection {
     return this.#socket.closedWith;
   }
 
+  /** Opens the socket, as each message does if need be. */
+  open(): void {
+    this.#socket.open();
+  }
+
   /**
    * Opens the socket if need be, and begins a session. With `{resumed: true}` the session goes on: say what the client has missed
    * again, that is what came after the number `after` of its address; the numbers go on from there.
@@ -171,11 +176,14 @@ class ScriptedSocket extends EventTarget {
     this.end(code);
   }
 
+  open(): void {
+    if (this.readyState !== 0) return;
+    this.readyState = 1;
+    this.dispatchEvent(new Event("open"));
+  }
+
   hear(data: string | ArrayBuffer): void {
-    if (this.readyState === 0) {
-      this.readyState = 1;
-      this.dispatchEvent(new Event("open"));
-    }
+    this.open();
     if (this.readyState === 1) this.dispatchEvent(Object.assign(new Event("message"), { data }));
   }
 

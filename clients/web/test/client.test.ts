@@ -301,6 +301,129 @@ for (const [status, code, retryable] of [
   });
 }
 
+test("a session that ended while its client was away has the server's reason", async (t) => {
+  t.mock.method(Math, "random", () => 0);
+  t.mock.method(globalThis, "fetch", async () => new Response("{}"));
+  const away = async (reason: string, message?: string) => {
+    const { server, client, states } = begin({ newSession: "after-loss" });
+    t.after(() => client.close());
+    const first = await server.connection();
+    first.welcome({ resume_token: "r", resume_window: 10 });
+    await client.ready;
+    first.lose();
+    (await server.connection()).bye(reason, message === undefined ? {} : { message });
+    await settled();
+    return { server, client, states };
+  };
+  for (const [reason, message] of [
+    ["revoked", "the token is not valid any more"],
+    ["done", undefined],
+  ] as const) {
+    const { client, states } = await away(reason, message);
+    const end = await client.ended;
+    assert.ok(end instanceof SessionEnded);
+    assert.deepEqual([end.reason, end.detail], [reason, message ?? ""]);
+    assert.deepEqual(states.slice(2), ["resuming", "ended"]);
+  }
+  const { server, states, client } = await away("model_restarting", "the model is loaded again");
+  assert.deepEqual(client.state, { status: "restarting", reason: "the model is loaded again", progress: null });
+  (await server.connection()).welcome();
+  assert.deepEqual(states.slice(2), ["resuming", "restarting", "connecting", "live"]);
+  for (const reason of ["client_left", "lost"]) {
+    const { state } = (await away(reason)).client;
+    assert.deepEqual([state.status, state.status === "waiting" && (state.error as SessionEnded).reason], ["waiting", "lost"]);
+  }
+});
+
+test("a welcome that is none of this protocol ends the client, which says so", async (t) => {
+  const message = "The server's reactor.welcome is none of version 1 of the protocol, which this client speaks.";
+  for (const welcome of [{ protocol: 2 }, { tracks: undefined }, { tracks: [null] }, { resumed: true, received: "all" }]) {
+    const { server, client, states } = begin();
+    t.after(() => client.close());
+    const connection = await server.connection();
+    connection.welcome(welcome as object);
+    const end = await client.ended;
+    assert.deepEqual([end?.code, end?.message, end?.retryable], ["refused", message, false]);
+    assert.deepEqual([connection.closed, states], [4000, ["connecting", "ended"]]);
+  }
+  t.mock.method(Math, "random", () => 0);
+  for (const received of [2, -1, 0.5, Number.NaN]) {
+    const { server, client } = begin();
+    t.after(() => client.close());
+    const first = await server.connection();
+    first.welcome({ resume_token: "r", resume_window: 10 });
+    const command = client.command("a"); // the only one
+    first.lose();
+    const second = await server.connection();
+    second.welcome({ resumed: true, received, missed: 0 });
+    await assert.rejects(command, { code: "ended", applied: "unknown" });
+    const end = await client.ended;
+    assert.ok(end instanceof SessionEnded);
+    assert.deepEqual([end.reason, end.detail], ["protocol_error", message]);
+    assert.equal(second.closed, 4000);
+  }
+});
+
+test("a message without data breaks nothing", async () => {
+  const { server, client } = begin();
+  const connection = await server.connection();
+  connection.welcome();
+  for (const type of [
+    "reactor.state",
+    "reactor.track",
+    "reactor.transport",
+    "reactor.ending",
+    "reactor.late",
+    "reactor.ack",
+    "reactor.error",
+  ])
+    connection.say(type, null as unknown as object, 7);
+  const command = client.command("a");
+  connection.ack((await connection.next()).id ?? 0);
+  await command;
+  await client.close();
+});
+
+test("a server that opens the socket and says nothing is tried again after ten seconds, also behind a gate", async (t) => {
+  let now = 0;
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  t.mock.method(performance, "now", () => now);
+  t.mock.method(Math, "random", () => 0);
+  const pass = (ms: number): void => {
+    for (const end = now + ms; now < end; ) {
+      now += 250;
+      t.mock.timers.tick(250);
+    }
+  };
+  const { server, client, states } = begin();
+  t.after(() => client.close());
+  const silent = await server.connection();
+  now = 1000;
+  pass(60_000); // while it connects, the browser knows when to give up
+  assert.deepEqual(states, ["connecting"]);
+  silent.open();
+  pass(9000);
+  assert.equal(silent.closed, null);
+  pass(4000);
+  assert.deepEqual([silent.closed, client.state.status], [4000, "connecting"]);
+  await settled();
+  assert.deepEqual(states, ["connecting", "waiting"]);
+  pass(1000);
+  const gate = await server.connection();
+  gate.say("reactor.admitted", { url: "ws://replica.test/ws", ticket: "t", session_id: "s", claim_within: 10 });
+  const replica = await server.connection();
+  replica.open();
+  pass(13_000);
+  assert.equal(replica.closed, 4000);
+  await settled();
+  assert.deepEqual(states, ["connecting", "waiting", "connecting", "waiting"]);
+  pass(2000);
+  const last = await server.connection();
+  last.welcome();
+  pass(60_000); // a server without beats may be silent
+  assert.equal(client.state.status, "live");
+});
+
 test("a server that cannot be reached is tried again, and says so", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { server, client } = begin();

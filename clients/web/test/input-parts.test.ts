@@ -171,7 +171,7 @@ function upload(token: string | null = "t"): Going {
   globalThis.XMLHttpRequest = FakeRequest as unknown as typeof XMLHttpRequest;
   const refuse = (...why: ConstructorParameters<typeof UploadRefused>): UploadRefused => new UploadRefused(...why);
   const url = new URL("http://host/at/uploads");
-  const uploads = new Uploads(token === null ? null : (file, options) => sendFile(url, token, file, options, fetch, refuse));
+  const uploads = new Uploads(token === null ? null : (file, options) => sendFile(url, token, file, options, undefined, refuse));
   const cancel = new AbortController();
   const parts: number[] = [];
   const file = new File(["x"], "a&b.png");
@@ -188,6 +188,20 @@ test("an upload reports its progress and the server's answer", async () => {
   assert.deepEqual(parts, [0.25, 1]);
   request.ends("load", { status: 201, responseText: '{"upload_id": "u", "size": 3}' });
   assert.deepEqual(await answer, { upload_id: "u", size: 3 });
+});
+
+test("an upload goes by the application's own fetch although its progress is wanted", async () => {
+  globalThis.XMLHttpRequest = class {
+    constructor() {
+      throw new Error("not by this");
+    }
+  } as unknown as typeof XMLHttpRequest;
+  const parts: number[] = [];
+  const fetch = async (): Promise<Response> => new Response('{"upload_id": "u"}', { status: 201 });
+  const options = { onProgress: (part: number) => parts.push(part) };
+  const refuse = (...why: ConstructorParameters<typeof UploadRefused>): UploadRefused => new UploadRefused(...why);
+  assert.deepEqual(await sendFile(new URL("http://host/uploads"), "t", new Blob(["x"]), options, fetch, refuse), { upload_id: "u" });
+  assert.deepEqual(parts, [1]);
 });
 
 test("a refused upload has the code of the server", async () => {

@@ -102,6 +102,7 @@ export class ClientCore implements SessionClient {
     });
     this.#lifecycle.on("state", (state) => this.#onState(state));
     this.#lifecycle.on("session", (session) => this.#onSession(session));
+    this.#lifecycle.on("unsaved", (message) => this.fail("memory", message));
   }
 
   // ---- state ---------------------------------------------------------------------------------------------------------
@@ -141,8 +142,9 @@ export class ClientCore implements SessionClient {
   }
 
   async close(): Promise<void> {
+    const { promise } = this.#ended; // a listener may connect again
     this.#lifecycle.close();
-    await this.#ended.promise;
+    await promise;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -182,7 +184,7 @@ export class ClientCore implements SessionClient {
     const url = new URL("uploads", pageOf(session.url));
     const { upload } = await import("./upload.ts");
     const refuse = (...why: ConstructorParameters<typeof UploadRefused>): UploadRefused => new UploadRefused(...why);
-    return upload(url, session.welcome?.upload_token ?? null, source, options, this.#options.fetch ?? fetch, refuse);
+    return upload(url, session.welcome?.upload_token ?? null, source, options, this.#options.fetch, refuse);
   }
 
   // ---- for the tracks ------------------------------------------------------------------------------------------------
@@ -242,22 +244,27 @@ export class ClientCore implements SessionClient {
     return this.prepare(ears);
   }
 
+  /** Emits the event last: its listeners may close the client, or connect again. */
   #onState(state: ClientState): void {
+    this.#info = null;
     if (state.status === "live" || state.status === "resuming") this.#info = state.session;
-    else this.#info = null;
-    if (state.status === "live") this.#session = this.#lifecycle.session; // so that who hears `live` finds the settings' values
+    if (state.status === "live") {
+      this.#session = this.#lifecycle.session; // so that who hears `live` finds the settings' values
+      this.#ready.resolve(state.session);
+    }
+    if (state.status === "ended") {
+      this.#commands.end(state.end?.message ?? "");
+      this.#ready.reject(state.end ?? new ClientFault("closed", "the client was closed before a session began"));
+      this.#ended.resolve(state.end);
+      for (const queue of this.#queues) queue.end();
+      this.end();
+    }
     this.#events.emit("state", state);
-    if (state.status === "live") this.#ready.resolve(state.session);
-    if (state.status !== "ended") return;
-    this.#commands.end(state.end?.message ?? "");
-    this.#ready.reject(state.end ?? new ClientFault("closed", "the client was closed before a session began"));
-    this.#ended.resolve(state.end);
-    for (const queue of this.#queues) queue.end();
-    this.end();
   }
 
   #onSession(session: Session): void {
     session.addEventListener("welcome", ({ detail: welcome }) => {
+      if (session.over) return; // who heard `live` has closed it
       this.#session = session;
       this.begin(session);
       this.#commands.begin(session);
@@ -292,6 +299,7 @@ export class ClientCore implements SessionClient {
     session.addEventListener("closed", () => {
       if (this.#session !== session) return;
       this.#session = null;
+      this.#ready = handled();
       this.#lastValues = session.state;
       this.#commands.pause();
       for (const setting of this.#settings.values()) setting.end();

@@ -10,7 +10,7 @@ import { backoff, comeBack, forNow, WINDOW } from "../session/comeback.ts";
 import { ConnectionRefused, meaningOf, SessionEnded } from "../wire/errors.ts";
 import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
-import { connect, openSocket, pageOf } from "../wire/protocol.ts";
+import { BROKEN, connect, openSocket, pageOf } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
 import { Emitter } from "./emitter.ts";
 import { watchLink } from "./link-watch.ts";
@@ -51,6 +51,8 @@ interface LifecycleEvents {
   state: ClientState;
   /** A session that has no events yet. */
   session: Session;
+  /** Why sessions are not saved. */
+  unsaved: string;
 }
 
 type Restarting = Extract<ClientState, { status: "restarting" }>;
@@ -82,6 +84,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   #savedUntil = 0;
   /** Whether the browser keeps this page to go back to, or did, and no session went on since: as on a page that is loaded, one may begin. */
   #kept = false;
+  /** Whether the option `memory` has thrown. */
+  #forgets = false;
 
   constructor(options: LifecycleOptions) {
     super();
@@ -109,23 +113,26 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     const ears = new AbortController();
     this.#listenToBrowser(ears.signal);
     void this.#live(stop)
-      .catch((error: unknown) => (stop.aborted ? null : new ConnectionRefused("refused", `The client failed: ${String(error)}`)))
+      .catch((error: unknown) => {
+        return stop.aborted ? null : new ConnectionRefused("refused", `The client failed: ${String(error)}`, { cause: error });
+      })
       .then((end) => {
         ears.abort();
         this.#running = false;
         this.#session = null;
-        this.#options.memory?.save(null);
+        this.#forget();
         this.#set({ status: "ended", end });
       });
   }
 
   /** Leaves the session, and ends. */
   close(): void {
-    if (!this.#running && this.#state.status !== "ended") this.#set({ status: "ended", end: null });
+    const unused = !this.#running && this.#state.status !== "ended";
     const session = this.#session; // the abort may end this client at once: WebKit can run promises' callbacks within it
     this.#stop.abort();
     session?.close();
     this.#tryNow();
+    if (unused) this.#set({ status: "ended", end: null });
   }
 
   #set(state: ClientState): void {
@@ -169,8 +176,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       if (lived > SETTLED) this.#attempt = 0;
       const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
       const wait = Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0));
-      this.#set({ status: "waiting", error, retryAt: performance.now() + wait });
-      await unlessAborted(this.#pause(wait), stop);
+      await this.#waitAs({ status: "waiting", error, retryAt: performance.now() + wait }, wait, stop);
     }
   }
 
@@ -189,8 +195,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
    * saved while the server has said nothing of it: the next try asks for it again.
    */
   #oneSession(token: string | null | undefined): Promise<Outcome | null> {
-    const { url: first, memory, resume } = this.#options;
-    const saved = resume ? loadSession(memory) : null;
+    const { url: first, resume } = this.#options;
+    const saved = resume ? this.#remember(loadSession) : null;
     const url = saved?.url ?? first;
     const atReplica = url !== first;
     // A replica takes the resume token alone; the gate's token stays at the gate.
@@ -215,7 +221,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       let known = saved === null;
       for (const type of ["queued", "welcome"] as const) {
         on(type, () => {
-          if (!known) memory?.save(null); // `#goOn` saves what goes on, or has begun
+          if (!known) this.#forget(); // `#goOn` saves what goes on, or has begun
           known = true;
         });
         on(type, stranger);
@@ -241,7 +247,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         ears.abort();
         this.#session = null;
         const unknown = !known && (bye === null ? closed.opened || !atReplica : forNow(bye)) && performance.now() < this.#savedUntil;
-        if (!unknown) memory?.save(null);
+        if (!unknown) this.#forget();
         const lost = atReplica && !session.welcome?.resumed && !unknown;
         resolve(lost ? null : { closed, bye, lived: Math.max(0, performance.now() - since) });
       });
@@ -278,6 +284,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   /** What refused a client that never had a session. */
   async #refusal({ closed, bye }: Outcome): Promise<ConnectionRefused | SessionEnded> {
     if (bye?.reason === "refused") return refused(bye);
+    if (closed.reason === BROKEN) return new ConnectionRefused("refused", closed.message);
     if (bye !== null)
       return FINAL.has(bye.reason)
         ? sessionEnded(closed)
@@ -312,22 +319,28 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   /** Waits before the first question too, because the bye comes before the model ends. */
   async #untilHealthy(reason: string, signal: AbortSignal): Promise<void> {
     let state = restarting(reason, {});
-    this.#set(state);
     for (let wait = FIRST_HEALTH_WAIT; ; ) {
-      await unlessAborted(this.#pause(wait), signal);
+      await this.#waitAs(state, wait, signal);
       wait = HEALTH_WAIT;
       try {
         const answer = await unlessAborted(this.#askHealth(signal, "cors"), signal);
         if (answer.ok) return;
         wait = Math.min(1000 * Number(answer.headers.get("retry-after")) || wait, LONGEST_HEALTH_WAIT);
         const next = restarting(state.reason, await unlessAborted(answer.json(), signal));
-        if (JSON.stringify(next) !== JSON.stringify(state)) this.#set((state = next));
+        if (JSON.stringify(next) !== JSON.stringify(state)) state = next;
       } catch {
         signal.throwIfAborted();
         // It does not listen yet; or this page's origin may not read the answer, and then a connection tells.
         if (pageOrigin(pageOf(this.#options.url).origin) !== null) return;
       }
     }
+  }
+
+  /** Waits in this state, which is told once, until `signal` aborts. Who hears it may want the next try now. */
+  async #waitAs(state: ClientState, milliseconds: number, signal: AbortSignal): Promise<void> {
+    const over = this.#pause(milliseconds);
+    if (state !== this.#state) this.#set(state);
+    await unlessAborted(over, signal);
   }
 
   /** Resolves after the time, or as soon as somebody wants the next try now. */
@@ -361,7 +374,25 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   #save(): void {
     const session = this.#session;
     const resume = session?.welcome?.resume_token;
-    if (session && resume) this.#options.memory?.save(JSON.stringify({ resume, after: session.newest, url: session.url }));
+    if (!session || !resume) return;
+    this.#remember((memory) => memory.save(JSON.stringify({ resume, after: session.newest, url: session.url })));
+  }
+
+  #forget(): void {
+    this.#remember((memory) => memory.save(null));
+  }
+
+  /** What the application's memory gives; null without one, and of one that throws, which is told once. */
+  #remember<T>(use: (memory: Memory) => T): T | null {
+    const { memory } = this.#options;
+    if (memory === null) return null;
+    try {
+      return use(memory);
+    } catch (error) {
+      if (!this.#forgets) this.emit("unsaved", `The option "memory" failed: ${String(error)}`);
+      this.#forgets = true;
+      return null;
+    }
   }
 }
 

@@ -66,10 +66,11 @@ export interface SavedSession {
   readonly url: string;
 }
 
-/** The session that `memory` has, or null; also null for an entry that is not a client's. */
-export function loadSession(memory: Memory | null): SavedSession | null {
+/** The session that `memory` has, or null; also null for an entry that is not a client's. Throws what `memory` throws. */
+export function loadSession(memory: Memory): SavedSession | null {
+  const text = memory.load();
   try {
-    const { resume, after, url } = JSON.parse(memory?.load() ?? "{}");
+    const { resume, after, url } = JSON.parse(text ?? "{}");
     const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
     return whole ? { resume, after, url } : null;
   } catch {

@@ -71,6 +71,7 @@ export interface ConnectOptions<M extends ModelShape = AnyModel> extends Session
   workers?: { pictures?: string | URL | (() => Worker) | false; sound?: string | URL; microphone?: string | URL };
 }
 
+/** What it throws is the event `error`, once; the client goes on, and a page that is loaded anew begins another session. */
 export interface Memory {
   load(): string | null;
   save(token: string | null): void;
@@ -183,7 +184,7 @@ export interface UploadOptions {
   name?: string;
   type?: string;
   signal?: AbortSignal;
-  /** Gets the part that is sent, from 0 to 1. */
+  /** Gets the part that is sent, from 0 to 1; with the option `fetch` of `connect` the end alone. */
   onProgress?: (part: number) => void;
 }
 
@@ -234,7 +235,7 @@ export interface SessionClient<M extends ModelShape = AnyModel> extends AsyncDis
   readonly state: ClientState;
   /** The session that is live or resuming, or null. */
   readonly session: SessionInfo | null;
-  /** The first session; rejects with what ended the client before it. */
+  /** The session; while there is none, the next one. Rejects with what ended the client before it. */
   readonly ready: Promise<SessionInfo>;
   /** How the client ended; null: by `close()`. Never rejects. */
   readonly ended: Promise<SessionEnded | ConnectionRefused | null>;
@@ -278,6 +279,10 @@ export interface Client<M extends ModelShape = AnyModel> extends SessionClient<M
     source: "microphone" | MediaStreamTrack,
     options?: AudioInputOptions,
   ): Promise<Publication>;
+  /**
+   * Sends one picture, or one block of samples; fulfilled with whether it was sent. A picture that is no `Uint8Array` is encoded, one of a track
+   * at a time: of those that are pushed meanwhile the newest follows, and the others are left out. It must not change before that.
+   */
   push(track: TrackName<M, "inputs", "video">, picture: ImageBitmapSource | Uint8Array, options?: PushOptions): Promise<boolean>;
   push(
     track: TrackName<M, "inputs", "audio">,

@@ -7,13 +7,16 @@ const LONGEST_REASON = 300;
 /** Makes the error of this package; handed in, so that this module stands alone and can be loaded when the first file is sent. */
 type Refuse = (message: string, status: number, refusal?: string | null) => UploadRefused;
 
-/** Sends a file. Rejects with UploadRefused, or with the reason of the signal. `onProgress` needs a browser; elsewhere it hears the end alone. */
+/**
+ * Sends a file. Rejects with UploadRefused, or with the reason of the signal. `onProgress` needs a browser; elsewhere, and with a `fetch` of the
+ * application, it hears the end alone.
+ */
 export async function upload(
   url: URL,
   token: string | null,
   source: Blob | Uint8Array<ArrayBuffer>,
   { name, type, signal, onProgress }: UploadOptions,
-  fetch: typeof globalThis.fetch,
+  fetch: typeof globalThis.fetch | undefined,
   refuse: Refuse,
 ): Promise<UploadRef> {
   signal?.throwIfAborted();
@@ -24,9 +27,9 @@ export async function upload(
   address.searchParams.set("mime_type", type || file.type || "application/octet-stream");
   address.searchParams.set("token", token); // not in a header, which a proxy may set for itself
   const answer =
-    onProgress && globalThis.XMLHttpRequest
+    onProgress && fetch === undefined && globalThis.XMLHttpRequest
       ? await request(address, file, onProgress, signal, refuse)
-      : await post(fetch, address, file, signal, refuse);
+      : await post(fetch ?? globalThis.fetch, address, file, signal, refuse);
   const taken = answer.status === 201 ? parsed(answer.text) : null;
   if (typeof taken?.upload_id !== "string") throw refuse(reasonOf(answer), answer.status, answer.refusal);
   onProgress?.(1);

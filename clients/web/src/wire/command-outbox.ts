@@ -31,6 +31,11 @@ export class CommandOutbox {
     this.#socket = socket;
   }
 
+  /** The number of the newest command; 0: there is none. */
+  get lastId(): number {
+    return this.#lastId;
+  }
+
   /** Adds a command, which `flush` sends. Throws a CommandError if too many wait, and a TypeError for a value without a JSON form. */
   add(type: string, data: { readonly [argument: string]: unknown }): { readonly id: number; readonly answer: Promise<Applied> } {
     if (this.#unanswered.size >= MAX_UNANSWERED) throw new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type);

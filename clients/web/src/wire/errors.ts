@@ -44,7 +44,7 @@ export class ConnectionRefused extends ReactorError {
   constructor(
     code: ConnectionRefused["code"],
     message: string,
-    facts: Partial<Pick<ConnectionRefused, "status" | "retryAfter" | "reason" | "refusal">> = {},
+    facts: Partial<Pick<ConnectionRefused, "status" | "retryAfter" | "reason" | "refusal" | "cause">> = {},
   ) {
     super(message, code === "busy" || code === "unreachable");
     this.code = code;

@@ -29,6 +29,9 @@ export type * from "./session-events.ts";
 export { type CodecList, openSocket, pageOf, type SocketOptions, SUBPROTOCOL } from "./socket.ts";
 export type { ModelSchema, Packet, Role, Settings, TrackDescription, Welcome };
 
+/** The reason of a session that ended because the server does not speak this protocol. */
+export const BROKEN = "protocol_error";
+const NOT_OURS = "The server's reactor.welcome is none of version 1 of the protocol, which this client speaks.";
 // Close codes that end the session; after any other code the server may keep it.
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
 const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
@@ -145,7 +148,13 @@ export class Session extends TypedEvents<SessionEvents> {
       (event: E): void => {
         if (socket === this.#socket) take(event);
       };
-    socket.addEventListener("open", () => (this.#opened = true));
+    socket.addEventListener(
+      "open",
+      mine(() => {
+        this.#opened = true;
+        this.heardAt = performance.now();
+      }),
+    );
     socket.addEventListener(
       "message",
       mine(({ data }: MessageEvent) => {
@@ -208,6 +217,10 @@ export class Session extends TypedEvents<SessionEvents> {
           const message = parsed(data as string);
           if (this.#over || !this.#isResumption(message)) {
             done(!this.#over && message?.type === "reactor.bye" && message.data ? (message.data as Bye) : "gone", 1000);
+            return;
+          }
+          if (!isWhole(message.data, this.#commands.lastId)) {
+            done({ reason: BROKEN, message: NOT_OURS });
             return;
           }
           done("resumed");
@@ -313,7 +326,7 @@ export class Session extends TypedEvents<SessionEvents> {
       if (track.direction === "out") this.#emit("track", track);
       else this.#emit("keyframe", { track: track.index });
     }
-    this.#commands.catchUp();
+    if (!this.#over) this.#commands.catchUp();
   }
 
   /** Follows a gate to the assigned replica. */
@@ -346,8 +359,9 @@ export class Session extends TypedEvents<SessionEvents> {
     if (this.#socket?.readyState === OPEN) this.#socket.send(JSON.stringify({ type, data }));
   }
 
+  /** Nothing follows the end: a listener of another event may have left the session. */
   #emit<Name extends keyof SessionEvents>(type: Name, detail: SessionEvents[Name]): void {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
+    if (!this.#over || type === "closed") this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
   /** The server has sent what the protocol does not have. */
@@ -376,7 +390,8 @@ export class Session extends TypedEvents<SessionEvents> {
       this.#emitBroken("not a message of the protocol", error);
       return;
     }
-    const { type, n, data = {} } = message;
+    const { type, n } = message;
+    const data = message.data ?? {};
     if (type !== "reactor.welcome" && type !== "reactor.bye" && n !== undefined) {
       if (n <= this.newest) return; // a message that had arrived before the link was lost
       this.newest = n;
@@ -399,13 +414,18 @@ export class Session extends TypedEvents<SessionEvents> {
         this.#redirect(message.data);
         break;
       case "reactor.welcome":
+        if (!isWhole(message.data, Infinity)) {
+          leave(this.#socket as WebSocket, ABANDONED);
+          this.#finish(ABANDONED, BROKEN, NOT_OURS);
+          return;
+        }
         this.#begin(message.data);
         // Another page began this session; continue its numbers of commands.
         if (message.data.resumed) this.#commands.continueFrom(message.data.received ?? 0);
         else this.newest = message.n ?? 0;
         this.#commands.hold();
         this.#emit("welcome", message.data);
-        this.#commands.catchUp(); // with what listeners have given
+        if (!this.#over) this.#commands.catchUp(); // with what listeners have given
         break;
       case "reactor.state":
         Object.assign(this.#state, message.data);
@@ -472,6 +492,12 @@ export class Session extends TypedEvents<SessionEvents> {
     this.#commands.end();
     this.#emit("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
+}
+
+/** Whether a session can begin, or go on, with this welcome. `sent` is the number of the newest command. */
+function isWhole({ protocol = 1, tracks, received = 0 }: Welcome, sent: number): boolean {
+  const described = Array.isArray(tracks) && tracks.every((track) => typeof track?.index === "number");
+  return protocol === 1 && described && Number.isInteger(received) && received >= 0 && received <= sent;
 }
 
 /** The JSON in a text message, or null. */

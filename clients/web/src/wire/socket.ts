@@ -5,7 +5,7 @@ export const SUBPROTOCOL = "reactor.v1";
 /** Of `WebSocket.readyState`. */
 const CONNECTING = 0;
 export const OPEN = 1;
-/** The close code of a link that is given up: a page may not close with 1001. */
+/** The close code of a link that is given up: a page may not close with 1001, or 1002. */
 export const ABANDONED = 4000;
 
 /** A list of codecs, best first, also comma-separated; ["none"] for no track of this kind. */
