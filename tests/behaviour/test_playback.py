@@ -849,8 +849,11 @@ async def test_whatever_raises_at_a_fresh_restart_leaves_the_hooks_in_pairs(at, 
 @pytest.mark.parametrize("at", [place for place in FRESH if place != "made"])
 async def test_a_client_that_leaves_in_a_fresh_restart_leaves_the_hooks_in_pairs(at, autojump_clock):
     async def waits():
+        called = len(model.hooks)
         await trio.sleep(1)
+        alone.append(len(model.hooks) == called)
 
+    alone: list[bool] = []
     model = paired(at, waits)
     async with open_server(model, step_cost=0.01) as server:
         async with server.connect() as client:
@@ -860,6 +863,7 @@ async def test_a_client_that_leaves_in_a_fresh_restart_leaves_the_hooks_in_pairs
         ended = trio.current_time()
         await server.sessions[0].ended.wait()
         assert trio.current_time() - ended < 1, "it waits for the hook that runs, and for nothing else"
+        assert alone == [True], "no hook runs beside it"
         assert server.model.state is None
         assert in_pairs(model.hooks), model.hooks
         assert model.hooks.count("closed") == 1
