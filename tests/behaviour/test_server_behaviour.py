@@ -18,6 +18,7 @@ from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, dis
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
@@ -99,7 +100,7 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
 
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
         place = load_here(host, Heavy)
-        runtime = Runtime(place, name="heavy", settings=Settings(), worker=at_once)
+        runtime = Runtime(place, name="heavy", settings=Settings(), parts=ProcessParts(at_once))
         site = reactor_site(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
         await trio.sleep(29)
@@ -124,7 +125,7 @@ async def test_a_server_whose_load_raises_is_never_ready(autojump_clock):
 
     async with open_model_host(InlineTime(None)) as host:
         place = load_here(host, Broken)
-        runtime = Runtime(place, name="broken", settings=Settings(), worker=never)
+        runtime = Runtime(place, name="broken", settings=Settings(), parts=ProcessParts(never))
         site = reactor_site(runtime, "127.0.0.1")
         with pytest.raises(ModelFailed, match=r"weights\.bin is missing") as failed:
             await runtime.load({})

@@ -26,6 +26,7 @@ from reactor_trio.interface import (
 )
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
@@ -63,9 +64,9 @@ async def at_once(function, argument):
 
 
 def site_of(host, model=Slow, introduction=NOT_INTRODUCED, **settings):
-    chosen = Settings(**settings)
-    place = load_here(host, model, chosen)
-    runtime = Runtime(place, name="slow", settings=chosen, introduction=introduction, worker=at_once)
+    given, parts = Settings(**settings), ProcessParts(at_once)
+    place = load_here(host, model, given)
+    runtime = Runtime(place, name="slow", settings=given, introduction=introduction, parts=parts)
     return runtime, reactor_site(runtime, "127.0.0.1")
 
 

@@ -21,6 +21,7 @@ from reactor_trio.server import preparation
 from reactor_trio.server import runtime as runtime_module
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.testing.memory_exchange import admit, answer_to
 from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request, serve_http
@@ -39,7 +40,7 @@ async def three_seconds(function, argument):
 
 def site_of(host, settings=None, model=Nothing):
     place = load_here(host, model, settings)
-    runtime = Runtime(place, name="nothing", settings=settings or Settings(), worker=three_seconds)
+    runtime = Runtime(place, name="nothing", settings=settings or Settings(), parts=ProcessParts(three_seconds))
     return runtime, reactor_site(runtime, "127.0.0.1")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NoReturn
 
@@ -18,15 +17,13 @@ import trio
 
 from reactor_trio.admission import Admission, Phase, PhaseJournal
 from reactor_trio.concurrency import FailureLog
-from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.connection import ServedSession
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
-from reactor_trio.media import Worker, encoders
+from reactor_trio.media import encoders
 from reactor_trio.placement.model_run import ModelEnding
 from reactor_trio.placement.placement import LoadPlacement, Placement
 from reactor_trio.placement.restarts import Restarts
@@ -36,13 +33,12 @@ from reactor_trio.server.model_health import ModelHealth
 from reactor_trio.server.model_schema import model_schema
 from reactor_trio.server.one_failure import one_failure
 from reactor_trio.server.preparation import Preparation
+from reactor_trio.server.runtime_parts import NO_OBSERVERS, Observers, ProcessParts
 from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
-from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.session import Session, SessionServices
-from reactor_trio.session.upload_store import Disk
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -50,56 +46,37 @@ log = logging.getLogger("reactor_trio.server")
 Listener = Callable[[trio.Nursery], Awaitable[None]]
 
 
-@dataclass(eq=False, repr=False)
 class Runtime:
     """Serves one model: owns its placement, its sessions, its metrics and its phases.
 
     Args:
         load_placement: loads the model where it runs.
         name: for welcome, health and log.
-        worker: runs encoders and decoders away from the loop.
-        debug: whether clients get the text of an author's exception.
-        disk: writes and reads files away from the loop: uploads and recordings.
-        on_phase: called with each phase that the server enters (`admission.phase_journal` has the table).
-        on_progress: called with fraction and text of each `interface.progress` in the model's load.
-        tracing: traces commands; None: the server traces nothing.
-        free_memory: returns memory between sessions; None: nothing does.
-        on_session: called with each session that begins.
+        parts: what the process has for the server.
+        observers: called by the server.
         introduction: how the model introduces itself, with its pictures.
-        lag: says for how many seconds what the loop handles now may have waited for it (`concurrency.loop_lag`).
+        debug: whether clients get the text of an author's exception.
     """
 
-    load_placement: LoadPlacement
-    _: KW_ONLY
-    name: str
-    settings: Settings
-    worker: Worker
-    debug: bool = False
-    disk: Disk = trio.to_thread.run_sync
-    on_phase: Callable[[Phase], object] = lambda _phase: None
-    on_progress: Callable[[float | None, str], object] = lambda _fraction, _text: None
-    tracing: Tracing | None = None
-    free_memory: MemoryReclaimer | None = None
-    on_session: Callable[[ServedSession], object] = lambda _served: None
-    introduction: Introduction = NOT_INTRODUCED
-    lag: Callable[[], float] = float  # no seconds, as in virtual time
-
-    def __post_init__(self) -> None:
-        settings = self.settings
+    def __init__(
+        self, load_placement: LoadPlacement, *, name: str, settings: Settings, parts: ProcessParts,
+        observers: Observers = NO_OBSERVERS, introduction: Introduction = NOT_INTRODUCED, debug: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.settings = name, settings
+        self.load_placement = load_placement
+        self._parts, self._introduction, self._debug = parts, introduction, debug
         #: checks the credentials of clients
-        self.access = Access(settings.auth, self.name)
+        self.access = Access(settings.auth, name)
         per_address = settings.limits.waiting_per_address
         admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
         self.waiting_room = WaitingRoom(admission, settings.takeover, lambda sid, reason: self.leases.slot_free(sid, reason))
         self._load_began = trio.current_time()
-        self.journal = PhaseJournal(self._load_began, self.on_phase)
-        progress = LoadProgress(self.on_progress, self.waiting_room.tell_again)
-        health = ModelHealth(self.name, settings.first_step_timeout, self.waiting_room.tell_again)
+        self.journal = PhaseJournal(self._load_began, observers.on_phase)
+        progress = LoadProgress(observers.on_progress, self.waiting_room.tell_again)
+        health = ModelHealth(name, settings.first_step_timeout, self.waiting_room.tell_again)
         #: what all parts of the server read about it
-        self.facts = ServerFacts(
-            self.name, settings, self.introduction, self.lag, self.journal, progress, health, admission
-        )
-        self.metrics = Metrics(self.facts, self.tracing, lambda: len(self.session_manager.away))
+        self.facts = ServerFacts(name, settings, introduction, parts.lag, self.journal, progress, health, admission)
+        self.metrics = Metrics(self.facts, parts.tracing, lambda: len(self.session_manager.away))
         #: why the model has ended for good; None while it has not
         self.failure: ModelFailed | None = None
         self._failures = FailureLog()
@@ -108,7 +85,7 @@ class Runtime:
         #: seconds that sessions may go on when the server drains; and until when
         self.drain_notice, self.drains_at = settings.drain_notice, -math.inf
         #: what a client with a picture waits for
-        self.preparation = Preparation(self.worker, settings.codec)
+        self.preparation = Preparation(parts.worker, settings.codec)
         #: set when the server begins to drain
         self.draining = trio.Event()
         self._drained = trio.Event()
@@ -117,8 +94,7 @@ class Runtime:
         self.leases = Leases(self.waiting_room)
         #: serves the connections
         self.session_manager = SessionManager(
-            self.facts, self.metrics, self.waiting_room, self.leases, self.access.secrets, self.worker, self.free_memory,
-            self.on_session,
+            self.facts, self.metrics, self.waiting_room, self.leases, self.access.secrets, parts, observers.on_session
         )  # fmt: skip
 
     # ---- life ---------------------------------------------------------------------------------------------------------
@@ -145,8 +121,8 @@ class Runtime:
                 nursery.start_soon(self.waiting_room.run)
                 nursery.start_soon(self.leases.run)
                 nursery.start_soon(self.facts.progress.run)
-                if self.free_memory is not None:
-                    nursery.start_soon(self.free_memory.when_idle, lambda: self.sessions, lambda: self.placement.idle())
+                if (free_memory := self._parts.free_memory) is not None:
+                    nursery.start_soon(free_memory.when_idle, lambda: self.sessions, lambda: self.placement.idle())
                 await nursery.start(self.session_manager.run)
                 for listener in listeners:
                     nursery.start_soon(listener, nursery)
@@ -169,7 +145,7 @@ class Runtime:
 
                 self.session_manager.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # the settings name one, so it must exist
-                await self.worker(encoders, self.settings.codec)
+                await self._parts.worker(encoders, self.settings.codec)
             await self._load()
         except (ManifestError, ModelFailed) as error:
             self._fail(str(error).removeprefix(f"{self.name}: "))
@@ -287,8 +263,10 @@ class Runtime:
         self.facts.progress.reset()
         placement = await self.load_placement(self._config, self.metrics)
         self.waiting_room.resize(placement.max_sessions)
-        services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
-        schema = model_schema(self.name, placement.declaration, self.introduction)
+        services = SessionServices(
+            placement, self.settings, self._debug, self._parts.disk, self._failures, self.metrics
+        )
+        schema = model_schema(self.name, placement.declaration, self._introduction)
         self.session_manager.model = ServedModel(services, schema, self._config)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:

@@ -31,6 +31,7 @@ from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.one_failure import one_failure
 from reactor_trio.server.reactor_site import reactor_site
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime_parts import Observers, ProcessParts
 from reactor_trio.server.tracing import open_tracing
 
 
@@ -107,11 +108,11 @@ async def serve(
         certificates = await Certificates.read(settings.tls)
         with files_of_manifest(source.files), one_failure(), LoopLag().watched() as lag:
             async with open_tracing(settings.tracing, source.name) as tracing, _open_loader(source) as load:
+                parts = ProcessParts(worker, free_memory=MemoryReclaimer(trim=trimmer()), tracing=tracing, lag=lag.seconds)
+                observers = Observers(on_phase, on_progress or (lambda _fraction, _text: None))
                 runtime = Runtime(
-                    load, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=on_phase,
-                    tracing=tracing, free_memory=MemoryReclaimer(trim=trimmer()),
-                    introduction=source.introduction, on_progress=on_progress or (lambda _fraction, _text: None),
-                    lag=lag.seconds,
+                    load, name=source.name, settings=settings, parts=parts, observers=observers,
+                    introduction=source.introduction, debug=debug,
                 )  # fmt: skip
                 serving = Serving(*ports.address, runtime, certificates, ports.management_port)
                 accepting = trio.CancelScope()

@@ -20,7 +20,6 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
-from reactor_trio.concurrency.free_memory import MemoryReclaimer
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest, Entry, RenditionSet, SenderContext, ServedSession
@@ -28,10 +27,11 @@ from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.edge.grants import Grant, Secrets
 from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.leases.book import Leases
-from reactor_trio.media import Worker, input_codecs
+from reactor_trio.media import input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.run_facts import run_facts
+from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.waiting_room import RoomEntry, WaitingRoom
@@ -53,8 +53,7 @@ class SessionManager:
         room: admits clients.
         leases: the slots promised to a gate.
         tokens: has the secrets of each session while they are good.
-        worker: runs encoders and decoders away from the loop.
-        free_memory: returns memory after the model has released a session, before the next one begins; None: nothing does.
+        parts: runs encoders, and returns memory after the model has released a session, before the next one begins.
         on_session: called with each session that begins.
 
     Attributes:
@@ -65,8 +64,8 @@ class SessionManager:
     """
 
     def __init__(
-        self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, tokens: Secrets, worker: Worker,
-        free_memory: MemoryReclaimer | None, on_session: Callable[[ServedSession], object],
+        self, facts: ServerFacts, metrics: Metrics, room: WaitingRoom, leases: Leases, tokens: Secrets,
+        parts: ProcessParts, on_session: Callable[[ServedSession], object],
     ) -> None:  # fmt: skip
         self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()
@@ -75,8 +74,8 @@ class SessionManager:
         self._facts, self._metrics, self._room, self._leases = facts, metrics, room, leases
         self._secrets = tokens
         self._on_session = on_session
-        self.codec_pool = CodecPool(worker, facts.settings.codec.timeout)
-        self._free_memory = free_memory
+        self.codec_pool = CodecPool(parts.worker, facts.settings.codec.timeout)
+        self._free_memory = parts.free_memory
         self._clients: set[ClientSender] = set()
         self._numbers = itertools.count(1)
         self._window = facts.settings.resume_window

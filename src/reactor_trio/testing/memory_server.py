@@ -31,6 +31,7 @@ from reactor_trio.placement.model_source import Hook, model_source, placement_lo
 from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.one_failure import one_failure
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime_parts import Observers, ProcessParts
 from reactor_trio.testing.inline_process import inline_ranks
 from reactor_trio.testing.inspected_server import InspectedServer
 from reactor_trio.testing.memory_connection import ClientEnd, Stall, StallableStream, open_ends
@@ -201,8 +202,9 @@ async def open_server(
             load = placement_loader(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
             sessions: list[ServedSession] = []
             served = Runtime(
-                load, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
-                on_session=sessions.append, introduction=introduction, on_progress=on_progress,
+                load, name=source.name, settings=settings, parts=ProcessParts(_here, _call_here),
+                observers=Observers(on_progress=on_progress, on_session=sessions.append), introduction=introduction,
+                debug=debug,
             )  # fmt: skip
             server = TestServer(served, sessions, host, nursery, websocket)
             try:
