@@ -70,7 +70,7 @@ class Certificates:
 
 
 async def _in_thread(function: Callable[[TlsSettings], T], settings: TlsSettings) -> T:
-    # A thread that was left may read for ever. So it has no place among those that others wait for.
+    # A thread that was left may read for ever. With a limiter of its own it takes nothing of Trio's.
     return await trio.to_thread.run_sync(function, settings, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
 
 

@@ -38,9 +38,8 @@ LOAD, STEP, FIRST_STEP = range(3)
 def limits(settings: Settings) -> list[float]:
     """Return for how many seconds LOAD, STEP and FIRST_STEP may keep the lock; 0 means no limit.
 
-    A limit is never less than the time that a step may take.
-
-    A beat is at most a quarter of `watchdog` old when a step begins.
+    The process that watches counts from the last beat, which came up to a quarter of `watchdog` before the step began. So a
+    limit is longer than the time that a step may take.
     """
     steps = settings.step_timeout, settings.first_step_timeout
     return [0.0, *(seconds and seconds + settings.watchdog for seconds in steps)]

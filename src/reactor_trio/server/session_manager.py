@@ -134,7 +134,7 @@ class SessionManager:
             else:
                 sender.end(reason)
 
-        def why() -> EndReason | None:
+        def end_reason() -> EndReason | None:
             served = self._served.get(sid)
             return sender.end_reason if served is None else served.end_reason
 
@@ -145,7 +145,7 @@ class SessionManager:
             queued = {"position": position, "total": total, "wait": wait, "heartbeat": heartbeat}
             sender.say("reactor.queued", queued | ({"reason": reason} if reason else {}))
 
-        entry = RoomEntry(sid, self._room, sender.request, moved, send_away, why)
+        entry = RoomEntry(sid, self._room, sender.request, moved, send_away, end_reason)
         self._room.enter(entry)
         return entry
 

@@ -30,7 +30,7 @@ class RoomEntry:
     Attributes:
         moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
         sent_away: called with the reason if the client will not be admitted, or if another client replaces it.
-        why: returns the end reason of a client that is leaving; None if it stays.
+        end_reason: returns why the client is leaving; None if it stays.
     """
 
     sid: str
@@ -38,7 +38,7 @@ class RoomEntry:
     request: ConnectRequest
     moved: Callable[[int, int], None]
     sent_away: Callable[[EndReason], None]
-    why: Callable[[], EndReason | None]
+    end_reason: Callable[[], EndReason | None]
     admitted: trio.Event = field(default_factory=trio.Event)
 
     def claim(self) -> None:
@@ -175,7 +175,7 @@ class WaitingRoom:
         given_up: dict[str | None, RoomEntry] = {}
         for entry in self._entries.values():
             meant = self._takeover == "anyone" or entry.request.claims.subject == subject
-            if meant and entry.why() in (None, "taken_over"):
+            if meant and entry.end_reason() in (None, "taken_over"):
                 given_up.setdefault(self.admission.has(entry.sid), entry)
         return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
 

@@ -2,10 +2,9 @@
 
 `trio_websocket_workarounds.py` has the reader, and says why we use the library in this way.
 
-Each text costs the loop time, whoever sends it and whatever it is good for. So texts count against a rate before anything
-looks into them. (Other short frames do in the reader.) A client that sends more is not read for a while: `receive` waits,
-then the library's reader waits, and then the client's own sending does. Nothing is lost, and pings and the close wait with
-the texts.
+Each text costs the loop time, also one that is refused. So texts count against a rate before anything looks into
+them. (Other short frames do in the reader.) A client that sends more is not read for a while: `receive` waits, then the
+library's reader waits, and then the client's own sending does. Nothing is lost, and pings and the close wait with the texts.
 """
 
 from __future__ import annotations
