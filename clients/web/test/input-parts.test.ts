@@ -231,6 +231,32 @@ test("an upload that fails says why", async () => {
   await assert.rejects(upload(null).answer, /takes no uploads/);
 });
 
+test("of an answer to an upload no more is read than a server may say", async () => {
+  let [given, cancelled] = [0, false];
+  const endless = new ReadableStream<Uint8Array>({
+    pull(body) {
+      body.enqueue(new Uint8Array(4096).fill(120));
+      given += 4096;
+      if (given === 1 << 20) body.close();
+    },
+    cancel() {
+      cancelled = true;
+    },
+  });
+  const refuse = (...why: ConstructorParameters<typeof UploadRefused>): UploadRefused => new UploadRefused(...why);
+  const answered = async (): Promise<Response> => new Response(endless, { status: 503 });
+  await assert.rejects(sendFile(new URL("http://host/uploads"), "t", new Blob(["x"]), {}, answered, refuse), {
+    message: `Refused: ${"x".repeat(300)} (503)`,
+  });
+  assert.deepEqual([given < 80_000, cancelled], [true, true]);
+  const { answer, request } = upload();
+  request.dispatchEvent(Object.assign(new Event("progress"), { loaded: 65_000, total: 0 }));
+  assert.equal(request.aborted, false);
+  request.dispatchEvent(Object.assign(new Event("progress"), { loaded: 66_000, total: 0 }));
+  assert.equal(request.aborted, true);
+  await assert.rejects(answer, { name: "UploadRefused", message: /says more than a server of this project/ });
+});
+
 test("an upload ends with its button, and all with the session", async () => {
   const one = upload();
   one.cancel.abort();

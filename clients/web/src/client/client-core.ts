@@ -129,7 +129,7 @@ export class ClientCore implements SessionClient {
 
   statistics(): LinkStatistics {
     const silence = this.#session && performance.now() - this.#session.heardAt;
-    return Object.freeze({ comebacks: this.#comebacks, secondsLost: this.#secondsLost, silence });
+    return { comebacks: this.#comebacks, secondsLost: this.#secondsLost, silence };
   }
 
   reconnect(): void {

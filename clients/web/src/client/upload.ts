@@ -1,5 +1,6 @@
 /** Files for the model: `POST uploads` with the session's upload token (docs/protocol.md). */
 import type { UploadRefused } from "../wire/errors.ts";
+import { MOST_BYTES, textOf } from "./answer-text.ts";
 import type { UploadOptions, UploadRef } from "./types.ts";
 
 const LONGEST_REASON = 300;
@@ -48,6 +49,7 @@ const REFUSAL_HEADER = "reactor-refusal";
 
 // A server that refuses a file answers and closes at once; the answer cannot always be read.
 const BROKEN = "The server broke off the upload. The file may be too large.";
+const TOO_MUCH = "The answer to the upload says more than a server of this project does.";
 
 async function post(
   fetch: typeof globalThis.fetch,
@@ -59,7 +61,7 @@ async function post(
   try {
     const answer = await fetch(url, { method: "POST", body, signal: signal ?? null });
     const { status, statusText, headers } = answer;
-    return { status, statusText, text: await answer.text(), refusal: headers.get(REFUSAL_HEADER) };
+    return { status, statusText, text: await textOf(answer), refusal: headers.get(REFUSAL_HEADER) };
   } catch (error) {
     signal?.throwIfAborted();
     throw Object.assign(refuse(BROKEN, 0), { cause: error });
@@ -84,6 +86,11 @@ function request(
       resolve({ status, statusText, text, refusal: /^reactor-refusal: *(.*)$/m.exec(asked.getAllResponseHeaders())?.[1] ?? null });
     });
     asked.addEventListener("error", () => reject(refuse(BROKEN, 0)));
+    asked.addEventListener("progress", ({ loaded }) => {
+      if (loaded <= MOST_BYTES) return;
+      asked.abort();
+      reject(refuse(TOO_MUCH, 0));
+    });
     const abort = (): void => {
       asked.abort();
       reject(signal?.reason as Error);
