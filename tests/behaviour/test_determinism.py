@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import (
     Idle,
@@ -164,7 +165,7 @@ async def scenario(model, cost, placement):
                 await trio.testing.wait_all_tasks_blocked()  # those who leave have what was sent to them
             await trio.sleep(0.3)
             await command(first, "set_level", level=99)
-            await first.connection.transport.send('{"type": "boost", "data": {"by": 5}, "id": 900}')
+            await internals(first).connection.transport.send('{"type": "boost", "data": {"by": 5}, "id": 900}')
             await first.vanish()  # at the instant of the command before it
         note("first is over")
         async with server.connect() as second:

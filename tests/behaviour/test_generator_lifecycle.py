@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import OutputError, SessionEnded
 from reactor_trio.interface import (
     Idle,
@@ -316,7 +317,7 @@ async def test_a_command_still_queued_when_the_client_leaves_is_discarded(
         async with server.connect() as client:
             await trio.sleep_until(0.25)
             for number, (name, data) in enumerate([("set_value", {"value": 7}), ("mark", {})], 1):
-                await client.connection.transport.send(encode_client_text(name, data, number))
+                await internals(client).connection.transport.send(encode_client_text(name, data, number))
             await trio.sleep_until(0.5)  # both have arrived, and wait for the step to end
             await client.vanish()
         async with server.connect() as client:

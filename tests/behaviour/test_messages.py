@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from reactor_trio.client import Message
+from reactor_trio.client.session_view import internals
 from reactor_trio.interface import ClientInfo, ModelMessage, ReactorModel, ReactorPipeline, connected, event
 from reactor_trio.testing import open_server, open_session
 from tests.support.behaviour_models import in_all_placements, picture
@@ -38,7 +39,7 @@ class Quiet(ReactorModel):
 def wire_order(client, number_of=lambda message: message.data["done"]):
     """What arrives at `client` from now on, in order: the model's messages and frames with their numbers."""
     order = []
-    conversation = client.receiver.protocol
+    conversation = internals(client).receiver.protocol
     receive_text, receive_packet = conversation.receive_text, conversation.receive_packet
 
     def text(data, now):

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from reactor_trio.client import TransportChanged, observe
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import CommandError, DeclarationError, SessionEnded
 from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.interface import (
@@ -282,7 +283,8 @@ async def test_no_figure_counts_a_pause(autojump_clock):
         await trio.sleep(100)
         await client.command("set_value", value=0)
         await trio.sleep(100)
-        await client.connection.send(encode_client_text("reactor.pause", {"paused": False}))  # no command of its own
+        no_command = encode_client_text("reactor.pause", {"paused": False})
+        await internals(client).connection.send(no_command)
         await trio.sleep(0.05)
         await client.command("set_value", value=2)
         await trio.sleep(1)

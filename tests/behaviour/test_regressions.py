@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from reactor_trio.client import available
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import (
     Idle,
@@ -412,7 +413,7 @@ async def test_malformed_and_deeply_nested_messages_are_refused_by_type(autojump
         await client.take(1)
         deep = '{"type": "set_level", "data": {"level": ' + "[" * 50_000 + "]" * 50_000 + "}}"
         for text in ("{", '{"type": "set_level", "data": {"level": NaN}}', deep, '{"type": "set_level"}'):
-            await client.connection.transport.send(text)
+            await internals(client).connection.transport.send(text)
         await client.command("set_level", level=9)
         with pytest.raises(CommandError, match=r"\$\.level"):
             await client.command("set_level", level=[[[[]]]])
@@ -423,7 +424,8 @@ async def test_malformed_and_deeply_nested_messages_are_refused_by_type(autojump
 async def test_an_oversized_message_closes_with_too_big(autojump_clock):
     async with open_server(Steady, step_cost=0.01, websocket=True) as server, server.connect() as client:
         await client.take(1)
-        await client.connection.transport.send('{"type": "set_level", "data": {"level": ' + "1" * 300 * 1024 + "}}")
+        long = '{"type": "set_level", "data": {"level": ' + "1" * 300 * 1024 + "}}"
+        await internals(client).connection.transport.send(long)
         with pytest.raises(SessionEnded) as ended:
             await client.take(100)
         assert ended.value.reason == "too_big"

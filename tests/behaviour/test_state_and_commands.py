@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface import (
     ClientInfo,
@@ -642,8 +643,8 @@ async def test_a_command_left_over_never_reaches_the_next_session(autojump_clock
         async with server.connect() as client:
             await trio.sleep_until(0.5)
             for number, name in enumerate(["mark", "refresh", "slow"], 1):
-                await client.connection.transport.send(encode_client_text(name, {"what": name}, number))
-            await client.connection.transport.send(encode_client_text("set_x", {"x": 7}, 4))
+                await internals(client).connection.transport.send(encode_client_text(name, {"what": name}, number))
+            await internals(client).connection.transport.send(encode_client_text("set_x", {"x": 7}, 4))
             await client.vanish()
         async with server.connect() as client:
             assert trio.current_time() == 1

@@ -14,6 +14,7 @@ import trio.testing
 
 from reactor_trio.client import Client, StateChanged
 from reactor_trio.client.session_events import CommandAnswered, Message
+from reactor_trio.client.session_view import internals
 from reactor_trio.crossing.messages import StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import (
@@ -121,7 +122,7 @@ class Ear:
 
     def __init__(self, client: Client) -> None:
         self.heard: list[tuple[float, Any]] = []
-        client.receiver.observers.append(self._hear)
+        internals(client).receiver.observers.append(self._hear)
 
     def _hear(self, what: Any) -> None:
         if isinstance(what, StateChanged):

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import CommandError, ManifestError
 from reactor_trio.interface import InputField, InputState, Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.server.tracing import MOST_PENDING, Tracing, open_tracing
@@ -176,7 +177,7 @@ async def test_a_client_may_say_which_trace_its_command_is_part_of(autojump_cloc
     async with traced(Model, step_cost=0.25) as (server, spans):
         async with server.connect() as client:
             text = '{"type": "set_level", "data": {"level": 7}, "traceparent": ' + given + "}"
-            await client.connection.transport.send(text)
+            await internals(client).connection.transport.send(text)
             await client.take(3)
             (root,) = spans.roots()
     assert (root.parent is not None, f"{root.context.trace_id:032x}" == TRACE) == (continued, continued)

@@ -19,6 +19,7 @@ from reactor_trio.client import StateChanged, TransportChanged, TransportClosed,
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.reconnecting import WINDOW
 from reactor_trio.client.session_events import TrackChanged
+from reactor_trio.client.session_view import internals
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
 from reactor_trio.protocol import Packet, VideoChoice, decode_packet, encode_packet
@@ -36,7 +37,7 @@ async def lose_and_return(client, session):
     session.link.cut()
     await anyio.wait_all_tasks_blocked()
     assert not client.connected
-    await client.connection.wait_available()
+    await internals(client).connection.wait_available()
     assert client.connected
     await anyio.wait_all_tasks_blocked()
 
@@ -153,7 +154,7 @@ def test_two_hundred_commands_over_a_link_that_breaks_anywhere(seed):
             tasks.cancel_scope.cancel()
         assert session.applied == [{"x": x} for x in range(200)]
         assert heard == list(range(200))
-        assert len(client.receiver.outbox) == 0
+        assert len(internals(client).receiver.outbox) == 0
 
     in_session(story)
 
@@ -167,7 +168,7 @@ def test_waiting_commands_are_sent_slowly_after_a_reconnect():
             await anyio.wait_all_tasks_blocked()
             for _ in range(300):
                 tasks.start_soon(client.command, "move")
-            await client.connection.wait_available()
+            await internals(client).connection.wait_available()
             begin = anyio.current_time()
             await anyio.sleep(0.0001)
             assert len(session.applied) == 100
@@ -324,7 +325,7 @@ def test_the_client_does_not_reconnect_when_the_link_is_not_lost(backend, case):
     async def main():
         client = session.client()
         if case == "not wanted":
-            client.connection._reopen = None
+            internals(client).connection._reopen = None
         async with running(client):
             if case == "said goodbye":
                 session.say("reactor.bye", {"reason": "taken_over"})
@@ -476,7 +477,7 @@ def test_a_packet_is_not_repeated_if_the_link_breaks_under_it(backend):
 
         link.send_bytes = broken
         assert not await client.push_video("camera", picture, codec="raw")
-        assert client.receiver.push_tracks._tracks[2].keyframe_wanted
+        assert internals(client).receiver.push_tracks._tracks[2].keyframe_wanted
         assert await client.push_video("camera", picture, codec="raw")
         assert session.link is not link
 
@@ -533,7 +534,7 @@ def test_a_new_track_has_its_frames_although_the_connection_that_described_it_br
     depth = VIDEO | {"index": 7, "name": "depth"}
 
     async def story(client, session):
-        reopen = client.connection._reopen
+        reopen = internals(client).connection._reopen
 
         async def breaks_under_the_first_text(*asked):
             transport = await reopen(*asked)
@@ -547,7 +548,7 @@ def test_a_new_track_has_its_frames_although_the_connection_that_described_it_br
                 await client.request_video(["raw"])  # so there is something to send on this connection
             return transport
 
-        client.connection._reopen = breaks_under_the_first_text
+        internals(client).connection._reopen = breaks_under_the_first_text
         session.data["tracks"] = [VIDEO, depth]
         session.link.cut()
         await client.command("move")
@@ -563,7 +564,7 @@ def test_old_feedback_is_not_sent_on_a_new_connection():
         session.frame(0)
         await anyio.wait_all_tasks_blocked()
         session.link.cut()
-        client.receiver.feedback_sender.acknowledge(0, 0)
+        internals(client).receiver.feedback_sender.acknowledge(0, 0)
         await client.command("move")
         session.frame(5)
         await anyio.wait_all_tasks_blocked()
@@ -601,7 +602,7 @@ def test_a_command_fails_with_answer_lost_if_the_server_forgot_its_answer():
             session.answers = True
         assert caught == ["answer_lost"]
         assert await client.command("move", x=2) == 2
-        assert len(client.receiver.outbox) == 0
+        assert len(internals(client).receiver.outbox) == 0
 
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 
@@ -616,7 +617,7 @@ def test_a_cancelled_command_takes_no_room_when_its_answer_is_lost():
         session.forgotten = 2
         session.answers = True
         assert await client.command("move", x=2) == 2
-        assert len(client.receiver.outbox) == 0
+        assert len(internals(client).receiver.outbox) == 0
 
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 

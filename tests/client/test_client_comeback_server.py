@@ -6,6 +6,7 @@ import pytest
 import trio
 from tests.support.adder import Adder
 
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import SessionEnded
 from reactor_trio.testing import open_server
 
@@ -17,7 +18,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
 
     async with open_server(Adder, step_cost=0.05, resume_window=30, websocket=websocket) as server:
         async with server.connect(comes_back=True) as client, trio.open_nursery() as nursery:
-            true_reopen, down = client.connection._reopen, trio.Event()
+            true_reopen, down = internals(client).connection._reopen, trio.Event()
             down.set()
 
             async def reopen(*what):
@@ -25,7 +26,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
                     raise ConnectionError("no link")
                 return await true_reopen(*what)
 
-            client.connection._reopen = reopen
+            internals(client).connection._reopen = reopen
 
             @nursery.start_soon
             async def listen():
@@ -50,7 +51,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
                         if part == 0:
                             await trio.sleep(drop % 7 / 100)
                         elif part == 1:
-                            await client.connection.transport.aclose(1006)
+                            await internals(client).connection.transport.aclose(1006)
                         elif part == 2:
                             await trio.sleep(5)
                             down.set()
@@ -67,15 +68,15 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
 
 async def test_a_session_ends_when_its_resume_window_is_over(autojump_clock):
     async with open_server(Adder, step_cost=0.05, resume_window=3) as server, server.connect(comes_back=True) as client:
-        true_reopen, begin = client.connection._reopen, trio.current_time()
+        true_reopen, begin = internals(client).connection._reopen, trio.current_time()
 
         async def reopen(*what):
             if trio.current_time() < begin + 3.5:
                 raise ConnectionError("no link")
             return await true_reopen(*what)
 
-        client.connection._reopen = reopen
-        await client.connection.transport.aclose(1006)
+        internals(client).connection._reopen = reopen
+        await internals(client).connection.transport.aclose(1006)
         with pytest.raises(SessionEnded, match="the link did not come back within 3 s: no link") as caught:
             await client.command("add")
         assert caught.value.reason == "lost"
@@ -85,15 +86,15 @@ async def test_a_session_ends_when_its_resume_window_is_over(autojump_clock):
 async def test_the_client_does_not_continue_with_another_session(autojump_clock):
     """The server noticed the loss long before the client and has ended the session."""
     async with open_server(Adder, step_cost=0.05, resume_window=1) as server, server.connect(comes_back=True) as client:
-        client.receiver.protocol.welcome.resume_window = 9
-        true_reopen, begin = client.connection._reopen, trio.current_time()
+        internals(client).receiver.protocol.welcome.resume_window = 9
+        true_reopen, begin = internals(client).connection._reopen, trio.current_time()
 
         async def reopen(*what):
             await trio.sleep_until(begin + 1.5)
             return await true_reopen(*what)
 
-        client.connection._reopen = reopen
-        await client.connection.transport.aclose(1006)
+        internals(client).connection._reopen = reopen
+        await internals(client).connection.transport.aclose(1006)
         with pytest.raises(SessionEnded, match="the link broke, and when it was back the session was over"):
             await client.command("add")
         await server.settle()

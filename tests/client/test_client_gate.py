@@ -17,6 +17,7 @@ from tests.support.stand_in_gate import KEY, Place, StandInGate, gate_in_a_threa
 from reactor_trio import RuntimeHost
 from reactor_trio.cli import watching as headless
 from reactor_trio.client import Client, connect, handshake, http_request, running
+from reactor_trio.client.session_view import internals
 from reactor_trio.client.urls import replica_url, session_url
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ConnectionRefused, SessionEnded
@@ -120,7 +121,7 @@ async def test_the_replica_has_the_session_its_uploads_and_its_reconnects(autoju
             cat = await client.upload(b"meow", name="cat.txt")
             assert await client.command("size", file=cat) == 4
 
-            await anyio.aclose_forcefully(client.connection.transport._stream)
+            await anyio.aclose_forcefully(internals(client).connection.transport._stream)
             assert await client.command("add", amount=3) == 5
             assert client.session_id == session.id
             assert len(resumed) == 1
@@ -208,7 +209,7 @@ async def test_a_malformed_place_is_a_protocol_error(autojump_clock, monkeypatch
 async def test_a_dead_replica_ends_the_session(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place(ONE), resume_window=2) as net, connect(GATE) as client:
         net.dead["one.test"] = False
-        await anyio.aclose_forcefully(client.connection.transport._stream)
+        await anyio.aclose_forcefully(internals(client).connection.transport._stream)
         with pytest.raises(SessionEnded, match="the link did not come back within 2 s") as caught:
             await client.command("add", amount=1)
         assert caught.value.reason == "lost"

@@ -14,6 +14,7 @@ from tests.support.kept_session import KeptSession
 
 from reactor_trio.client import Client, running
 from reactor_trio.client.running import TaskBlock
+from reactor_trio.client.session_view import internals
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
@@ -231,7 +232,7 @@ def test_a_command_answered_just_before_the_end_has_its_answer(backend):
             tasks.start_soon(send)
             command = await server.command()
             # Taken one after the other, before `send` runs again.
-            take = client.receiver._take_text
+            take = internals(client).receiver._take_text
             take(json.dumps({"type": "reactor.ack", "data": {"step": 1, "reply": "finished"}, "id": 1}))
             take(json.dumps({"type": "reactor.bye", "data": {"reason": "done"}}))
             assert command["id"] == 1

@@ -13,6 +13,7 @@ import trio.testing
 from tests.support.models import Picture
 from tests.support.rendition_stage import FULL, INTERVAL, Stage, count, quality
 
+from reactor_trio.client.session_view import internals
 from reactor_trio.connection import ConnectRequest
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
@@ -236,7 +237,7 @@ async def test_feedback_with_any_numbers_changes_nothing(autojump_clock: Any) ->
             for _ in range(400):
                 data = {key: rng.choice(NUMBERS) for key in ("track", "seq", "held_us")}
                 kind = rng.choice(["reactor.feedback", "reactor.keyframe"])
-                await client.connection.transport.send(json.dumps({"type": kind, "data": data}))
+                await internals(client).connection.transport.send(json.dumps({"type": kind, "data": data}))
             frames = await client.take(10)
             assert [later.seq - frames[0].seq for later in frames] == list(range(10))
             assert not other.ended

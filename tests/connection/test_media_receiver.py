@@ -15,6 +15,7 @@ from tests.support.models import Main, Webcam
 from tests.support.rendition_stage import context
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.session_view import internals
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import InputFrame, ReactorPipeline
 from reactor_trio.interface.declaration import declaration_of
@@ -78,7 +79,7 @@ BAD = {
 
 async def send(client: Client, *messages: bytes) -> None:
     for message in messages:
-        await client.connection.transport.send_bytes(message)
+        await internals(client).connection.transport.send_bytes(message)
 
 
 @pytest.mark.parametrize(("message", "words"), BAD.values(), ids=BAD)

@@ -11,6 +11,7 @@ from tests.support.models import Main
 from tests.support.rendition_stage import context
 
 from reactor_trio.client.push_video import PushEncoder
+from reactor_trio.client.session_view import internals
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import Input, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
@@ -66,7 +67,7 @@ def message(data, key, pts_us=0, **meta):
 
 async def send(client, *messages):
     for each in messages:
-        await client.connection.transport.send_bytes(each)
+        await internals(client).connection.transport.send_bytes(each)
     await client.server.settle()
 
 
@@ -104,7 +105,7 @@ async def test_after_a_fault_nothing_until_a_keyframe_which_is_asked_for(autojum
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         made = packets(codec, range(60, 180, 10), keys=(0, 8))
         asked = []
-        client.receiver.push_tracks.request_keyframe = lambda track: asked.append((track, trio.current_time()))
+        internals(client).receiver.push_tracks.request_keyframe = lambda track: asked.append((track, trio.current_time()))
         start = trio.current_time()
         await send(client, *made[:2], message(b"no picture", False, codec=codec, width=64, height=48), *made[3:5])
         assert asked == [(CAMERA, start)]
@@ -145,7 +146,7 @@ async def test_a_keyframe_follows_frames_that_were_encoded_and_not_sent(autojump
         async def stuck(data):
             await trio.sleep_forever()
 
-        connection = client.connection
+        connection = internals(client).connection
         send_bytes, connection.send_bytes = connection.send_bytes, stuck
         with trio.move_on_after(0.1):
             await client.push_video("camera", picture(70), codec="h264")

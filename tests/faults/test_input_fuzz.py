@@ -17,6 +17,7 @@ import trio
 from tests.support.models import Main, Webcam
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.session_view import internals
 from reactor_trio.interface import ReactorPipeline
 from reactor_trio.testing import open_server
 
@@ -84,7 +85,7 @@ def broken(dice: random.Random) -> bytes:
 async def push_broken(client: Client, packets: int, seed: int) -> None:
     dice = random.Random(seed)
     for number in range(packets):
-        await client.connection.transport.send_bytes(broken(dice))
+        await internals(client).connection.transport.send_bytes(broken(dice))
         if number % 10 == 0:
             await trio.sleep(0.1)
 

@@ -13,6 +13,7 @@ import trio
 from tests.support.models import Main
 
 from reactor_trio.client.push_video import PushEncoder
+from reactor_trio.client.session_view import internals
 from reactor_trio.interface import Input, ReactorPipeline, Video
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
@@ -105,7 +106,7 @@ async def test_the_session_goes_on(autojump_clock, codec):
         for number in range(300):
             data, key = packets[number % len(packets)]
             data = damaged(dice, data)
-            await client.connection.transport.send_bytes(
+            await internals(client).connection.transport.send_bytes(
                 encode_packet(Packet(1, number, number, int(key), None, 0, {"codec": codec}, memoryview(data)))
             )
             await trio.sleep(0.02)

@@ -15,6 +15,7 @@ from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.client.decoders import make_decoder
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.session_protocol import MOST_TRACKS, SessionProtocol
+from reactor_trio.client.session_view import internals
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.connection.client_connection import _ClientConnection
 from reactor_trio.connection.connect_request import ConnectRequest
@@ -52,7 +53,7 @@ def answered(text: str) -> list[object]:
 async def test_a_refusal_can_be_sent_and_is_short(autojump_clock, text):
     if "c" * 9 in text or "b" * 9 in text:
         async with open_server(Fuzzed) as server, server.connect(video=["none"]) as client:
-            await client.connection.transport.send(text)
+            await internals(client).connection.transport.send(text)
             await trio.sleep(0.1)
             assert client.ended is None
         return
@@ -244,7 +245,7 @@ async def test_a_model_whose_error_has_lone_surrogates_is_reported(autojump_cloc
         with pytest.raises(OSError, match="no such file"):
             await client.take(2)
         assert client.ended == "model_error"
-        assert "?" in client.receiver._end_message
+        assert "?" in internals(client).receiver._end_message
 
 
 def test_h11_bounds_the_digits_of_a_length():

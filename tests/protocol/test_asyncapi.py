@@ -14,6 +14,7 @@ import pytest
 
 from reactor_trio.cli import main
 from reactor_trio.client import Message
+from reactor_trio.client.session_view import internals
 from reactor_trio.connection.client_connection import _DATA
 from reactor_trio.interface import (
     Audio,
@@ -212,8 +213,9 @@ async def test_every_text_of_a_session_fits_the_document(autojump_clock):
         document = check(json.loads(server.http("/schema?format=asyncapi").body))
         async with server.connect() as client:
             texts = []
-            receive = client.receiver.protocol.receive_text
-            client.receiver.protocol.receive_text = lambda text, now: (texts.append(json.loads(text)), receive(text, now))[1]
+            protocol = internals(client).receiver.protocol
+            receive = protocol.receive_text
+            protocol.receive_text = lambda text, now: (texts.append(json.loads(text)), receive(text, now))[1]
             await client.command("move")
             message = await client.next_message()
             assert isinstance(message, Message)

@@ -19,6 +19,7 @@ from websockets.sync.client import connect as connect_plainly
 
 from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.client import Client
+from reactor_trio.client.session_view import internals
 
 
 async def process_of(client: Client) -> int:
@@ -106,7 +107,7 @@ async def test_a_client_that_vanishes_frees_its_slot(application: Application) -
     places = [await application.place() for _ in range(2)]
     async with application.client(places[0]), application.client(places[1]) as client:
         assert await application.allocate() is None
-        transport = client.connection.transport
+        transport = internals(client).connection.transport
         await transport._stream.aclose()  # type: ignore[attr-defined]
         async with application.client() as next_one:
             await pictures(next_one)

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.session_view import internals
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.interface import Output, ReactorPipeline, UploadedFile, Video, event, file_uploaded
 from reactor_trio.server.serve import serve
@@ -54,7 +55,7 @@ async def test_files_stay_and_an_upload_meanwhile_keeps_its_place(autojump_clock
     async with open_server(Model, step_cost=0.05, resume_window=30) as server:
         async with server.connect() as client:
             await client.upload(b"abc", name="first.bin")
-            token = client.receiver.protocol.welcome.upload_token
+            token = internals(client).receiver.protocol.welcome.upload_token
             await client.vanish()
         target = "http://127.0.0.1/uploads?name=second.bin"
         headers = {"authorization": f"Bearer {token}", "content-length": "2"}

@@ -112,19 +112,19 @@ class Client(SessionView):
 
         Cancellation stops the waiting, not the command, and leaves the connection usable.
         """
-        await self.receiver.outbox.wait_room()
-        self.receiver.check_alive()
+        await self._receiver.outbox.wait_room()
+        self._receiver.check_alive()
         number, text = self._protocol.command(name, arguments, anyio.current_time())
-        self.receiver.tell(Commanded(number, name, arguments))
-        answer = self.receiver.answers[number] = ReplyFuture()
-        self.receiver.outbox.put(number, text)
+        self._receiver.tell(Commanded(number, name, arguments))
+        answer = self._receiver.answers[number] = ReplyFuture()
+        self._receiver.outbox.put(number, text)
         try:
             await answer.done.wait()
         except BaseException:
             self._protocol.commands.forget(number)
             raise
         finally:
-            del self.receiver.answers[number]
+            del self._receiver.answers[number]
         if answer.error is not None:
             raise answer.error
         return answer.reply
@@ -144,7 +144,7 @@ class Client(SessionView):
 
         The server keeps a file until the session ends. A cancelled upload leaves nothing on the server.
         """
-        self.receiver.check_alive()
+        self._receiver.check_alive()
         token = self.welcome.upload_token
         if token is None or self._post is None:
             why = "a viewer cannot upload" if self.role == "viewer" else f"{self.name} takes no files"
@@ -168,7 +168,7 @@ class Client(SessionView):
         `client_left`). It raises SessionEnded if the session ends otherwise, and ProtocolError if frames cannot be decoded.
         Cancellation loses no frame.
         """
-        reader = self.receiver.frames[self._find_track(track).index].subscribe(latest=latest)
+        reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
         return FrameStream(reader, self._run_in_thread, self._protocol.latency)
 
     async def request_video(self, codecs: Iterable[str], tracks: Mapping[str, Iterable[str]] | None = None) -> None:
@@ -187,7 +187,7 @@ class Client(SessionView):
             self._find_track(name, kind="video")
         named = {name: wanted(given) for name, given in (tracks or {}).items()}
         # If the connection breaks, the next one asks for these codecs.
-        await self.connection.send(self._protocol.request_video(wanted(codecs), named))
+        await self._connection.send(self._protocol.request_video(wanted(codecs), named))
 
     def messages(self) -> MessageStream:
         """Return an async iterator over the model's messages. It ends as the iterator of `frames()` does.
@@ -195,12 +195,12 @@ class Client(SessionView):
         The queue holds 1024 messages; the oldest are then dropped and counted. The first iterator also gets the messages
         that came before it, up to 64 MiB of them.
         """
-        return MessageStream(self.receiver.messages.subscribe())
+        return MessageStream(self._receiver.messages.subscribe())
 
     def statistics(self) -> Statistics:
         """Return rates, jitter, latency and losses of the session until now."""
-        lost = {index: (frames.dropped_by_readers, frames.skipped) for index, frames in self.receiver.frames.items()}
-        dropped, connection = self.receiver.messages.dropped, self.connection
+        lost = {index: (frames.dropped_by_readers, frames.skipped) for index, frames in self._receiver.frames.items()}
+        dropped, connection = self._receiver.messages.dropped, self._connection
         return self._protocol.statistics(anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost)
 
     async def push_video(
@@ -226,17 +226,17 @@ class Client(SessionView):
         the session is over. If the server cannot use the picture, it sends a message of type `reactor.error`. If the call is
         cancelled while it waits, nothing is sent; later, the picture is sent whole. The connection goes on in both cases.
         """
-        self.receiver.check_alive()
+        self._receiver.check_alive()
         push_track, picture = self._find_input(track, "video"), checked_picture(frame)
         check_codec(codec)
-        captured = self.receiver.push_tracks.capture_time(pts)
+        captured = self._receiver.push_tracks.capture_time(pts)
 
         async def encode() -> Payload:
-            await self.connection.wait_available()
+            await self._connection.wait_available()
             work = partial(push_track.encode, picture, captured, codec, quality)
             return (work() if codec == "raw" else await self._run_in_thread(work)).stating(metadata, capture_time_us)
 
-        return await push_track.push_newest(captured, encode, self.connection.send_bytes)
+        return await push_track.push_newest(captured, encode, self._connection.send_bytes)
 
     async def push_audio(
         self, track: str | None, samples: ArrayLike, pts: float | None = None, *, capture_time_us: int | None = None
@@ -252,14 +252,14 @@ class Client(SessionView):
 
         Raises as `push_video` does, and is cancelled as that is.
         """
-        self.receiver.check_alive()
-        push_track, captured = self._find_input(track, "audio"), self.receiver.push_tracks.capture_time(pts)
+        self._receiver.check_alive()
+        push_track, captured = self._find_input(track, "audio"), self._receiver.push_tracks.capture_time(pts)
         payload = encode_sound(samples).stating(None, capture_time_us)
-        await push_track.push(captured, payload, self.connection.send_bytes)
+        await push_track.push(captured, payload, self._connection.send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Acknowledge frame `seq`, the newest shown, of `track` (a name; None as in `frames()`). Raises SessionEnded."""
-        await self.connection.send(self._protocol.feedback(self._find_track(track).index, seq))
+        await self._connection.send(self._protocol.feedback(self._find_track(track).index, seq))
 
     async def aclose(self) -> None:
         """Leave the session politely, within 1 s and also under cancellation. A second call does nothing.
@@ -267,14 +267,14 @@ class Client(SessionView):
         The session ends at once. While the link is lost the client cannot tell the server, which then keeps the session
         until its time is over.
         """
-        await self.connection.aclose()
+        await self._connection.aclose()
 
     async def vanish(self) -> None:
         """Break the connection without a close frame, as a killed program does; the server may keep the session.
 
         This is for tests of a server.
         """
-        await self.connection.aclose(ABNORMAL)
+        await self._connection.aclose(ABNORMAL)
 
     def _find_track(self, name: str | None, direction: str = "out", kind: str | None = None) -> TrackInfo:
         """Return the track of that name; for None the first of `kind`, by default video. Raises ValueError."""
@@ -287,7 +287,7 @@ class Client(SessionView):
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in tracks) or 'none'}")
 
     def _find_input(self, name: str | None, kind: str) -> PushTrack:
-        return self.receiver.push_tracks.of(self._find_track(name, "in", kind))
+        return self._receiver.push_tracks.of(self._find_track(name, "in", kind))
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` on a worker thread and return its result."""

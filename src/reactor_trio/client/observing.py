@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from reactor_trio.client.client import Client
 from reactor_trio.client.receiver import Observer
+from reactor_trio.client.session_view import internals
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def observe(client: Client, see: Observer) -> Iterator[None]:
 @contextmanager
 def observing(client: Client, see: Observer) -> Iterator[None]:
     """As `observe`, but keep the frames that come before the first iterator of a track."""
-    observers = client.receiver.observers
+    observers = internals(client).receiver.observers
     observers.append(see)
     try:
         yield

@@ -15,6 +15,7 @@ from reactor_trio.client.client import Client
 from reactor_trio.client.observing import observing
 from reactor_trio.client.running import TaskBlock
 from reactor_trio.client.session_events import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
+from reactor_trio.client.session_view import internals
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
 #: most seconds that completing the files may take
@@ -84,7 +85,7 @@ class _Recording:
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
                 for index in self.recorder.keyframes_wanted():
-                    self._client.receiver.feedback_sender.request_keyframe(index)
+                    internals(self._client).receiver.feedback_sender.request_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
 

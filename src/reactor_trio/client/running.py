@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import anyio
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.session_view import internals
 
 C = TypeVar("C", bound=Client)
 
@@ -22,12 +23,13 @@ async def running(client: C) -> AsyncIterator[C]:
     never inside a group. Raises SessionEnded if the server ends the session before it begins, and RuntimeError if another
     task leaves the block than entered it; the session ends all the same.
     """
+    connection = internals(client).connection
     try:
-        await client.connection.begin()
+        await connection.begin()
     except BaseException:
         await client.aclose()
         raise
-    async with TaskBlock("connect()", client.connection.run, client.aclose):
+    async with TaskBlock("connect()", connection.run, client.aclose):
         yield client
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -15,53 +15,49 @@ from reactor_trio.protocol import Late, TrackInfo, Welcome
 
 
 class SessionView:
-    """One session as it is now. A `Client` is one, with what a program can do.
-
-    Attributes:
-        receiver, connection: the session's state and its link, for the functions of this package that take a Client.
-    """
+    """One session as it is now. A `Client` is one, with what a program can do."""
 
     def __init__(self, receiver: Receiver, connection: PersistentConnection) -> None:
-        self.receiver = receiver
-        self.connection = connection
+        self._receiver = receiver
+        self._connection = connection
 
     @property
     def welcome(self) -> Welcome:
         """The server's `reactor.welcome`, with which the session began."""
-        welcome = self.receiver.protocol.welcome
+        welcome = self._receiver.protocol.welcome
         assert welcome is not None, "running() has not been entered"
         return welcome
 
     @property
     def ended(self) -> str | None:
         """Why the session ended (`"lost"` if the link broke); None while it goes on."""
-        return self.receiver.ended
+        return self._receiver.ended
 
     @property
     def connected(self) -> bool:
         """Whether there is a link. False while the client reconnects, and when the session has ended."""
-        return self.connection.connected
+        return self._connection.connected
 
     @property
     def position(self) -> int | None:
         """This client's place in the server's queue, from 1; None when it does not wait."""
-        return self.receiver.position
+        return self._receiver.position
 
     @property
     def wait(self) -> float | None:
         """Seconds that this client still waits in the queue at most; None if it does not wait, or that is not known."""
-        by = self.receiver.admitted_by
+        by = self._receiver.admitted_by
         return None if by is None else max(0.0, by - anyio.current_time())
 
     @property
     def ending(self) -> Ending | None:
         """The announced end: why (`"idle"`, `"expired"`, `"draining"`), in how many `seconds`; None if none is announced."""
-        return self.receiver.ending
+        return self._receiver.ending
 
     @property
     def late(self) -> Late | None:
         """The model's code that takes long: `what`, as in `"step 7 has run"`, for how many `seconds`; None if none does."""
-        return self.receiver.late
+        return self._receiver.late
 
     @property
     def session_id(self) -> str:
@@ -106,12 +102,12 @@ class SessionView:
         most 0.1 s plus the network's delay later. Values without a JSON form (files, arrays) and values of more than 64 KiB
         of JSON are left out. While the link is lost nothing changes.
         """
-        return MappingProxyType(self.receiver.protocol.state)
+        return MappingProxyType(self._receiver.protocol.state)
 
     @property
     def tracks(self) -> list[TrackInfo]:
         """The current description of each track. Sizes are None until the first frame is known."""
-        return list(self.receiver.protocol.tracks.values())
+        return list(self._receiver.protocol.tracks.values())
 
     @property
     def last_command(self) -> int | None:
@@ -119,4 +115,16 @@ class SessionView:
 
         A frame that was made with this command, or with a later one, has a `command_id` that is at least as high.
         """
-        return self.receiver.last_command
+        return self._receiver.last_command
+
+
+class Internals(NamedTuple):
+    """What a client is made of: the session's state, and its link."""
+
+    receiver: Receiver
+    connection: PersistentConnection
+
+
+def internals(client: SessionView) -> Internals:
+    """Return what `client` is made of: for the package's own functions that take a Client, and for tests."""
+    return Internals(client._receiver, client._connection)

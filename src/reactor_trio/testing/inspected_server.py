@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client import Client
+from reactor_trio.client.session_view import internals
 from reactor_trio.concurrency import ExecutionObserver, ModelHost
 from reactor_trio.connection import ServedSession
 from reactor_trio.errors import ModelFailed, SessionEnded
@@ -136,9 +137,10 @@ class InspectedServer:
 
     def check_failures(self, client: Client | None = None) -> None:
         """Raise exceptions of author code that the test has not seen, from this client's session or from all."""
-        watched = [one for one in self._clients if one.receiver.protocol.welcome is not None]
+        watched = [one for one in self._clients if internals(one).receiver.protocol.welcome is not None]
         for one in watched:
-            if one.receiver.end_raised and one.receiver.ended in MODEL_FAILURES:
+            receiver = internals(one).receiver
+            if receiver.end_raised and receiver.ended in MODEL_FAILURES:
                 self._failures.hear(one.session_id)
         sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
         self._failures.check(sessions, {one.session_id for one in watched})

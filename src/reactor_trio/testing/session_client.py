@@ -44,9 +44,9 @@ class SessionClient(Client):
     @property
     def ended(self) -> str | None:
         """As the real client's. A test that reads a failure of the model here has seen it, so no block raises it later."""
-        if self.receiver.ended in MODEL_FAILURES:
-            self.receiver.end_raised = True
-        return self.receiver.ended
+        if self._receiver.ended in MODEL_FAILURES:
+            self._receiver.end_raised = True
+        return self._receiver.ended
 
     @property
     def link(self) -> Link:
@@ -58,7 +58,7 @@ class SessionClient(Client):
     @property
     def resume_token(self) -> str | None:
         """The token for `server.connect(resume=...)`; None if this session cannot be resumed."""
-        welcome = self.receiver.protocol.welcome
+        welcome = self._receiver.protocol.welcome
         return None if welcome is None else welcome.resume_token
 
     async def take(self, count: int = 1, track: str | None = None, *, within: float = 60.0) -> list[Frame]:
@@ -128,7 +128,7 @@ class SessionClient(Client):
 
     async def vanish(self) -> None:
         """Disappear without a close message, as a machine that loses power, and wait until the server notices."""
-        await self.connection.transport.aclose(1006)
+        await self._connection.transport.aclose(1006)
         await trio.testing.wait_all_tasks_blocked()  # not `settle`: a step of the model may end only when the test allows it
 
     def stall(self) -> None:
