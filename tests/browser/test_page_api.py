@@ -85,6 +85,7 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
     jump = dialog.locator("[data-api=jump]")
     jump.locator("summary").click()
     expect(jump.locator("tbody tr").first).to_contain_text("a whole number, at least 1")
+    expect(jump.locator("thead th")).to_have_text(["Argument", "Type", "Needed"])  # no argument has a description
     expect(jump.locator("pre").nth(2)).to_have_text(f'reactor client {server.url} --send \'jump={{"by":1,"wide":false}}\'')
     jump.get_by_label("Arguments of jump as JSON").fill('{"by": 3}')
     expect(jump.locator("pre").nth(0)).to_contain_text('await client.command("jump", {"by":3});')

@@ -124,6 +124,7 @@ function parsed(text: string): Arguments {
 }
 
 function argumentTable(fields: readonly Field[]): HTMLElement {
+  const told = fields.some(({ description }) => description); // else no column is for it
   const rows = fields.map((field) => {
     const needed = field.required ? API.required : fillIn(API.optional, { value: JSON.stringify(field.initial ?? null) });
     return element(
@@ -132,10 +133,10 @@ function argumentTable(fields: readonly Field[]): HTMLElement {
       element("th", { scope: "row" }, element("code", {}, field.name)),
       element("td", {}, describeType(field)),
       element("td", {}, needed),
-      element("td", {}, field.description),
+      told ? element("td", {}, field.description) : null,
     );
   });
-  const heads = [API.argument, API.type, API.needed, API.meaning].map((title) => element("th", { scope: "col" }, title));
+  const heads = [API.argument, API.type, API.needed, ...(told ? [API.meaning] : [])].map((title) => element("th", { scope: "col" }, title));
   return element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
 }
 
