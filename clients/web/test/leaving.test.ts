@@ -94,6 +94,34 @@ test("a server that takes the question for /health and never answers is asked ag
   await client.close();
 });
 
+test("of an answer of /health no more is read than a server may say", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let [given, cancelled] = [0, false];
+  const endless = new ReadableStream<Uint8Array>({
+    pull(body) {
+      body.enqueue(new Uint8Array(4096).fill(32));
+      given += 4096;
+      if (given === 1 << 20) body.close();
+    },
+    cancel() {
+      cancelled = true;
+    },
+  });
+  const answers = [new Response(endless, { status: 503 }), new Response("{}")];
+  const { server, client } = begin({ fetch: async () => answers.shift() as Response });
+  const connection = await server.connection();
+  connection.welcome();
+  connection.bye("model_restarting", { message: "" });
+  await settled();
+  t.mock.timers.tick(250);
+  for (let i = 0; i < 20; i++) await settled();
+  assert.deepEqual([client.state.status, given < 80_000, cancelled], ["restarting", true, true]);
+  t.mock.timers.tick(1000);
+  (await server.connection()).welcome();
+  assert.equal(client.state.status, "live");
+  await client.close();
+});
+
 test("while the model is loaded again /health is asked once a second, or when the server says", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const asked: number[] = [];

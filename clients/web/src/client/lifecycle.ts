@@ -12,6 +12,7 @@ import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
 import { BROKEN, connect, openSocket, pageOf } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
+import { textOf } from "./answer-text.ts";
 import { Emitter } from "./emitter.ts";
 import { watchLink } from "./link-watch.ts";
 import { loadSession } from "./memory.ts";
@@ -326,7 +327,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         const answer = await unlessAborted(this.#askHealth(signal, "cors"), signal);
         if (answer.ok) return;
         wait = Math.min(1000 * Number(answer.headers.get("retry-after")) || wait, LONGEST_HEALTH_WAIT);
-        const next = restarting(state.reason, await unlessAborted(answer.json(), signal));
+        const next = restarting(state.reason, JSON.parse(await unlessAborted(textOf(answer), signal)));
         if (JSON.stringify(next) !== JSON.stringify(state)) state = next;
       } catch {
         signal.throwIfAborted();
