@@ -91,3 +91,11 @@ def test_of_a_group_the_error_of_user_or_model_is_printed(errors, code, line):
     group = ExceptionGroup("outer", [ExceptionGroup("inner", errors)])
     assert Terminal(io.StringIO(), err).explain(group) == code
     assert err.getvalue() == f"reactor: {line}\n"
+
+
+def test_ctrl_c_in_a_group_is_no_failure():
+    err = io.StringIO()
+    group = BaseExceptionGroup("outer", [ValueError("a consequence"), BaseExceptionGroup("inner", [KeyboardInterrupt()])])
+    with pytest.raises(KeyboardInterrupt):
+        Terminal(io.StringIO(), err).explain(group)
+    assert err.getvalue() == ""

@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 
 from reactor_trio.cli.command_parser import parse
 from reactor_trio.cli.inherited_sockets import Inherited
-from reactor_trio.cli.terminal import READER_LEFT, ReaderLeft, Terminal, leaves
+from reactor_trio.cli.terminal import READER_LEFT, ReaderLeft, Terminal
 from reactor_trio.interpreter import importing
 from reactor_trio.standard_streams import optional_output
 
@@ -38,7 +38,4 @@ def _run(arguments: list[str]) -> int:
     except ReaderLeft:
         return READER_LEFT
     except (Exception, BaseExceptionGroup) as error:
-        # Ctrl-C may have come in a nursery, which puts it into a group.
-        if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves(error)):
-            raise KeyboardInterrupt from error
         return terminal.explain(error, debug=debug, place=place)

@@ -141,10 +141,14 @@ class Terminal:
 
         Of an exception group, an error of the user or of the model is printed first; otherwise all errors are, as a failure
         of the runtime. `place` is the project's: an error of the model names its line in that folder.
+
+        Raises KeyboardInterrupt if the group has one: Ctrl-C may have come in a nursery.
         """
         if debug:
             self._write(self._err, "".join(traceback.format_exception(error)))
         errors = list(leaves(error))
+        if any(isinstance(leaf, KeyboardInterrupt) for leaf in errors):
+            raise KeyboardInterrupt from error
         for kinds, code in (((ManifestError, DeclarationError, UsageError), USAGE), ((ModelFailed,), FAILED)):
             for leaf in errors:
                 if isinstance(leaf, kinds):
