@@ -280,7 +280,7 @@ async def test_each_refusal_is_counted_by_its_reason(autojump_clock):
 
 async def test_a_full_memory_of_tickets_refuses_for_now_and_is_counted(autojump_clock):
     async with served() as server:
-        server.runtime.access._tickets._spent._room = 1
+        server.runtime.access._tickets._spent._most = 1
         assert await status(server, token=ticket()) == 101
         with pytest.raises(ConnectionRefused) as caught:
             async with server.connect(token=ticket()):
