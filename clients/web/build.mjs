@@ -66,7 +66,8 @@ async function page() {
   const { main, ...others } = ENTRIES;
   const isLater = (from, path) => fileOf(from, path) !== undefined;
   const built = await Promise.all([
-    bundle({ main, ...LATER }, [LOADED_LATER, inTheSameFile(isLater)]),
+    bundle({ main }, [LOADED_LATER, inTheSameFile(isLater)]),
+    bundle(LATER, [LOADED_LATER, LANGUAGE_KEPT, inTheSameFile(isLater)]),
     bundle(others, [inTheSameFile(() => false)]),
   ]);
   const files = new Map(built.flatMap((each) => each.files));
@@ -99,6 +100,14 @@ const LOADED_LATER = {
       const name = kind === "dynamic-import" ? fileOf(resolveDir, path) : undefined;
       return name === undefined ? null : { path: `./${name}.js`, external: true };
     });
+  },
+};
+
+/** Parts that are loaded later take the language that `main` has loaded. */
+const LANGUAGE_KEPT = {
+  name: "language kept",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/language\.ts$/ }, ({ resolveDir }) => ({ path: join(resolveDir, "language-kept.ts") }));
   },
 };
 

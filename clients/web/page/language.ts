@@ -2,6 +2,7 @@
  * The language of the page's texts: English, or that of `languages/` which the browser asks for first. It is one file, which is loaded before the
  * page begins, and only then. Texts of the author stay the author's.
  */
+import { KEPT, type Kept } from "./language-keeper.ts";
 import type { Texts } from "./strings.ts";
 
 /** The page's texts in other languages than English, by their names. */
@@ -17,8 +18,9 @@ export function chooseLanguage(wanted: readonly string[]): string {
 }
 
 const wanted = globalThis.document ? chooseLanguage(navigator.languages) : "en";
-const other = await LANGUAGES[wanted]?.().catch(reportError); // English texts are better than no page
-export const LANGUAGE = other ? wanted : "en";
+const texts = (await LANGUAGES[wanted]?.().catch(reportError))?.default; // English texts are better than no page
+export const LANGUAGE = texts ? wanted : "en";
+Object.assign(globalThis, { [KEPT]: { language: LANGUAGE, texts } satisfies Kept });
 
 /** The table of this name in the page's language; `english` is what the page has without one. */
-export const inLanguage = <Table>(name: keyof Texts, english: Table): Table => (other ? (other.default[name] as Table) : english);
+export const inLanguage = <Table>(name: keyof Texts, english: Table): Table => (texts ? (texts[name] as Table) : english);

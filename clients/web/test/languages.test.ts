@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { transformSync } from "esbuild";
 import { chooseLanguage } from "../page/language.ts";
 import de from "../page/languages/de.ts";
 import fr from "../page/languages/fr.ts";
@@ -76,6 +77,20 @@ test("each text has a use", () => {
     Object.keys(HTML).filter((name) => !html.includes(`{{${name}}}`)),
     [],
   );
+});
+
+test("what is loaded later does not wait at its top", () => {
+  const built = new URL("../../../src/reactor_trio/page/", import.meta.url);
+  const waits = (code: string): boolean => {
+    try {
+      transformSync(code, { format: "iife", logLevel: "silent" }); // which has no await at the top
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  const names = readdirSync(built).filter((name) => name.endsWith(".js") && waits(readFileSync(new URL(name, built), "utf8")));
+  assert.deepEqual(names, ["main.js"]);
 });
 
 test("the browser's first language that the page has", () => {
