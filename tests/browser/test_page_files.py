@@ -250,7 +250,7 @@ def test_the_pointers_position_is_relative_to_the_picture_without_the_bars(serve
 def test_one_move_is_in_flight_and_none_follows_the_release(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *pointer("down", "move", "up"))
     x, y, width, height = show(page, peer)
-    page.mouse.move(x + 1, y + 1)
+    page.mouse.move(x + 20, y + 20)  # the corners are round
     page.mouse.down()
     down = peer.next()
     for part in (0.1, 0.2, 0.3, 0.4):

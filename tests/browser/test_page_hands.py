@@ -143,30 +143,68 @@ def accessible(page: Page) -> None:
 # Touch pads
 
 
-def test_pads_lie_in_the_corners_of_the_picture_and_are_large_enough(server: FakeServer, touch_page: Page) -> None:
+def test_pads_lie_below_the_picture_or_beside_it_and_say_what_they_do(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
-    others = [command("key_space", "Jump"), command("key_e", "Open the door"), *(command(f"key_{i}") for i in range(8))]
-    begin(page, server, *WALK, *others, about={"hint": "W A S D to walk, and turn the wheel to go faster"})
+    door = command("key_e", "Open the door (near it)")
+    others = [command("key_space", "Jump"), door, *(command(f"key_{i}") for i in range(8))]
+    peer = begin(page, server, *WALK, *others, tracks=[video(), video(1, "map")])
+    peer.frame(0, picture(0, 0, 0), track=1)
+    expect(page.locator("#others figure")).to_be_visible()
     expect(page.locator("#pads [data-pad]")).to_have_count(4 + 8)  # eight round ones at most
-    expect(page.locator("#pads .round-pad button")).to_have_text(["Jump", "E", "0", "1", "2", "3", "4", "5"])
+    expect(page.locator("#pads .round-pad button")).to_have_text(["Jump", "Open the door", "0", "1", "2", "3", "4", "5"])
     for size in WINDOWS:
         with held_in(page, size):
-            stage, cross, tools = box(page, "#hero"), box(page, ".cross-pad"), box(page, "#tools")
-            assert cross["x"] - stage["x"] <= 16
-            hint = box(page, "#hint")
-            lowest = min(tools["y"], hint["y"] if hint["y"] + hint["height"] <= tools["y"] else tools["y"])
-            assert lowest - 48 <= cross["y"] + cross["height"] <= lowest  # no higher than needed, on nothing that is read
-            for place in page.locator("#pads [data-pad]").evaluate_all(PLACES):
+            shown, bar = box(page, "#hero"), box(page, "#bar")
+            places = page.locator("#pads [data-pad]").evaluate_all(PLACES)
+            for place in places:
                 assert min(place["width"], place["height"]) >= FINGER
-                assert place["x"] >= stage["x"]
-                assert place["y"] >= stage["y"]
-                assert place["x"] + place["width"] <= stage["x"] + stage["width"]
-                assert place["y"] + place["height"] <= lowest
-            jump = middle(page, pad("space"))
-            assert jump[0] > stage["x"] + stage["width"] - 80
-            left, right = box(page, ".cross-pad"), box(page, ".round-pad")
-            assert left["x"] + left["width"] < right["x"]
+                assert place["x"] >= 0
+                assert place["x"] + place["width"] <= size[0]
+                right, bottom = place["x"] + place["width"], place["y"] + place["height"]
+                if size == ON_ITS_SIDE:
+                    assert right <= shown["x"] or place["x"] >= shown["x"] + shown["width"]
+                    assert bottom <= bar["y"]
+                else:
+                    assert place["y"] >= max(shown["y"] + shown["height"], bar["y"] + bar["height"])
+                    assert bottom <= box(page, "#panel")["y"]
+            targets = page.locator("#bar button:visible, header button:visible, header summary:visible").evaluate_all(PLACES)
+            for target in targets:
+                assert min(target["width"], target["height"]) >= FINGER
+                assert 0 <= target["x"] <= size[0] - target["width"]
+            left, right_pad = box(page, ".cross-pad"), box(page, ".round-pad")
+            assert left["x"] + left["width"] < right_pad["x"]
             accessible(page)
+
+
+def test_a_turned_phone_keeps_the_picture_free(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    begin(page, server, *WALK)
+    panel, pads = page.locator("#panel"), page.locator("#pads")
+    expect(panel).to_be_visible()
+    with window(page, ON_ITS_SIDE):
+        expect(panel).to_be_hidden()  # it would lie on the picture
+        expect(pads).to_be_visible()
+        page.locator("#panel-toggle").click()
+        expect(panel).to_be_visible()
+        expect(pads).to_be_hidden()
+    with window(page, WINDOWS[0]):
+        expect(panel).to_be_visible()
+        expect(pads).to_be_visible()
+
+
+def test_a_hint_is_for_fingers_and_stays_until_they_have_done_something(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    peer = begin(page, server, *WALK, about={"hint": "W A S D to walk", "hints": {"gamepad": "The left stick walks"}})
+    hint = page.locator("#hint")
+    expect(hint).to_have_text("↑ Forward · ← Left · ↓ Back · → Right")
+    for size in WINDOWS:
+        with held_in(page, size):
+            place, stage = box(page, "#hint"), box(page, "#hero")
+            assert stage["x"] <= place["x"] <= place["x"] + place["width"] <= stage["x"] + stage["width"]
+            assert stage["y"] <= place["y"] <= place["y"] + place["height"] <= stage["y"] + stage["height"]
+    page.locator(pad("w")).tap()
+    heard(peer, ("w", True), ("w", False))
+    expect(hint).to_be_hidden()
 
 
 def test_a_finger_slides_over_the_cross_and_presses_two_keys_between_two(server: FakeServer, touch_page: Page) -> None:
@@ -267,7 +305,7 @@ def test_the_pads_are_a_choice_that_is_kept(server: FakeServer, page: Page) -> N
     begin(page, server, *WALK)
     expect(page.locator("#pads")).to_have_count(0)  # a mouse
     page.keyboard.press("?")
-    page.get_by_label("Buttons on the picture").select_option("Always")
+    page.get_by_label("Buttons for fingers").select_option("Always")
     expect(page.locator("#pads [data-pad]")).to_have_count(4)
     page.keyboard.press("Escape")
     page.reload()
@@ -281,25 +319,6 @@ def test_the_pads_are_a_choice_that_is_kept(server: FakeServer, page: Page) -> N
     heard(peer, ("w", True))
     page.mouse.up()
     heard(peer, ("w", False))
-
-
-def test_the_pads_lie_above_the_hint(server: FakeServer, touch_page: Page) -> None:
-    page = touch_page
-    hint = "W A S D to walk, drag to look around, space to jump, and hold the left button of the mouse to throw a stone"
-    begin(page, server, *WALK, command("key_space", "Jump"), about={"hint": hint})
-    # As with the buttons of a model that may be paused, stepped and restarted.
-    page.evaluate("""() => {
-        const transport = document.querySelector('#transport');
-        transport.hidden = false;
-        transport.innerHTML = '<button type="button">x</button>'.repeat(4);
-    }""")
-    expect(page.locator("#transport")).to_be_visible()
-    for size in WINDOWS:
-        with held_in(page, size):
-            for selector in (".cross-pad", ".round-pad"):
-                place = box(page, selector)
-                lowest = min(box(page, part)["y"] for part in ("#hint", "#tools", "#transport"))
-                assert place["y"] + place["height"] <= lowest
 
 
 @pytest.mark.parametrize("tracks", [1, 2])
@@ -517,7 +536,7 @@ def test_keys_that_go_by_their_place_have_the_signs_of_the_users_keyboard(server
     page.keyboard.press("?")
     signs = page.get_by_role("dialog").locator("li kbd")
     expect(signs.first).to_have_text("Z")
-    page.get_by_label("Buttons on the picture").select_option("Always")
+    page.get_by_label("Buttons for fingers").select_option("Always")
     expect(pads).to_have_text(["I", "J", "K", "L"])
     page.evaluate(DVORAK)
     expect(signs.first).to_have_text(",")
@@ -540,6 +559,7 @@ def camera(**more: Any) -> dict[str, Any]:
 
 def test_the_camera_starts_on_the_picture_while_there_is_none(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
+    page.emulate_media(reduced_motion="reduce")
     peer = begin(page, server, *WALK, tracks=[video(), camera()], shown=False)
     call, pads = page.get_by_role("button", name="Turn on the camera"), page.locator("#pads")
     mirror = page.locator("#calls video")

@@ -50,7 +50,7 @@ def test_a_hidden_page_asks_for_no_pictures_unless_it_records(server: FakeServer
     assert peer.asked_for("reactor.video")["video"][-1] == "jpeg"
 
     play(page, peer, 26, 4)
-    line, dot = page.locator("#stats-line"), page.locator("#quality")
+    line, dot = page.locator("#stats-line"), page.locator("#link")
     expect(line).to_have_text(re.compile(r"^\d+ fps"))
     peer.bye("done")
     expect(page.locator('body[data-state="ended"]')).to_be_attached()

@@ -79,6 +79,9 @@ FULL = {
     "description": "It **grows**.",
     "author": "The gardener",
     "hint": "W A S D to walk",
+    "hints": {"touch": "Walk with the pad", "gamepad": "The left stick walks"},
+    "accent": "#E4572e",
+    "mark": "small.png",
     "links": {"Paper": "https://example.org/paper", "Code": "http://example.org/code"},
     "thumbnail": "small.png",
     "examples": [
@@ -101,7 +104,13 @@ def test_about_has_every_key_of_the_manifest(project, nested):
         "description": "It **grows**.",
         "author": "The gardener",
         "hint": "W A S D to walk",
-        "links": [{"label": "Paper", "url": "https://example.org/paper"}, {"label": "Code", "url": "http://example.org/code"}],
+        "hints": {"touch": "Walk with the pad", "gamepad": "The left stick walks"},
+        "accent": {"light": "#b94625", "dark": "#e55c34"},
+        "mark": "pictures/small.png",
+        "links": [
+            {"label": "Paper", "url": "https://example.org/paper"},
+            {"label": "Code", "url": "http://example.org/code"},
+        ],
         "thumbnail": "pictures/small.png",
         "examples": [
             {"name": "Day", "picture": "pictures/day.jpg", "values": {"speed": 2, "mode": "day"}},
@@ -118,7 +127,8 @@ def test_about_has_every_key_of_the_manifest(project, nested):
 
 def test_a_manifest_without_these_keys_has_the_docstring_of_the_class(project):
     assert schema_of(load_manifest(written(project, {})))["about"] == {
-        "title": None, "description": "A garden that grows.\n\nIndented.", "author": None, "hint": None, "links": [],
+        "title": None, "description": "A garden that grows.\n\nIndented.", "author": None, "hint": None,
+        "hints": {}, "accent": None, "mark": None, "links": [],
         "thumbnail": None, "examples": [], "settings": HINTS,
     }  # fmt: skip
 
@@ -134,6 +144,11 @@ def test_the_hash_does_not_cover_the_introduction(project):
         ({"tittle": "A"}, "tittle: unknown key; did you mean title?"),
         ({"title": ""}, "title: Expected str of length >= 1"),
         ({"hint": "a" * 201}, "hint: Expected str of length <= 200"),
+        ({"hints": {"foot": "Kick"}}, "hints: expected the keys keyboard, touch, gamepad, got 'foot'"),
+        ({"hints": {"touch": ""}}, "hints[...]: Expected str of length >= 1"),
+        ({"accent": "red"}, "accent: expected a colour such as '#2f6fd0', got 'red'"),
+        ({"accent": "#12345\n"}, "accent: expected a colour such as '#2f6fd0', got '#12345\\n'"),
+        ({"mark": "none.png"}, "mark: none.png: cannot be read: No such file or directory"),
         ({"description": "a" * 4001}, "description: Expected str of length <= 4000"),
         ({"links": {"Me": "javascript:alert(1)"}},
          "links.Me: expected an address that begins with https:// or http://, got 'javascript:alert(1)'"),

@@ -52,7 +52,8 @@ async def test_the_schema_and_the_welcome_have_the_introduction(autojump_clock, 
         assert client.schema == schema
     assert schema["schema_hash"] == bare["schema_hash"]
     settings = {"level": {"group": "Light", "advanced": False, "unit": "cd"}}
-    rest = {"description": "A lamp.", "author": None, "hint": None, "links": [], "settings": settings}
+    rest = {"description": "A lamp.", "author": None, "hint": None, "hints": {}, "accent": None, "mark": None, "links": [],
+            "settings": settings}
     assert bare["about"] == {"title": None, "thumbnail": None, "examples": [], **rest}
     examples = [{"name": "Bright", "picture": "pictures/lamp.png", "values": {"level": 1.0}}]
     assert schema["about"] == {"title": "Lamp", "thumbnail": "pictures/lamp.png", "examples": examples, **rest}

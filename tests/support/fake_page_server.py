@@ -46,8 +46,8 @@ def command(name: str, description: str = "", /, required: tuple[str, ...] = (),
 
 def introduction(**about: Any) -> dict[str, Any]:
     """How a model introduces itself, with these parts of it."""
-    nothing = dict.fromkeys(("title", "description", "author", "hint", "thumbnail"))
-    return {**nothing, "links": [], "examples": [], "settings": {}, **about}
+    nothing = dict.fromkeys(("title", "description", "author", "hint", "accent", "mark", "thumbnail"))
+    return {**nothing, "hints": {}, "links": [], "examples": [], "settings": {}, **about}
 
 
 def picture(red: int, green: int, blue: int, width: int = 64, height: int = 48) -> np.ndarray:

@@ -1,24 +1,46 @@
-/** What the model says of itself: title, description, author and links in the panel, hint and thumbnail on the stage. */
+/** What the model says of itself: title, mark and accent colour of the page, description, author and links in the panel, thumbnail on the stage. */
 import type { ModelIntroduction } from "../src/index.ts";
 import { byId, element } from "./dom.ts";
 import { externalLink, prose } from "./prose.ts";
+import { STRINGS } from "./strings.ts";
 
-/** Shows the introduction of the model `name` in the panel, its hint on the picture, and its thumbnail where there is no picture yet. */
+const LONG = 90; // characters, which two lines of a phone may not hold
+
+/** Shows the introduction of the model `name`, and its thumbnail where there is no picture yet. */
 export function showIntroduction(name: string, about: ModelIntroduction | undefined): void {
   const title = about?.title || name;
   byId("name").textContent = title;
   document.title = title;
-  byId("hint").textContent = about?.hint ?? "";
+  showMark(about?.mark ?? null);
+  const { style } = document.documentElement;
+  for (const scheme of ["light", "dark"] as const) style.setProperty(`--accent-${scheme}`, about?.accent?.[scheme] ?? "");
   const links = (about?.links ?? []).map(({ label, url }) => externalLink(label, url));
   const by = [about?.author ? element("span", {}, about.author) : null, ...links].filter((node) => node !== null);
   showBackdrop(about?.thumbnail ?? null);
   const place = byId("about");
-  place.hidden = !about?.title && !about?.description && by.length === 0;
+  place.hidden = !about?.description && by.length === 0;
   place.replaceChildren(
-    element("p", { class: "title" }, title),
-    ...(about?.description ? [element("div", { class: "prose" }, ...prose(about.description))] : []),
+    ...(about?.description ? described(about.description) : []),
     ...(by.length ? [element("p", { class: "by" }, ...by)] : []),
   );
+}
+
+/** The description, of which a phone shows two lines until the user wants all. */
+function described(text: string): HTMLElement[] {
+  const words = element("div", { class: "prose" }, ...prose(text));
+  if (text.length <= LONG) return [words];
+  const more = element("button", { type: "button", class: "quiet", "aria-expanded": "false" }, STRINGS.more);
+  more.addEventListener("click", () => {
+    const whole = words.classList.toggle("whole");
+    more.setAttribute("aria-expanded", String(whole));
+    more.textContent = whole ? STRINGS.less : STRINGS.more;
+  });
+  return [words, more];
+}
+
+function showMark(address: string | null): void {
+  document.getElementById("mark")?.remove();
+  if (address !== null) byId("name").before(element("img", { id: "mark", src: new URL(address, document.baseURI).href, alt: "" }));
 }
 
 /** The model's own picture, dimmed, until it has made one. */

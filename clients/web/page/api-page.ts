@@ -4,15 +4,14 @@ import type { SessionInfo } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
 import { type Arguments, argumentsOf, commandLine, curl, exampleOf, javascript, python, type Target } from "./api-lines.ts";
 import type { SendInSession } from "./controls.ts";
-import { element } from "./dom.ts";
-import { loadLaterStyle } from "./later-style.ts";
+import { element, loadStyle } from "./dom.ts";
 import { API, fillIn } from "./strings.ts";
 
 type Command = SessionInfo["schema"]["commands"][number];
 
 /** Shows the dialog in `place` until it is closed. `send` sends in the page's session, and is null for a viewer. */
 export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSession | null, token: string | null): void {
-  loadLaterStyle();
+  void loadStyle("later.css");
   const target: Target = { base: pageOf(info.url).href, token: token !== null };
   const { schema } = info;
   const close = element("button", { type: "button", class: "icon", "aria-label": API.close, title: API.close }, "✕");

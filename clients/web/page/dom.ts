@@ -19,15 +19,30 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
+const sheets = new Map<string, Promise<void>>();
+
+/** Loads a style sheet beside this file; its rules apply when the promise is fulfilled. A missing sheet is no reason to show nothing. */
+export function loadStyle(name: string): Promise<void> {
+  const loaded =
+    sheets.get(name) ??
+    new Promise<void>((resolve) => {
+      const link = element("link", { rel: "stylesheet", href: new URL(name, import.meta.url).href });
+      link.onload = link.onerror = () => resolve();
+      document.head.append(link);
+    });
+  sheets.set(name, loaded);
+  return loaded;
+}
+
 /** An arrow that goes round, for `icon`: back to the beginning. */
 export const BACK_TO_BEGIN = ["M3.5 8a4.5 4.5 0 1 0 1.6-3.4M5 1.8v3h3"];
 
 /** A drawing of lines, 16 by 16; screen readers skip it. `filled` is the first line's inside. */
 export function icon(lines: readonly string[], { filled = false }: { readonly filled?: boolean } = {}): SVGSVGElement {
-  const drawing = vector("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" });
+  const drawing = vector("svg", { class: "line", viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" });
   lines.forEach((d, i) => {
-    const fill = filled && i === 0 ? "currentColor" : "none";
-    drawing.append(vector("path", { d, fill, stroke: "currentColor", "stroke-width": 1.5 }));
+    const path = drawing.appendChild(vector("path", { d }));
+    if (filled && i === 0) path.style.fill = "currentColor";
   });
   return drawing;
 }

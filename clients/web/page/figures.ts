@@ -1,25 +1,20 @@
 /** The figures: one line in the header, and behind it all of them with the latency's parts. Of one session, a few times a second. */
 import type { Client, SessionInfo } from "../src/index.ts";
-import { byId } from "./dom.ts";
-import { LatencyPanel } from "./latency-panel.ts";
+import { byId, loadStyle } from "./dom.ts";
+import type { LatencyPanel } from "./latency-panel.ts";
+import { Quality } from "./quality.ts";
 import { fillIn, number, STRINGS } from "./strings.ts";
 
 const INTERVAL = 250;
-/** Jitter in parts of the time from one picture to the next: above the first they come unevenly, above the second badly. */
-const UNEVEN = 0.4;
-const BAD = 1;
-/** A freeze or a lost picture counts for the quality for so many looks at the figures. */
-const REMEMBERED = 20;
 
-type Quality = keyof typeof STRINGS.quality;
+/** Loaded when a command has been answered by a picture; of all sessions. */
+let panel: Promise<LatencyPanel> | null = null;
 
 export class Figures {
   #client: Client;
   #tracks: readonly string[];
-  #panel = new LatencyPanel(byId("latency"));
   #timer: ReturnType<typeof setInterval>;
-  /** How many freezes and losses there were, and how many looks ago there was a new one. */
-  #troubles = { count: 0, age: REMEMBERED };
+  #quality = new Quality();
   /** The newest description of the session; it stays when the session is over. */
   #info: SessionInfo | null = null;
 
@@ -53,12 +48,10 @@ export class Figures {
     set("gaps", missing);
     set("skipped", skipped);
     // What came before the link was lost, or the session over, says nothing of now.
-    this.#showLine(
-      this.#client.state.status === "live" ? main?.fps : null,
-      main?.jitter,
-      commandToPicture?.p50,
-      missing + (main?.freezes ?? 0),
-    );
+    this.#showLine(this.#client.state.status === "live" ? main?.fps : null, main?.jitter, commandToPicture?.p50, {
+      missing,
+      freezes: main?.freezes ?? 0,
+    });
     byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: number(lead) });
     set("freezes", main?.freezes ?? 0);
     set("frozen", (main?.frozen ?? 0) / 1000, 1);
@@ -70,26 +63,33 @@ export class Figures {
     set("audio-lost", sound.lost);
     const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
     byId("figure-format").textContent = format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? "–");
-    this.#panel.show(latency);
+    if (latency && !panel)
+      panel = Promise.all([import("./latency-panel.ts"), loadStyle("latency.css")]).then(
+        ([{ LatencyPanel }]) => new LatencyPanel(byId("latency")),
+      );
+    panel?.then(
+      (shown) => shown.show(latency),
+      () => {}, // without it there are the other figures
+    );
   }
 
-  /** "30 fps · 46 ms", and a dot of the quality: what most people want to know. */
-  #showLine(fps: number | null | undefined, jitter: number | null | undefined, latency: number | undefined, troubles: number): void {
+  /** "30 fps · 46 ms", and how well pictures come: what most people want to know. */
+  #showLine(
+    fps: number | null | undefined,
+    jitter: number | null | undefined,
+    latency: number | undefined,
+    troubles: { readonly missing: number; readonly freezes: number },
+  ): void {
     const { figures, quality } = STRINGS;
     const rate = fps === null || fps === undefined ? undefined : number(fps);
     let line: string = figures.none;
     if (rate !== undefined)
       line = latency === undefined ? fillIn(figures.fps, { fps: rate }) : fillIn(figures.line, { fps: rate, ms: number(latency) });
     byId("stats-line").textContent = line;
-    this.#troubles = { count: troubles, age: troubles > this.#troubles.count ? 0 : this.#troubles.age + 1 };
-    let grade: Quality = "none";
-    if (fps !== null && fps !== undefined) {
-      const uneven = ((jitter ?? 0) * fps) / 1000;
-      grade = this.#troubles.age < REMEMBERED || uneven > BAD ? "poor" : uneven > UNEVEN ? "fair" : "good";
-    }
-    const dot = byId("quality");
-    dot.dataset.quality = grade;
-    dot.setAttribute("aria-label", quality[grade]);
+    const { grade, why } = this.#quality.look(fps, jitter, troubles);
+    const words = why === null ? "" : quality[why];
+    byId("link").dataset.quality = grade;
+    for (const each of document.querySelectorAll(".why")) if (each.textContent !== words) each.textContent = words;
   }
 }
 

@@ -1,6 +1,6 @@
-/** What lies on the picture for hands: touch pads, the button of the key legend, and calls to give the model what it waits for. */
+/** What the page has for hands: touch pads, the button of the key legend, and calls to give the model what it waits for. */
 import type { Controls } from "../src/controls.ts";
-import { byId, element, within } from "./dom.ts";
+import { byId, element, loadStyle, within } from "./dom.ts";
 import type { KeyLegend, PadsWhen } from "./key-legend.ts";
 import type { Keyboard } from "./keyboard.ts";
 import type { SafeStorage } from "./storage.ts";
@@ -8,6 +8,7 @@ import { fillIn, HANDS, STRINGS } from "./strings.ts";
 import type { TouchPads } from "./touch-pads.ts";
 
 const PADS = "pads";
+const STYLE = "hands.css";
 
 export interface HandsContext {
   readonly controls: Controls;
@@ -20,7 +21,6 @@ export interface HandsContext {
 /** The hands of one session. */
 export class Hands {
   #context: HandsContext;
-  #hero = byId("hero");
   #legend: KeyLegend | null = null;
   #pads: TouchPads | null = null;
   #coarse = matchMedia("(pointer: coarse)");
@@ -53,6 +53,7 @@ export class Hands {
     this.#stop.abort();
     this.#legend?.dialog.close();
     this.#pads?.close();
+    document.body.removeAttribute("data-pads");
     this.#open.remove();
   }
 
@@ -78,7 +79,7 @@ export class Hands {
   async #showLegend(): Promise<void> {
     const { controls, keyboard, preferences, failed } = this.#context;
     try {
-      const { KeyLegend } = await import("./key-legend.ts");
+      const [{ KeyLegend }] = await Promise.all([import("./key-legend.ts"), loadStyle(STYLE)]);
       if (this.#stop.signal.aborted || this.#legend?.dialog.open) return;
       if (document.pointerLockElement) document.exitPointerLock();
       this.#pads?.release(); // a finger may lie on them; the model gets no key while the dialog is open
@@ -86,7 +87,7 @@ export class Hands {
         preferences.set(PADS, when === "auto" ? null : when);
         void this.#showPads();
       };
-      this.#legend = new KeyLegend(this.#hero, { controls, keyboard, pads: this.#when, setPads });
+      this.#legend = new KeyLegend(within(document, "main"), { controls, keyboard, pads: this.#when, setPads });
     } catch (error) {
       failed(fillIn(STRINGS.problems.keys, { why: (error as Error).message }));
     }
@@ -95,19 +96,20 @@ export class Hands {
   async #showPads(): Promise<void> {
     const { keyboard, failed } = this.#context;
     const wanted = (): boolean => keyboard !== null && (this.#when === "on" || (this.#when === "auto" && this.#coarse.matches));
+    document.body.toggleAttribute("data-pads", wanted()); // the layout keeps room for them
     if (!wanted()) {
       this.#pads?.close();
       this.#pads = null;
       return;
     }
     try {
-      const { TouchPads } = await import("./touch-pads.ts");
+      const [{ TouchPads }] = await Promise.all([import("./touch-pads.ts"), loadStyle(STYLE)]);
       if (keyboard === null || !wanted() || this.#pads || this.#stop.signal.aborted) return;
       const keys = keyboard.keys.map(({ command, button: { press } }) => {
         const { key, description, held } = command;
         return { key, sign: keyboard.sign(command), description, press, repeats: !held };
       });
-      this.#pads = new TouchPads(this.#hero, keys);
+      this.#pads = new TouchPads(byId("stage"), keys);
     } catch (error) {
       failed(fillIn(STRINGS.problems.keys, { why: (error as Error).message }));
     }

@@ -2,21 +2,21 @@
 
 const RESTS_AFTER = 2500;
 
-/** `hero` gets the class `idle` while the mouse rests on it, or is elsewhere, and `mayHide()`. */
-export function hideWhenIdle(hero: HTMLElement, bar: HTMLElement, mayHide: () => boolean): void {
+/** `stage` gets the class `idle` while the mouse rests on it, or is elsewhere, and `mayHide()`. */
+export function hideWhenIdle(stage: HTMLElement, bar: HTMLElement, mayHide: () => boolean): void {
   if (!matchMedia("(hover: hover)").matches) return;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const rest = (): void => {
-    if (mayHide() && !bar.matches(":hover")) hero.classList.add("idle");
+    if (mayHide() && !bar.matches(":hover")) stage.classList.add("idle");
     else wake();
   };
   const wake = (): void => {
-    hero.classList.remove("idle");
+    stage.classList.remove("idle");
     clearTimeout(timer);
     timer = setTimeout(rest, RESTS_AFTER);
   };
-  hero.addEventListener("pointermove", wake);
-  hero.addEventListener("pointerdown", wake);
-  hero.addEventListener("pointerleave", rest);
+  stage.addEventListener("pointermove", wake);
+  stage.addEventListener("pointerdown", wake);
+  stage.addEventListener("pointerleave", rest);
   wake();
 }

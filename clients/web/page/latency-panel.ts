@@ -2,13 +2,12 @@
 
 import type { Statistics } from "../src/index.ts";
 import { element, within } from "./dom.ts";
-import { fillIn, number, STRINGS } from "./strings.ts";
+import { fillIn, number, LATENCY as WORDS } from "./strings.ts";
 
 const PARTS = ["wait", "step", "queue", "encode", "network", "decode"] as const;
 
 type Row = (typeof PARTS)[number] | "total";
 
-const WORDS = STRINGS.latency;
 const NAMES: { readonly [Name in Row]: string } = { ...WORDS.parts, total: WORDS.total };
 const MEANINGS: { readonly [Name in Row]?: string } = WORDS.meanings;
 

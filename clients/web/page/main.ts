@@ -8,12 +8,13 @@ import { AccessToken } from "./access.ts";
 import { Ambient } from "./ambient.ts";
 import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
-import { byId, within } from "./dom.ts";
+import { byId, loadStyle, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
 import { withToken } from "./endings.ts";
 import { FailureNotice } from "./failure-notice.ts";
 import { Figures } from "./figures.ts";
 import { callToAction, fileCall, Hands } from "./hands.ts";
+import { Hint } from "./hint.ts";
 import { hideWhenIdle } from "./idle-bar.ts";
 import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
@@ -27,6 +28,7 @@ import { Playback } from "./playback.ts";
 import { Pointer } from "./pointer.ts";
 import { PointerLock } from "./pointer-lock.ts";
 import { parseCodecs } from "./requested-codecs.ts";
+import { rove } from "./roving.ts";
 import { SessionStates } from "./session-states.ts";
 import { Settings, type Values } from "./settings.ts";
 import { ShareLink } from "./share-link.ts";
@@ -62,9 +64,13 @@ const client = connect(document.baseURI, {
 const preferences = new SafeStorage(() => globalThis.localStorage);
 offerThemes(byId("theme"), preferences);
 const screen = within(document, "main");
-new Panel(screen, byId("panel-toggle"), byId("grip"), preferences);
+const panel = new Panel(screen, byId("panel-toggle"), byId("grip"), preferences);
+byId("skip").addEventListener("click", () => panel.focus());
+rove(byId("bar"), "button:not([data-state]),summary");
+rove(within(byId("presets"), ".list"), "button");
 const hero = byId("hero");
-hideWhenIdle(hero, byId("bar"), () => document.body.dataset.state === "live" && document.body.dataset.picture === "shown");
+const stage = byId("stage");
+hideWhenIdle(stage, byId("bar"), () => document.body.dataset.state === "live" && document.body.dataset.picture === "shown");
 const ambient = new Ambient(hero, largeCanvas);
 const leadToggle = byId("lead-toggle", HTMLInputElement);
 leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
@@ -79,6 +85,8 @@ leadToggle.addEventListener("change", () => {
   pictures.lead = leadToggle.checked;
 });
 
+const hint = new Hint();
+byId("controls").addEventListener("input", () => hint.done());
 const failure = new FailureNotice(toasts);
 const states = new SessionStates(client, access, { model, role }, failure);
 const ending = new EndingBanner(byId("ending"));
@@ -86,7 +94,7 @@ const share = new ShareLink(byId("share"), byId("share-status"), byId("share-lin
 const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
   {
-    hero,
+    stage,
     screen,
     snapshot: byId("snapshot", HTMLButtonElement),
     copy: byId("copy", HTMLButtonElement),
@@ -296,7 +304,7 @@ class RunningSession {
   async #showInputs(): Promise<void> {
     if (this.#inputTracks.length === 0) return;
     try {
-      const { Inputs } = await import("./inputs.ts");
+      const [{ Inputs }] = await Promise.all([import("./inputs.ts"), loadStyle("inputs.css")]);
       if (this.#over) return;
       this.#inputs = new Inputs(client, this.#inputTracks);
       fill("inputs", this.#inputs.elements);
@@ -323,6 +331,7 @@ class RunningSession {
   /** Sends a command in this session. What follows it, such as the newest position of a pointer, is not for the session after it. */
   #send: SendInSession = async (name, data) => {
     if (this.#over) throw new CommandError("ended", STRINGS.over, name);
+    hint.done();
     try {
       return await client.command(name, data);
     } catch (error) {
@@ -348,6 +357,7 @@ class RunningSession {
     const around = new PointerLock(look, send, canvas);
     const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
     const { schema } = this.#info;
+    hint.begin(schema.about, this.#controlling ? read : null);
     const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, document.baseURI);
     this.#settings = shown;
     fill("settings", shown.elements);

@@ -5,28 +5,33 @@ const KEY = "panel";
 /** Heights of the sheet, in parts of the window. A lower one closes it. */
 const LOWEST = 0.12;
 const HIGHEST = 0.85;
-const START = 0.42;
 const KEY_STEP = 0.08;
-/** Where the panel would lie on the picture (style.css has the same), it is closed until the user opens it. */
-const LIES_ON_PICTURE = "(max-height: 480px) and (orientation: landscape)";
+/** Where the picture has all of a low window (style.css has the same). */
+const LOW_WINDOW = "(max-height: 480px) and (orientation: landscape)";
 
 export class Panel {
   #toggle: HTMLElement;
   #grip: HTMLElement;
   #preferences: SafeStorage;
-  #height = START;
-  /** Whether the panel was open before full screen; null: there is no full screen. */
+  #screen: HTMLElement;
+  #low = matchMedia(LOW_WINDOW);
+  /** Whether the panel was open before it lay on the picture; null: it does not lie there. */
   #before: boolean | null = null;
 
-  /** Full screen of `screen`, which contains the panel, begins with a closed panel. What the user chooses there is forgotten with it. */
+  /**
+   * In a low window and in full screen of `screen`, which contains the panel, the panel lies on the picture. That begins with a closed panel,
+   * and what the user chooses there is forgotten with it.
+   */
   constructor(screen: HTMLElement, toggle: HTMLElement, grip: HTMLElement, preferences: SafeStorage) {
     this.#toggle = toggle;
     this.#grip = grip;
     this.#preferences = preferences;
-    const kept = preferences.get(KEY);
-    this.#open(kept ? kept === "open" : !matchMedia(LIES_ON_PICTURE).matches);
+    this.#screen = screen;
+    this.#open(preferences.get(KEY) !== "closed");
+    this.#look();
     toggle.addEventListener("click", () => this.#choose(!this.isOpen));
-    document.addEventListener("fullscreenchange", () => this.#fullscreenChanged(document.fullscreenElement === screen));
+    document.addEventListener("fullscreenchange", () => this.#look());
+    this.#low.addEventListener("change", () => this.#look());
     this.#listenToGrip();
   }
 
@@ -34,15 +39,23 @@ export class Panel {
     return document.body.dataset.panel === "open";
   }
 
+  /** Opens the panel, and moves the keyboard focus to it. */
+  focus(): void {
+    this.#open(true);
+    (this.#grip.nextElementSibling as HTMLElement).focus();
+  }
+
   #choose(open: boolean): void {
     this.#open(open);
     if (this.#before === null) this.#preferences.set(KEY, open ? "open" : "closed");
   }
 
-  #fullscreenChanged(full: boolean): void {
-    if (full === (this.#before !== null)) return;
+  #look(): void {
+    const over = this.#low.matches || document.fullscreenElement === this.#screen;
+    document.body.toggleAttribute("data-over", over);
+    if (over === (this.#before !== null)) return;
     const open = this.#before ?? false;
-    this.#before = full ? this.isOpen : null;
+    this.#before = over ? this.isOpen : null;
     this.#open(open);
   }
 
@@ -64,7 +77,7 @@ export class Panel {
     const end = (): void => {
       finger = null;
       if (this.#height > LOWEST) return;
-      this.#resize(START);
+      document.documentElement.style.removeProperty("--sheet");
       this.#choose(false);
     };
     grip.addEventListener("pointerup", end);
@@ -77,9 +90,13 @@ export class Panel {
     });
   }
 
-  #resize(height: number): void {
-    this.#height = Math.min(HIGHEST, Math.max(0.05, height));
-    document.documentElement.style.setProperty("--sheet", `${(this.#height * 100).toFixed(1)}dvh`);
-    this.#grip.setAttribute("aria-valuenow", (this.#height * 100).toFixed(0));
+  get #height(): number {
+    return (this.#grip.parentElement?.offsetHeight ?? 0) / innerHeight;
+  }
+
+  #resize(to: number): void {
+    const height = Math.min(HIGHEST, Math.max(0.05, to));
+    document.documentElement.style.setProperty("--sheet", `${(height * 100).toFixed(1)}dvh`);
+    this.#grip.setAttribute("aria-valuenow", (height * 100).toFixed(0));
   }
 }

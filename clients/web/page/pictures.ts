@@ -18,6 +18,7 @@ export class Pictures {
   #places = new Map<string, Place>();
   #shown: (canvas: HTMLCanvasElement, picture: Presented) => void;
   #lead: boolean;
+  #ratio = 0;
   /** Attached before the first session, whose first track it shows: without a view the client would ask for no pictures. */
   #first: Place;
 
@@ -58,6 +59,7 @@ export class Pictures {
     if (!this.#isUsed(this.#first)) this.#first.figure.remove();
     const figures = [...places.values()].map(({ figure }) => figure);
     if (figures[0]) byId("hero").prepend(figures[0]);
+    for (const figure of figures.slice(1)) figure.hidden = !figure.classList.contains("drawn"); // until its first picture
     byId("others").replaceChildren(...figures.slice(1));
     byId("notes").hidden = names.length > 0;
     byId("notes").textContent = names.length ? "" : STRINGS.noPictureTrack;
@@ -68,7 +70,7 @@ export class Pictures {
     const figure = used !== null && !this.#isUsed(used) ? used.figure : pictureFigure();
     const canvas = within(figure, "canvas", HTMLCanvasElement);
     const replay = new Replay(KEPT_SECONDS);
-    const options = { lead: this.#lead, replay, onPresented: (picture: Presented) => this.#shown(canvas, picture) };
+    const options = { lead: this.#lead, replay, onPresented: (picture: Presented) => this.#drawn(canvas, picture) };
     if (name === undefined) return { figure, replay, view: this.#client.attach(canvas, options) };
     canvas.dataset.track = name;
     canvas.setAttribute("aria-label", fillIn(STRINGS.videoOf, { name }));
@@ -77,6 +79,20 @@ export class Pictures {
     enlarge.title = fillIn(STRINGS.enlarge, { name });
     enlarge.setAttribute("aria-label", enlarge.title);
     return { figure, replay, view: this.#client.attach(canvas, { ...options, track: name }) };
+  }
+
+  #drawn(canvas: HTMLCanvasElement, picture: Presented): void {
+    const figure = canvas.parentElement as HTMLElement;
+    if (!figure.classList.contains("drawn")) {
+      figure.classList.add("drawn");
+      figure.hidden = false;
+    }
+    const ratio = picture.width / picture.height;
+    if (ratio !== this.#ratio && canvas === largeCanvas()) {
+      this.#ratio = ratio;
+      document.documentElement.style.setProperty("--ratio", ratio.toFixed(4)); // the stage takes the picture's shape
+    }
+    this.#shown(canvas, picture);
   }
 
   #isUsed({ figure }: Place): boolean {

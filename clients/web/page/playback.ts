@@ -44,8 +44,7 @@ export class Playback {
     const { allowed, paused } = this.#client.transport;
     this.#place.hidden = allowed.length === 0;
     this.#pause.hidden = !allowed.includes("pause");
-    this.#step.hidden = !allowed.includes("step");
-    this.#step.disabled = !paused;
+    this.#step.hidden = !allowed.includes("step") || !paused;
     this.#restart.hidden = !allowed.includes("restart");
     name(this.#pause, paused ? WORDS.resume : WORDS.pause, paused ? RESUME : PAUSE);
     this.#pause.setAttribute("aria-pressed", String(paused));

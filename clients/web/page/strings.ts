@@ -37,13 +37,14 @@ const RECORD = "Record to a file";
 const STATS = "Stats";
 const DEFAULTS = "With the default settings";
 const DETAILS = "Details";
-const NO_PICTURES = "No pictures yet";
 
 /** The page's texts in one language. Those of index.html are by their English. */
 export interface Texts {
   readonly STRINGS: Words<typeof STRINGS>;
   readonly HTML: { readonly [English in (typeof HTML)[keyof typeof HTML]]: string };
   readonly HANDS: Words<typeof HANDS>;
+  readonly HINTS: Words<typeof HINTS>;
+  readonly LATENCY: Words<typeof LATENCY>;
   readonly LEGEND: Words<typeof LEGEND>;
   readonly PADS: Words<typeof PADS>;
   readonly INPUTS: Words<typeof INPUTS>;
@@ -98,11 +99,12 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   minutesSeconds: "{m} min {n} s",
   figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", ms: "{ms} ms", none: STATS, off: "off" },
   quality: {
-    none: NO_PICTURES,
-    good: "Pictures come evenly",
-    fair: "Pictures come unevenly",
-    poor: "Pictures come late or are missing",
+    uneven: "pictures come unevenly",
+    missing: "slow: pictures are lost on the way",
+    freezes: "slow: the picture stood still",
   },
+  more: "More",
+  less: "Less",
   settings: {
     reset: "Reset {title} to {value}",
     advanced: "Advanced",
@@ -168,21 +170,6 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     failed: { copy: "copy", snapshot: "screenshot", clip: "last ten seconds", recording: "recording", fullscreen: "full screen" },
     preparing: "The last ten seconds are being saved …",
   },
-  latency: {
-    total: "total",
-    parts: { wait: "wait", step: "step", queue: "queue", encode: "encode", network: "network", decode: "decode" },
-    meanings: {
-      wait: "until the step that saw the command began",
-      step: "the model's step",
-      queue: "from the step's end until encoding began",
-      encode: "encoding",
-      network: "the network in both directions, and everything that is not measured",
-      decode: "from arriving here until it was drawn",
-    },
-    summary: "median {p50} ms, 95 % within {p95} ms",
-    part: "{part} {ms} ms",
-    median: "Median: {parts}",
-  },
   uploads: {
     file: "File",
     sent: "{title}: sent",
@@ -218,9 +205,9 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
 
 /** The texts of index.html, which the build puts there. */
 export const HTML = {
+  skip: "Skip to the controls",
   linkForViewers: "Link for viewers",
   stats: STATS,
-  noPicturesYet: NO_PICTURES,
   figures: "Figures",
   rateHint: "Pictures drawn per second",
   jitterHint: "How unevenly pictures come",
@@ -317,6 +304,34 @@ export const HANDS = /* @__PURE__ */ inLanguage("HANDS", {
   broken: "That did not work: the model made a mistake.",
 } as const);
 
+/** The texts of a hint that is made of what the model declares. */
+export const HINTS = /* @__PURE__ */ inLanguage("HINTS", {
+  does: "{sign} {what}",
+  and: " · ",
+  sticks: "Sticks",
+  drag: "Drag",
+  click: "Click",
+  look: "look around",
+  buttons: "The buttons at the picture play",
+} as const);
+
+/** The texts of the latency's parts. */
+export const LATENCY = /* @__PURE__ */ inLanguage("LATENCY", {
+  total: "total",
+  parts: { wait: "wait", step: "step", queue: "queue", encode: "encode", network: "network", decode: "decode" },
+  meanings: {
+    wait: "until the step that saw the command began",
+    step: "the model's step",
+    queue: "from the step's end until encoding began",
+    encode: "encoding",
+    network: "the network in both directions, and everything that is not measured",
+    decode: "from arriving here until it was drawn",
+  },
+  summary: "median {p50} ms, 95 % within {p95} ms",
+  part: "{part} {ms} ms",
+  median: "Median: {parts}",
+} as const);
+
 /** The texts of the key legend, which is loaded when it is opened. */
 export const LEGEND = /* @__PURE__ */ inLanguage("LEGEND", {
   title: "Keys and controls",
@@ -338,12 +353,12 @@ export const LEGEND = /* @__PURE__ */ inLanguage("LEGEND", {
     ["?", "show or close this"],
     ["Esc", "close this, give the mouse back, or leave full screen"],
   ],
-  pads: "Buttons on the picture",
+  pads: "Buttons for fingers",
   padsWhen: { auto: "On touch screens", on: "Always", off: "Never" },
 } as const);
 
 /** The texts of the touch pads, which are loaded when they are shown. */
-export const PADS = /* @__PURE__ */ inLanguage("PADS", { label: "Keys on the picture", cross: "Directions", others: "More keys" } as const);
+export const PADS = /* @__PURE__ */ inLanguage("PADS", { label: "Keys for fingers", cross: "Directions", others: "More keys" } as const);
 
 /** The texts of camera and microphone, which are loaded for a model that takes them. */
 export const INPUTS = /* @__PURE__ */ inLanguage("INPUTS", {

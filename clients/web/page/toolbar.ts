@@ -8,7 +8,8 @@ const REFRESH = 250;
 const KEPT_FOR = 60_000; // a download goes on reading the file for a while
 
 export interface ToolbarParts {
-  readonly hero: HTMLElement;
+  /** Has the class `recording` while a recording runs. */
+  readonly stage: HTMLElement;
   /** What becomes full screen: the picture and the panel. */
   readonly screen: HTMLElement;
   readonly snapshot: HTMLButtonElement;
@@ -133,9 +134,9 @@ export class Toolbar {
   }
 
   #showRecording(): void {
-    const { hero, record, time } = this.#parts;
+    const { stage, record, time } = this.#parts;
     const recording = this.#recording;
-    hero.classList.toggle("recording", recording !== null);
+    stage.classList.toggle("recording", recording !== null);
     record.setAttribute("aria-pressed", String(recording !== null));
     record.title = recording ? STRINGS.tools.stopRecording : STRINGS.tools.record;
     record.setAttribute("aria-label", record.title);

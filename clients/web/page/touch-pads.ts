@@ -1,13 +1,10 @@
-/** Keys on the picture for fingers: a cross of keys as one pad, other keys as round buttons. Loaded when they are shown. */
+/** Keys below or beside the picture for fingers: a cross of keys as one pad, other keys as buttons that say what they do. Loaded when they are shown. */
 import type { Press } from "../src/controls.ts";
 import { REPEAT, wholeCrosses } from "../src/controls.ts";
-import { byId, element } from "./dom.ts";
+import { element } from "./dom.ts";
 import { directions, MOST_ROUND, nearest } from "./pad-places.ts";
 import { labelOf } from "./signs.ts";
 import { PADS } from "./strings.ts";
-
-/** The longest description that a round button shows instead of its key. */
-const SHORT = 8;
 
 /** A key of the model. */
 export interface PadKey {
@@ -23,11 +20,11 @@ export class TouchPads {
   #root: HTMLElement;
   #pads: readonly Pad[];
   #stop = new AbortController();
-  /** The bar below has more lines where the window is narrow and the model has a hint. */
-  #bar = new ResizeObserver(() => this.#root.style.setProperty("--bar", `${byId("bar").offsetHeight}px`));
+  /** Where the panel lies on the picture, it takes the place of the pads. */
+  #hidden = new ResizeObserver(() => this.#root.offsetParent === null && this.release());
 
-  /** Lies in `hero` until `close`. */
-  constructor(hero: HTMLElement, keys: readonly PadKey[]) {
+  /** Lies in `stage` until `close`. */
+  constructor(stage: HTMLElement, keys: readonly PadKey[]) {
     const left = new Map(keys.map((key) => [key.key, key]));
     const crosses = wholeCrosses(left.keys()).slice(0, 2); // one for each hand
     const pads = crosses.map((cross) => {
@@ -38,10 +35,10 @@ export class TouchPads {
     const others = [...left.values()].slice(0, MOST_ROUND);
     const round = others.length ? new RoundPad(others) : null;
     this.#pads = [...pads, ...(round ? [round] : [])];
-    const right = element("div", {}, round?.element ?? null, pads[1]?.element ?? null);
-    this.#root = element("div", { id: "pads", role: "group", "aria-label": PADS.label }, pads[0]?.element ?? element("div"), right);
-    hero.append(this.#root);
-    this.#bar.observe(byId("bar"));
+    const parts = [pads[0], round, pads[1]].map((pad) => pad?.element ?? null);
+    this.#root = element("div", { id: "pads", role: "group", "aria-label": PADS.label }, ...parts);
+    stage.append(this.#root);
+    this.#hidden.observe(this.#root);
     const until = { signal: this.#stop.signal };
     window.addEventListener("blur", () => this.release(), until);
     document.addEventListener("visibilitychange", () => document.hidden && this.release(), until);
@@ -52,10 +49,10 @@ export class TouchPads {
     for (const pad of this.#pads) pad.release();
   }
 
-  /** Releases all keys, and takes the pads off the picture. */
+  /** Releases all keys, and takes the pads away. */
   close(): void {
     this.#stop.abort();
-    this.#bar.disconnect();
+    this.#hidden.disconnect();
     this.release();
     this.#root.remove();
   }
@@ -144,7 +141,7 @@ class CrossPad extends Pad {
 
 class RoundPad extends Pad {
   constructor(keys: readonly PadKey[]) {
-    super("round-pad", PADS.others, keys, ({ sign, description }) => (description && description.length <= SHORT ? description : sign));
+    super("round-pad", PADS.others, keys, ({ sign, description }) => description.replace(/\s*\(.*$/s, "") || sign);
   }
 
   protected at(x: number, y: number): readonly PadKey[] {
@@ -160,7 +157,7 @@ class RoundPad extends Pad {
 /** A button for one key. Fingers press it through its pad; a click without a pointer comes from a screen reader. */
 function padButton(key: PadKey, words: string): HTMLButtonElement {
   const label = labelOf(key.description || key.sign, words);
-  const button = element("button", { type: "button", tabindex: -1, "data-pad": key.key, "aria-label": label }, words);
+  const button = element("button", { type: "button", tabindex: -1, "data-pad": key.key, "aria-label": label }, element("span", {}, words));
   button.addEventListener("click", ({ detail }) => {
     if (detail !== 0) return;
     key.press.press(button);

@@ -1,6 +1,6 @@
 /** Files for the model. The page sends a file first, then names it in a command by its `upload_id`. */
 import type { UploadOptions, UploadRef } from "../src/index.ts";
-import { element, refusalLine } from "./dom.ts";
+import { element, loadStyle, refusalLine } from "./dom.ts";
 import type { FieldInput } from "./fields.ts";
 import { fillIn, number, STRINGS } from "./strings.ts";
 
@@ -86,6 +86,7 @@ export function uploadInput(
   id: string,
   uploads: Uploads,
 ): FieldInput {
+  void loadStyle("inputs.css");
   const control = element("input", { type: "file", id, class: "file", accept });
   const words = element("span", { class: "file-words" }, STRINGS.uploads.choose);
   const zone = element("label", { class: "drop", for: id }, words);

@@ -1,7 +1,6 @@
 /** The widgets that an author may choose for a value. Loaded for a model that has one; until then, and without it, its plain control works. */
 import type { Field } from "../src/controls.ts";
-import { element } from "./dom.ts";
-import { loadLaterStyle } from "./later-style.ts";
+import { element, loadStyle } from "./dom.ts";
 import { fillIn, WIDGETS } from "./strings.ts";
 
 type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
@@ -12,7 +11,7 @@ const LINES = 4;
 
 /** Adds the widget to the plain control of the field, and returns what shows a value that the control has got. */
 export function addWidget(widget: string, field: Field, control: Control): () => void {
-  loadLaterStyle();
+  void loadStyle("later.css");
   if (widget === "textarea" && control instanceof HTMLTextAreaElement) control.rows = LINES;
   if (widget === "radio" && control instanceof HTMLSelectElement) return radio(field, control);
   if (widget === "color" && control instanceof HTMLInputElement) return color(field, control);

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from reactor_trio.configuration.accent import COLOUR, accents
 from reactor_trio.configuration.settings import parse_struct
 from reactor_trio.errors import CommandError, ManifestError
 from reactor_trio.plain_text import one_line
@@ -33,6 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PICTURE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 _Line = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+_HANDS = ("keyboard", "touch", "gamepad")
 _Links = Annotated[dict[Annotated[str, msgspec.Meta(min_length=1, max_length=60)], str], msgspec.Meta(max_length=16)]
 
 
@@ -51,7 +53,9 @@ class IntroductionKeys(msgspec.Struct, frozen=True):
         title, author, hint: one line each, 200 characters at most.
         description: Markdown, 4000 characters at most.
         links: label -> address, which is http or https.
-        thumbnail: a file beside the manifest.
+        hints: the same as `hint` for one kind of hand: `keyboard`, `touch`, `gamepad`.
+        thumbnail, mark: a file beside the manifest.
+        accent: the model's colour as "#rrggbb"; the page changes its lightness until it can be read.
         examples: presets.
     """
 
@@ -61,6 +65,9 @@ class IntroductionKeys(msgspec.Struct, frozen=True):
     links: _Links = {}
     thumbnail: str | None = None
     hint: _Line | None = None
+    hints: dict[str, _Line] = {}
+    accent: str | None = None
+    mark: str | None = None
     examples: Annotated[list[Any], msgspec.Meta(max_length=MOST_PICTURES)] = []
 
 
@@ -118,6 +125,9 @@ class Introduction(msgspec.Struct, frozen=True):
             "description": keys.description or docstring or None,
             "author": keys.author,
             "hint": keys.hint,
+            "hints": keys.hints,
+            "accent": accents(keys.accent) if keys.accent else None,
+            "mark": _address(keys.mark),
             "links": [{"label": label, "url": url} for label, url in keys.links.items()],
             "thumbnail": _address(keys.thumbnail),
             "examples": [
@@ -151,13 +161,22 @@ def read_introduction(path: Path, keys: IntroductionKeys) -> Introduction:
     """Check the keys of the manifest `path`, and read the pictures that they name. Raises ManifestError."""
     for label, url in keys.links.items():
         _check_link(url, f"{path}: links.{label}")
+    for hand in keys.hints:
+        if hand not in _HANDS:
+            raise ManifestError(f"{path}: hints: expected the keys {', '.join(_HANDS)}, got {one_line(repr(hand))}")
+    if keys.accent is not None and COLOUR.fullmatch(keys.accent) is None:
+        raise ManifestError(f"{path}: accent: expected a colour such as '#2f6fd0', got {one_line(repr(keys.accent))}")
     examples: list[Example] = []
     for number, given in enumerate(keys.examples):
         try:
             examples.append(parse_struct(given, Example, f"examples[{number}]"))
         except ManifestError as error:
             raise ManifestError(f"{path}: {error}") from None
-    named = [("thumbnail", keys.thumbnail), *((f"examples[{n}].picture", one.picture) for n, one in enumerate(examples))]
+    named = [
+        ("thumbnail", keys.thumbnail),
+        ("mark", keys.mark),
+        *((f"examples[{n}].picture", one.picture) for n, one in enumerate(examples)),
+    ]
     files: dict[str, Path] = {}
     pictures: dict[str, Picture] = {}
     for key, text in named:

@@ -50,6 +50,12 @@ export interface ModelIntroduction {
   readonly author: string | null;
   /** What to do, in a few words: "W A S D to walk, drag to look". */
   readonly hint: string | null;
+  /** The same for one kind of hand. */
+  readonly hints: { readonly [Hand in "keyboard" | "touch" | "gamepad"]?: string };
+  /** The model's colour on a light and on a dark page, as "#rrggbb"; both can be read there. */
+  readonly accent: { readonly light: string; readonly dark: string } | null;
+  /** The address of a small sign of the model. */
+  readonly mark: string | null;
   readonly links: readonly { readonly label: string; readonly url: string }[];
   readonly thumbnail: string | null;
   /** Values of settings that belong together. */

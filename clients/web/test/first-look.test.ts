@@ -1,0 +1,60 @@
+// What a visitor sees first: how well the pictures come and why, and a hint for the hand that the visitor has.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hintFor } from "../page/hint.ts";
+import { makeHint } from "../page/made-hint.ts";
+import { Quality } from "../page/quality.ts";
+import { readCommands } from "../src/controls/schema.ts";
+import type { CommandDescription } from "../src/wire/messages.ts";
+
+const none = { missing: 0, freezes: 0 };
+
+test("the quality of pictures has a reason, and its beginning does not count", () => {
+  const quality = new Quality();
+  const looks = (n: number, fps: number | null, jitter: number | null, counts = none): unknown[] =>
+    Array.from({ length: n }, () => Object.values(quality.look(fps, jitter, counts)));
+  const all = (seen: unknown[], grade: string, why: string | null): void => {
+    for (const each of seen) assert.deepEqual(each, [grade, why]);
+  };
+  all(looks(2, null, null), "none", null);
+  all(looks(10, 30, 40, { missing: 2, freezes: 1 }), "good", null);
+  all(looks(1, 30, 20, { missing: 2, freezes: 1 }), "fair", "uneven");
+  all(looks(1, 30, 40, { missing: 2, freezes: 1 }), "poor", "uneven");
+  all(looks(1, 60, 11, { missing: 2, freezes: 1 }), "good", null); // nobody sees that
+  all(looks(20, 60, 1, { missing: 3, freezes: 1 }), "poor", "missing");
+  all(looks(1, 60, 1, { missing: 3, freezes: 1 }), "good", null);
+  all(looks(1, 60, 1, { missing: 3, freezes: 2 }), "poor", "freezes");
+  all(looks(1, null, null, { missing: 3, freezes: 2 }), "none", null);
+});
+
+const command = (name: string, description: string, ...numbers: string[]): CommandDescription => ({
+  name,
+  description,
+  schema: { type: "object", properties: Object.fromEntries(numbers.map((each) => [each, { type: "number" }])), required: numbers },
+});
+const walk = ["w", "a", "s", "d"].map((key, i) => command(`key_${key}`, ["Ahead", "Left", "Back", "Right"][i] as string));
+const jump = command("key_space", "Jump");
+const press = command("gamepad_a", "Jump");
+const drag = command("pointer_move", "Draw", "x", "y");
+const turn = command("pointer_look", "", "dx", "dy");
+
+test("a hint is for the hand that the user has", () => {
+  const keys = readCommands([...walk, jump]);
+  const about = { hint: "W A S D to walk", hints: { gamepad: "The stick walks" } };
+  assert.equal(hintFor("keyboard", about, keys), "W A S D to walk");
+  assert.equal(hintFor("gamepad", about, keys), "The stick walks");
+  assert.equal(hintFor("touch", about, keys), null, "a finger has no W");
+  assert.equal(hintFor("touch", { hint: "Draw on the water", hints: {} }, readCommands([drag])), "Draw on the water");
+  assert.equal(hintFor("touch", { hint: null, hints: { touch: "Draw" } }, keys), "Draw");
+  assert.equal(hintFor("keyboard", undefined, keys), null);
+});
+
+test("a hint is made of what the model declares", () => {
+  assert.equal(makeHint("keyboard", readCommands([...walk, jump])), "W Ahead · A Left · S Back · D Right");
+  assert.equal(makeHint("keyboard", readCommands([jump, drag])), "Space Jump · Move Draw");
+  assert.equal(makeHint("keyboard", readCommands([turn])), "Click look around");
+  assert.equal(makeHint("touch", readCommands([...walk, jump, turn])), "↑ Ahead · ← Left · ↓ Back · → Right · Drag look around");
+  assert.equal(makeHint("touch", readCommands([jump])), "The buttons at the picture play");
+  assert.equal(makeHint("gamepad", readCommands([press, ...walk])), "A Jump");
+  assert.equal(makeHint("touch", readCommands([])), "");
+});
