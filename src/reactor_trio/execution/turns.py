@@ -190,19 +190,19 @@ class SharedTurn(Turn):
 
     @property
     def observer(self) -> Observer:
-        """See `Turn`."""
+        """This object: it sees where author code waits."""
         return self
 
     @property
     def of_this_task(self) -> bool:
-        """See `Turn`."""
+        """Whether the calling task has called `run`, or was started by the one that has."""
         task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
         while task is not self._owner and task is not None:
             task = None if task.parent_nursery is None else task.parent_nursery.parent_task
         return task is not None
 
     async def take(self, rested: bool) -> float:
-        """See `Turn`."""
+        """Wait for a turn, and perhaps choose whose it is; returns for how many seconds."""
         task = trio.lowlevel.current_task()
         if self._holder is task:
             return await super().take(rested)
@@ -226,7 +226,7 @@ class SharedTurn(Turn):
         return trio.current_time() - began
 
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """See `Turn`."""
+        """Await the function in a turn, which the calling task keeps, or takes if a test states the cost."""
         task = trio.lowlevel.current_task()
         if (costs := self._time.costs) is not None and costs.charges and self._holder is not task:
             await self.take(False)
@@ -240,7 +240,7 @@ class SharedTurn(Turn):
                 self.enter("computed")
 
     async def run(self, code: Awaitable[Any]) -> Any:
-        """See `Turn`."""
+        """Await a `run()`, and see where it waits; then give the turn back for good."""
         self._owner = trio.lowlevel.current_task()
         try:
             return await TracedAwaitable(code, observer=self)
@@ -248,22 +248,22 @@ class SharedTurn(Turn):
             self.leave()
 
     def give_back(self) -> None:
-        """See `Turn`."""
+        """Give the turn back, if the calling task has it."""
         if self._holder is trio.lowlevel.current_task():
             self.enter("rests")
 
     def leave(self) -> None:
-        """See `Turn`."""
+        """Give the turn back for good, and ask for none any more."""
         self.enter("over")
 
     # ---- `Observer`: where author code waits --------------------------------------------------------------------------
 
     def resumes(self) -> None:
-        """See `Observer`."""
+        """Measure what author code computes without a turn."""
         self._resumed = None if self._holder is trio.lowlevel.current_task() else trio.current_time()
 
     def waits(self, *, checkpoint: bool) -> None:
-        """See `Observer`."""
+        """Give the turn back at a wait that is more than a checkpoint, or after too many checkpoints."""
         self.ends()
         if self._holder is not trio.lowlevel.current_task():
             return
@@ -272,7 +272,7 @@ class SharedTurn(Turn):
             self.enter("rests")
 
     def ends(self) -> None:
-        """See `Observer`."""
+        """Charge what author code has computed without a turn."""
         if self._resumed is not None:
             self.turns.robin.used(self.number, trio.current_time() - self._resumed)
             self._resumed = None

@@ -60,7 +60,7 @@ class Driving(msgspec.Struct, frozen=True):
     run: Callable[[Model, SessionBinding], Awaitable[None]] | None = None
 
     def open_driver(self, performer: ServedPerformer, *, once: bool) -> Driver:
-        """Open the driver of the performer's session. For `once` see `StepLoop`; other author code that returns ends it."""
+        """Open the driver of the performer's session. `once` is for steps: see `StepLoop`."""
         session = performer.session
         if self.source is None:
             return self.driver(session, performer)
