@@ -662,10 +662,15 @@ test("between two sessions a setting keeps the value that its controls show, unt
   first.bye("model_error");
   await settled();
   assert.deepEqual([client.state.status, told.value, untold.value], ["waiting", 0.25, 0.5]);
+  let atLive: unknown[] = [];
+  client.on("state", ({ status }) => {
+    if (status === "live") atLive = [told.value, untold.value];
+  });
   t.mock.timers.tick(10_000);
   const second = await server.connection();
   second.welcome({ state: { brightness: 1 } });
   assert.deepEqual([told.value, untold.value], [1, undefined]);
+  assert.deepEqual(atLive, [1, undefined], "whoever hears `live` finds the values of this session");
   assert.ok(!seen.includes(undefined), "a slider never jumps to nothing");
   await client.close();
   assert.equal(told.value, 1);

@@ -249,7 +249,11 @@ export class ClientCore implements SessionClient {
     this.#info = null;
     if (state.status === "live" || state.status === "resuming") this.#info = state.session;
     if (state.status === "live") {
-      this.#session = this.#lifecycle.session; // so that who hears `live` finds the settings' values
+      const { session } = this.#lifecycle;
+      if (session !== this.#session) {
+        this.#session = session; // before the event: who hears `live` finds the settings' values of this session
+        for (const setting of this.#settings.values()) setting.begin();
+      }
       this.#ready.resolve(state.session);
     }
     if (state.status === "ended") {
@@ -269,7 +273,6 @@ export class ClientCore implements SessionClient {
       this.begin(session);
       this.#commands.begin(session);
       this.#compareSchema(welcome.schema_hash);
-      for (const setting of this.#settings.values()) setting.begin();
     });
     session.addEventListener("state", () => {
       for (const setting of this.#settings.values()) setting.changed();
