@@ -62,16 +62,18 @@ def test_a_changed_source_file_drains_and_restarts_the_server(project):
         assert process.wait() == 0
 
 
-
-def test_a_model_in_one_file_is_served_again_after_a_change_beside_it(project):
+def test_a_model_in_one_file_is_served_again_and_a_server_that_does_not_end_is_killed_with_its_processes(project):
     (project / "reactor.yaml").unlink()
-    with reloading(project / "pipeline.py", "waits") as (process, lines):
+    with reloading(project / "pipeline.py", "hangs") as (process, lines):
         until(lines, ENCODERS)
         (project / "helper.py").write_text("x = 1\n")
         seen = until(lines, ENCODERS)
         assert seen[:2] == ["helper.py changed, restarting\n", "loading pipeline ...\n"]
         process.send_signal(signal.SIGINT)
+        seen += list(lines)
         assert process.wait(120) == 0
+        assert "left over\n" not in seen
+
 
 def test_a_server_that_fails_waits_for_the_next_change(project):
     (project / "reactor.yaml").write_text("modl: pipeline:MyModel\n")
@@ -93,17 +95,6 @@ def test_a_second_signal_takes_the_server_along(project):
         left = list(lines)  # to the end of file: no process holds the pipe any more
         assert READY not in left
         assert "left over\n" not in left
-
-
-def test_a_server_that_does_not_end_is_killed_with_its_processes(project):
-    with reloading(project, "hangs") as (process, lines):
-        until(lines, ENCODERS)
-        (project / "pipeline.py").write_text("x = 1\n")
-        seen = until(lines, ENCODERS)
-        process.send_signal(signal.SIGINT)
-        seen += list(lines)
-        assert process.wait(120) == 0
-        assert "left over\n" not in seen
 
 
 def test_without_watchfiles_the_error_names_what_to_install(project, tmp_path):
