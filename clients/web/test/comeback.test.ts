@@ -1,7 +1,8 @@
 // Resuming a session over another socket, under Node, with sockets that the test controls.
 import assert from "node:assert/strict";
 import { afterEach, type TestContext, test } from "node:test";
-import { defaultMemory, loadSession } from "../src/client/memory.ts";
+import { defaultMemory } from "../src/client/memory.ts";
+import { loadSession } from "../src/client/saved-sessions.ts";
 import type { Client, Memory } from "../src/index.ts";
 import { connect as connectClient, tabMemory } from "../src/index.ts";
 import type { Resumable } from "../src/session/comeback.ts";

@@ -7,30 +7,25 @@
  *     waiting (says the error, and when it tries next)        ended -> connecting: reconnect() only
  */
 import { backoff, comeBack, forNow, WINDOW } from "../session/comeback.ts";
-import { ConnectionRefused, meaningOf, SessionEnded } from "../wire/errors.ts";
+import { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
 import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
-import { BROKEN, connect, openSocket, pageOf } from "../wire/protocol.ts";
+import { connect, openSocket, pageOf } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
 import { textOf } from "./answer-text.ts";
 import { Emitter } from "./emitter.ts";
+import { FINAL, saidByServer, sessionEnded, whyNotResumed } from "./ends.ts";
 import { watchLink } from "./link-watch.ts";
-import { loadSession } from "./memory.ts";
+import { SavedSessions } from "./saved-sessions.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { ClientState, GiveToken, LoadProgress, Memory } from "./types.ts";
 
-/** Reasons of `reactor.bye` after which the same client is not wanted again. */
-const FINAL = new Set(["done", "taken_over", "revoked", "idle"]);
 /** A session that ends sooner counts as a failed try, so that a broken model does not get two tries a second. */
 const SETTLED = 5000;
 /** Milliseconds before a server that loads its model again is asked for the first time; later it says when, but not above the last one. */
 const FIRST_HEALTH_WAIT = 250;
 const HEALTH_WAIT = 1000;
 const LONGEST_HEALTH_WAIT = 10_000;
-
-const GONE = "The link was lost, and when it was back the session was over.";
-const LATE = "The link was lost, and did not come back in time.";
-const REFUSED = "The link was lost, and when it was back the server refused it:";
 
 export interface LifecycleOptions {
   /** The WebSocket address, without a query. */
@@ -83,14 +78,14 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   #letIn = false;
   /** Until when a saved session is asked for again, as `performance.now()`. */
   #savedUntil = 0;
+  #saved: SavedSessions;
   /** Whether the browser keeps this page to go back to, or did, and no session went on since: as on a page that is loaded, one may begin. */
   #kept = false;
-  /** Whether the option `memory` has thrown. */
-  #forgets = false;
 
   constructor(options: LifecycleOptions) {
     super();
     this.#options = options;
+    this.#saved = new SavedSessions(options.memory, (why) => this.emit("unsaved", why));
   }
 
   get state(): ClientState {
@@ -121,7 +116,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         ears.abort();
         this.#running = false;
         this.#session = null;
-        this.#forget();
+        this.#saved.forget();
         this.#set({ status: "ended", end });
       });
   }
@@ -197,7 +192,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
    */
   #oneSession(token: string | null | undefined): Promise<Outcome | null> {
     const { url: first, resume } = this.#options;
-    const saved = resume ? this.#remember(loadSession) : null;
+    const saved = resume ? this.#saved.load() : null;
     const url = saved?.url ?? first;
     const atReplica = url !== first;
     // A replica takes the resume token alone; the gate's token stays at the gate.
@@ -222,7 +217,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       let known = saved === null;
       for (const type of ["queued", "welcome"] as const) {
         on(type, () => {
-          if (!known) this.#forget(); // `#goOn` saves what goes on, or has begun
+          if (!known) this.#saved.forget(); // `#goOn` saves what goes on, or has begun
           known = true;
         });
         on(type, stranger);
@@ -248,7 +243,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
         ears.abort();
         this.#session = null;
         const unknown = !known && (bye === null ? closed.opened || !atReplica : forNow(bye)) && performance.now() < this.#savedUntil;
-        if (!unknown) this.#forget();
+        if (!unknown) this.#saved.forget();
         const lost = atReplica && !session.welcome?.resumed && !unknown;
         resolve(lost ? null : { closed, bye, lived: Math.max(0, performance.now() - since) });
       });
@@ -258,7 +253,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   #goOn(session: Session): void {
     this.#kept = false;
-    this.#save();
+    this.#saved.save(this.#session);
     this.#set({ status: "live", session: sessionInfo(session) });
   }
 
@@ -270,10 +265,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   async #comeBack(session: Session): Promise<void> {
     const answer = await comeBack(session, (patience) => this.#open(session, patience), { sleep: (ms) => this.#pause(ms) });
-    if (answer === "resumed") return;
-    if (typeof answer === "string" || answer.reason === "client_left") session.end(answer === "late" ? LATE : GONE);
-    else if (answer.reason === "refused") session.end(`${REFUSED} ${refused(answer).message}`);
-    else session.end(answer.message ?? "", answer.reason);
+    if (answer !== "resumed") session.end(...whyNotResumed(answer));
   }
 
   async #open({ url, welcome, newest }: Session, patience: number): Promise<WebSocket> {
@@ -284,13 +276,8 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
 
   /** What refused a client that never had a session. */
   async #refusal({ closed, bye }: Outcome): Promise<ConnectionRefused | SessionEnded> {
-    if (bye?.reason === "refused") return refused(bye);
-    if (closed.reason === BROKEN) return new ConnectionRefused("refused", closed.message);
-    if (bye !== null)
-      return FINAL.has(bye.reason)
-        ? sessionEnded(closed)
-        : new ConnectionRefused("busy", closed.message || `The server ended the try: ${bye.reason}.`, { reason: bye.reason });
-    if (closed.opened) return new ConnectionRefused("busy", closed.message || "The connection was lost before the session began.");
+    const said = saidByServer(closed, bye);
+    if (said !== null) return said;
     const { origin } = pageOf(this.#options.url);
     const mine = pageOrigin(origin);
     if (!this.#letIn && mine !== null && (await this.#answers()))
@@ -366,34 +353,9 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     on("online", () => this.#tryNow());
     on("pagehide", ({ persisted }) => {
       this.#kept = persisted;
-      if (this.#options.memory !== null) this.#save();
+      if (this.#options.memory !== null) this.#saved.save(this.#session);
       else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
     });
-  }
-
-  /** Saves the session, so that a reloaded page finds it. */
-  #save(): void {
-    const session = this.#session;
-    const resume = session?.welcome?.resume_token;
-    if (!session || !resume) return;
-    this.#remember((memory) => memory.save(JSON.stringify({ resume, after: session.newest, url: session.url })));
-  }
-
-  #forget(): void {
-    this.#remember((memory) => memory.save(null));
-  }
-
-  /** What the application's memory gives; null without one, and of one that throws, which is told once. */
-  #remember<T>(use: (memory: Memory) => T): T | null {
-    const { memory } = this.#options;
-    if (memory === null) return null;
-    try {
-      return use(memory);
-    } catch (error) {
-      if (!this.#forgets) this.emit("unsaved", `The option "memory" failed: ${String(error)}`);
-      this.#forgets = true;
-      return null;
-    }
   }
 }
 
@@ -406,19 +368,4 @@ function restarting(reason: string, said: { readonly reason?: unknown; readonly 
 function pageOrigin(server: string): string | null {
   const origin = globalThis.location?.origin ?? server;
   return origin === server ? null : origin;
-}
-
-function sessionEnded({ reason, message, code }: Closed): SessionEnded {
-  return new SessionEnded(
-    reason ?? "lost",
-    code,
-    message || (reason === null ? "The connection was lost." : `The session ended: ${reason}.`),
-    message,
-  );
-}
-
-/** A refusal that the server told in a `reactor.bye`. */
-function refused({ status = null, message, retry_after: retryAfter = null, code: refusal = null }: Bye): ConnectionRefused {
-  const words = message || `The server refused with status ${status}.`;
-  return new ConnectionRefused(meaningOf(refusal, status), words, { status, retryAfter, refusal });
 }

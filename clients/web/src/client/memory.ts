@@ -58,22 +58,3 @@ export function defaultMemory(url: string, role: string | undefined): Memory | n
 function pageKey(): string {
   return `reactor-session ${globalThis.location?.pathname ?? ""}${globalThis.location?.search ?? ""}`;
 }
-
-/** What a client needs to take a session up again. */
-export interface SavedSession {
-  readonly resume: string;
-  readonly after: number;
-  readonly url: string;
-}
-
-/** The session that `memory` has, or null; also null for an entry that is not a client's. Throws what `memory` throws. */
-export function loadSession(memory: Memory): SavedSession | null {
-  const text = memory.load();
-  try {
-    const { resume, after, url } = JSON.parse(text ?? "{}");
-    const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
-    return whole ? { resume, after, url } : null;
-  } catch {
-    return null;
-  }
-}
