@@ -48,6 +48,7 @@ const LATER = {
   "key-legend": "page/key-legend.ts",
   "latency-panel": "page/latency-panel.ts",
   "made-hint": "page/made-hint.ts",
+  "pointer-lock": "page/pointer-lock.ts",
   publications: "src/client/inputs.ts",
   recorder: "src/media/recorder.ts",
   sound: "src/sound/audio-player.ts",

@@ -1,5 +1,5 @@
 /** The page's entry point: shows what a client tells, and gives it what the user does. */
-import { type PadCommands, readCommands } from "../src/controls.ts";
+import { readCommands } from "../src/controls.ts";
 import type { ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
 import { CommandError, connect } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
@@ -26,7 +26,6 @@ import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
 import { Playback } from "./playback.ts";
 import { Pointer } from "./pointer.ts";
-import { PointerLock } from "./pointer-lock.ts";
 import { parseCodecs } from "./requested-codecs.ts";
 import { rove } from "./roving.ts";
 import { SessionStates } from "./session-states.ts";
@@ -354,7 +353,6 @@ class RunningSession {
     keyboard = keys.length ? new Keyboard(keys, send, map) : null;
     const canvas = largeCanvas();
     const onPicture = new Pointer(pointer, send, canvas);
-    const around = new PointerLock(look, send, canvas);
     const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
     const { schema } = this.#info;
     hint.begin(schema.about, this.#controlling ? read : null);
@@ -364,29 +362,37 @@ class RunningSession {
     fill("presets", shown.presets);
     fill("keys", keyboard?.legend() ?? []);
     fill("gamepad", []);
-    if (pad.buttons.length || pad.axes) void this.#showGamepads(pad);
-    fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
+    if (pad.buttons.length || pad.axes)
+      void this.#showLater("gamepad", [], async () => new (await import("./gamepad.ts")).Gamepads(pad, send));
+    const pointed = Object.keys(pointer).length ? onPicture.legend() : [];
+    fill("pointer", pointed);
+    if (look) void this.#showLater("pointer", pointed, async () => new (await import("./pointer-lock.ts")).PointerLock(look, send, canvas));
     const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
     if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
     callToAction(uploads.onlyDropTarget ? [fileCall()] : []);
     const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });
-    return [hands, ...(keyboard ? [keyboard] : []), onPicture, around, shown];
+    return [hands, ...(keyboard ? [keyboard] : []), onPicture, shown];
   }
 
-  /** Most models have no commands for a gamepad, so their code is loaded when it is needed. */
-  async #showGamepads(pad: PadCommands): Promise<void> {
+  /** Shows the legend of what few models have, behind `before`. Its code is loaded when it is needed. */
+  async #showLater(part: string, before: readonly HTMLElement[], load: () => Promise<Later>): Promise<void> {
     try {
-      const { Gamepads } = await import("./gamepad.ts");
-      if (this.#over) return;
-      const gamepads = new Gamepads(pad, this.#send);
-      this.#parts.push(gamepads);
-      fill("gamepad", gamepads.legend());
+      const loaded = await load();
+      if (this.#over) return loaded.close();
+      this.#parts.push(loaded);
+      fill(part, [...before, ...loaded.legend()]);
     } catch (error) {
       reportProblem(fillIn(STRINGS.problems.inputs, { why: (error as Error).message }));
     }
   }
+}
+
+/** The legend of a part of the page whose code is loaded when a model needs it. */
+interface Later {
+  close(): void;
+  legend(): (HTMLElement | null)[];
 }
 
 /** What these inputs are sent from. */

@@ -6,13 +6,13 @@ import { wordsOf } from "./refused-words.ts";
 import { fillIn, HANDS } from "./strings.ts";
 
 export class PointerLock {
-  #command: LookCommand | null;
+  #command: LookCommand;
   #canvas: HTMLCanvasElement | null;
   #state = element("span", { role: "status" });
   #refusal = refusalLine(wordsOf);
   #binding: LookBinding;
 
-  constructor(command: LookCommand | null, send: SendCommand, canvas: HTMLCanvasElement | null) {
+  constructor(command: LookCommand, send: SendCommand, canvas: HTMLCanvasElement | null) {
     this.#command = command;
     this.#canvas = canvas;
     this.#binding = new LookBinding(command, this.#refusal.following(send), canvas, {
@@ -22,7 +22,7 @@ export class PointerLock {
         else this.#refusal.show({ message: fillIn(HANDS.notLooking, { why: message }) });
       },
     });
-    if (command !== null) canvas?.classList.add("looked");
+    canvas?.classList.add("looked");
   }
 
   close(): void {
@@ -31,7 +31,6 @@ export class PointerLock {
   }
 
   legend(): HTMLElement[] {
-    if (this.#command === null) return [];
     const { name, description } = this.#command;
     const line = element("li", { "data-command": name }, element("kbd", {}, HANDS.look), ` ${description || HANDS.around}. `, this.#state);
     return [element("ul", { class: "notes" }, line), this.#refusal.element];
