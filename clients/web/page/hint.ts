@@ -35,9 +35,10 @@ export class Hint {
   }
 
   async #show(): Promise<void> {
-    const [about, controls, hand] = [this.#about, this.#controls, this.#hand];
+    const [about, controls] = [this.#about, this.#controls];
     let text: string | null | undefined = null;
     if (!this.#done && controls !== null) {
+      const hand = this.#hand;
       text = hintFor(hand, about, controls);
       text ??= (await import("./made-hint.ts").catch(() => null))?.makeHint(hand, controls) || about?.hint;
       if (this.#done || controls !== this.#controls || hand !== this.#hand) return; // the newer look shows it
