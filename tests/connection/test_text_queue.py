@@ -52,4 +52,4 @@ def test_a_queue_that_is_closed_drops_what_waits_and_what_comes():
     queue.put("a")
     queue.close()
     queue.put("b")
-    assert len(queue) == 0
+    assert queue.count == 0

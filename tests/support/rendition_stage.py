@@ -21,6 +21,7 @@ from reactor_trio.connection import (
     ClientSender,
     RenditionSet,
     SenderContext,
+    encoder_target,
     rendition,
 )
 from reactor_trio.connection import (
@@ -257,7 +258,7 @@ class Stage:
         self._last: tuple[Bundle, float] | None = None
         self.codec_pool = CodecPool(self.work, CodecSettings().timeout)
         self.renditions = RenditionSet(context((VIDEO,), self.codec_pool, max_age=max_age, telemetry=_ToStage(self)))
-        for module in (rendition, renditions):
+        for module in (encoder_target, renditions):
             monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
         monkeypatch.setattr(renditions, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
         monkeypatch.setattr(sender, "choose_codecs", lambda wanted: () if wanted == ["none"] else tuple(wanted))

@@ -87,9 +87,8 @@ class ClientSender:
                 self._down_tracks[spec.name] = DownTrack(index, spec, request, context, self)
                 self._turns.append(self._down_tracks[spec.name])
             elif request.audio:
-                self._sound.tracks[spec.name] = SoundTrack(
-                    index, spec, request.audio, context, partial(self.say, "reactor.track"), self.forsaken
-                )
+                changed = partial(self.say, "reactor.track")
+                self._sound.tracks[spec.name] = SoundTrack(index, spec, request.audio, context, changed, self.forsaken)
 
     def join(self, renditions: RenditionSet) -> None:
         """Use the renditions of a session from now on; called before this is attached to the session."""
@@ -120,7 +119,7 @@ class ClientSender:
                 continue
             self._shown[name] = due
             assert self._renditions is not None
-            rendition = self._renditions.review(down_track, due)
+            rendition = self._renditions.review(down_track, due, now)
             paces.add("unknown" if rendition is None else rendition.offer(down_track, due, now))
         return "outpaced" if "outpaced" in paces else "kept_up" if "kept_up" in paces else "unknown"
 
@@ -250,9 +249,9 @@ class ClientSender:
             if not codecs:
                 continue
             renditions.join(down_track)
-            shown = self._shown.get(name)
-            if shown is not None and (rendition := renditions.review(down_track, shown)) is not None:
-                rendition.offer(down_track, shown, trio.current_time())
+            shown, now = self._shown.get(name), trio.current_time()
+            if shown is not None and (rendition := renditions.review(down_track, shown, now)) is not None:
+                rendition.offer(down_track, shown, now)
         self._wakeup.set()
 
     def _chosen(self, wanted: Sequence[str], track: str | None = None) -> tuple[str, ...]:
@@ -275,7 +274,7 @@ class ClientSender:
     @property
     def idle(self) -> bool:
         """See `DownTrackOwner.idle`."""
-        return self._waits and not self._texts and not self._sound
+        return self._waits and not self._texts.count and not self._sound.count
 
     def wake(self) -> None:
         """See `DownTrackOwner.wake`."""
@@ -306,18 +305,17 @@ class ClientSender:
 
         Cancelled in the middle of a message, the transport closes the socket: nothing follows half a message.
         """
-        open_ = True
-        self._stream = stream
+        open_, self._stream = True, stream
         self._has_sent()
         while open_:
             now = trio.current_time()
             if self._begun is not None:
                 self._decline()
                 await self._finish(stream, self._begun)
-            elif self._texts:
+            elif self._texts.count:
                 self._decline()
                 open_ = await self._send_texts(stream)
-            elif self._sound:
+            elif self._sound.count:
                 self._decline()
                 open_ = await self._send_sound(stream)
             elif (down_track := self._track_with_packet(now)) is not None:
@@ -326,7 +324,8 @@ class ClientSender:
             else:
                 ready, turn = self._next_to_encode(now)
                 if ready is not None:
-                    self._decline(but=ready)
+                    if len(self._turns) > 1:
+                        self._decline(but=ready)
                     open_ = await self._encode(stream, ready)
                 elif now >= self._beat_at:
                     self.beat()
@@ -342,7 +341,7 @@ class ClientSender:
                 rendition.decline(down_track)
 
     def _has_sent(self) -> None:
-        self._beat_at = trio.current_time() + self._pause
+        self._beat_at = math.inf if self._pause == math.inf else trio.current_time() + self._pause
 
     def _track_with_packet(self, now: float) -> DownTrack | None:
         for down_track in self._turns:
@@ -357,27 +356,29 @@ class ClientSender:
         """The down track whose frame may be encoded now; None: when one may be, if nothing happens until then."""
         turn = math.inf
         for down_track in self._turns:
-            if not down_track.link.open(now):
-                turn = min(turn, down_track.link.reopens_at())
-                if (rendition := self._placed.get(down_track)) is not None:
-                    rendition.decline(down_track)
-            elif down_track.ready(now) and (rendition := self._placed.get(down_track)) is not None:
+            rendition = self._placed.get(down_track)
+            if rendition is not None and down_track.ready(now):
                 turn = min(turn, rendition.may_encode_at(down_track, now))
                 if turn <= now:
                     return down_track, now
+            elif not down_track.link.open(now):
+                turn = min(turn, down_track.link.reopens_at())
+                if rendition is not None:
+                    rendition.decline(down_track)
         return None, turn
 
     async def _encode(self, stream: MessageChannel, down_track: DownTrack) -> bool:
         coded = await self._placed[down_track].encode(down_track)
         if coded is None:
             return True
-        if self._texts or self._sound or not down_track.link.open(trio.current_time()):  # these go first
-            down_track.put(coded, trio.current_time())
+        now = trio.current_time()
+        if self._texts.count or self._sound.count or not down_track.link.open(now):  # these go first
+            down_track.put(coded, now)
             return True
         return await self._send_video(stream, down_track, coded)
 
     async def _send_texts(self, stream: MessageChannel) -> bool:
-        while self._texts:
+        while self._texts.count:
             text, sent = self._texts.take()
             await stream.send_text(text)
             if sent is not None:
@@ -388,14 +389,13 @@ class ClientSender:
         return self.end_reason is None
 
     async def _send_video(self, stream: MessageChannel, down_track: DownTrack, coded: CodedFrame) -> bool:
-        down_track.sending = True
+        down_track.sending, sent = True, False
         self._take_turn(down_track)
-        sent = False
         try:
             if coded.info != down_track.info:
                 down_track.info = coded.info
                 self.say("reactor.track", coded.info)
-            if not await self._send_texts(stream):
+            if self._texts.count and not await self._send_texts(stream):
                 return False
             down_track.sent(coded, trio.current_time())
             await stream.send_packet(coded.head, coded.payload)

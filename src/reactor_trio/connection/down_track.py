@@ -132,13 +132,16 @@ class DownTrack:
 
     def has_packet(self, now: float) -> bool:
         """Whether a packet may be sent now, if the socket takes one; drops packets that are too old first."""
+        if not self._queue:
+            return False
         self._drop_late(now)
         return bool(self._queue) and self.link.open(now)
 
     def accepts(self, coded: CodedFrame) -> bool:
         """Whether the viewer can decode a new packet of the rendition; counts it as dropped if not."""
         if coded.keyframe:
-            self.drop_queue("superseded")
+            if self._queue:
+                self.drop_queue("superseded")
             self.enter("keyframe")
         elif self.gated:
             self.lose("gated")

@@ -24,10 +24,11 @@ from typing import Literal, Protocol
 import trio
 
 from reactor_trio.connection.down_track import DownTrack
+from reactor_trio.connection.encoder_target import EncoderTarget
 from reactor_trio.connection.outgoing_frames import CodedFrame, DueFrame
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Encoded, Encoder, full_bitrate
+from reactor_trio.media import Encoded, Encoder
 from reactor_trio.pacing import EncoderPace, Quality
 from reactor_trio.protocol import KEYFRAME, TrackInfo, packet_head
 
@@ -98,7 +99,7 @@ class Rendition:
         self._last_due = -math.inf
         self._last_keyframe = -math.inf
         self._keyframe_at = math.inf
-        self._target: Quality | None = None
+        self._target = EncoderTarget(encoder.codec, owner.context.codec)
         self._info: TrackInfo | None = None
 
     def join(self, down_track: DownTrack) -> None:
@@ -162,7 +163,7 @@ class Rendition:
             self._newest_seq, self._frame, self._waiting, self._called = frame.seq, frame, "frame", None
         elif newcomer:
             self.refresh(down_track, now, newcomer=True)
-        if self._called is None and not self._busy and self.waits and down_track.idle(now):
+        if self._called is None and not self._busy and self._waiting != "nothing" and down_track.idle(now):
             self._call(down_track)
         if not self._replaced:
             return "kept_up"
@@ -223,7 +224,7 @@ class Rendition:
         if self._busy:
             return math.inf
         frame = self._next
-        if frame is None or not self.waits:
+        if frame is None or self._waiting == "nothing":
             return self._newcomers.get(down_track, math.inf)
         if self._waiting == "again":  # unless a newer frame comes, or a newcomer waits
             return self._keyframe_at if self._newcomers else max(self._keyframe_at, frame.stands_at)
@@ -244,13 +245,13 @@ class Rendition:
         """
         frame, kept, began = self._next, self._waiting, trio.current_time()
         assert frame is not None
-        newcomers = None if self.waits else [down_track for down_track, at in self._newcomers.items() if at <= began]
-        self._state = "encoding" if self.waits else "catching up"
+        newcomers = [each for each, at in self._newcomers.items() if at <= began] if kept == "nothing" else None
+        self._state = "encoding" if newcomers is None else "catching up"
         self._waiting, self._called = "nothing", None
         coded: CodedFrame | None = None
         error: Exception | None = None
         try:
-            target = self._new_target(frame)
+            target = self._target.change(self.quality, frame.frame.shape, frame.duration)
             try:
                 if target is not None:
                     self._encoder.configure(target)
@@ -323,19 +324,10 @@ class Rendition:
         return taken_in
 
     def _wake_members(self) -> None:
-        if self.waits and self._called is None:
+        if self._called is None and self._waiting != "nothing":
             self._call_another()
         for newcomer in self._newcomers:
             newcomer.owner.wake()
-
-    def _new_target(self, frame: DueFrame) -> Quality | None:
-        """What the encoder is to aim at from now on; None: go on."""
-        fps = 1 / frame.duration
-        target = self.quality.at(full_bitrate(self.codec, *frame.size, fps, self._owner.context.codec), fps)
-        if self._target is not None and not _differ(target, self._target):
-            return None
-        self._target = target
-        return target
 
     def _packet(self, frame: DueFrame, encoded: Encoded, info: TrackInfo, began: float) -> CodedFrame:
         now, origin = trio.current_time(), frame.origin
@@ -377,7 +369,3 @@ class Rendition:
             self._owner.closed(self)
             self._frame = self._last = None
             self._expected.clear()
-
-
-def _differ(one: Quality, other: Quality) -> bool:
-    return one.scale != other.scale or not 0.95 < one.bitrate / other.bitrate < 1.05 or not 0.9 < one.fps / other.fps < 1.1

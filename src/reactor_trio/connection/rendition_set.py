@@ -57,14 +57,14 @@ class RenditionSet:
         if (rendition := self.placed.get(down_track)) is not None:
             rendition.leave(down_track)
 
-    def review(self, down_track: DownTrack, frame: DueFrame) -> Rendition | None:
+    def review(self, down_track: DownTrack, frame: DueFrame, now: float) -> Rendition | None:
         """The rendition to which a frame that is shown now is to be offered. For it the down track may change renditions.
 
         None if the down track takes no video.
         """
         if (rendition := self.placed.get(down_track)) is None:
             return None
-        now, size, fps = trio.current_time(), frame.size, 1 / frame.duration
+        size, fps = frame.size, 1 / frame.duration
         shape = down_track.shape
         if shape is None or shape[0] != size or not 0.9 < fps / shape[1] < 1.1:
             down_track.shape = size, fps
@@ -73,7 +73,8 @@ class RenditionSet:
         wanted = down_track.link.quality
         if len(rendition.members) == 1:
             rendition.quality = wanted
-            if (better := self._better(down_track, rendition)) is not None:
+            several = len(self._renditions[rendition.track]) > 1
+            if several and (better := self._better(down_track, rendition)) is not None:
                 better.expect(down_track, now)
         elif _too_much(rendition.quality, wanted):
             return self._move_down(down_track, rendition, now)
@@ -167,13 +168,14 @@ class RenditionSet:
         for down_track in members:
             self.leave(down_track)
         self._blame(rendition.track, rendition.codec, rendition.implementation, error)
+        now = trio.current_time()
         for down_track in members:
             down_track.enter("renewed")
             self._place(down_track)
-            if (chosen := self.review(down_track, frame)) is None:
+            if (chosen := self.review(down_track, frame, now)) is None:
                 down_track.lose("encoder_failed")
                 continue
-            chosen.offer(down_track, frame, trio.current_time())
+            chosen.offer(down_track, frame, now)
             down_track.owner.wake()
 
     def _fails(self, track: str, codec: str) -> bool:

@@ -86,30 +86,31 @@ class SoundTrack:
 
 
 class SoundQueue:
-    """The blocks of all tracks that wait for one viewer's socket, in order."""
+    """The blocks of all tracks that wait for one viewer's socket, in order.
+
+    Attributes:
+        count: how many wait. An attribute, since each frame asks for it several times.
+    """
 
     def __init__(self, context: SenderContext) -> None:
         self.tracks: dict[str, SoundTrack] = {}
         self._context = context
         self._to_send, self._blocks = trio.open_memory_channel[tuple[SoundTrack, DueFrame]](AUDIO_BLOCKS)
-        self._count = 0  # of blocks that wait; each frame asks for it
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
 
     def put(self, name: str, block: DueFrame) -> None:
         """Queue a block that is played now, if the viewer hears its track; drop the oldest one if too many wait."""
         if (track := self.tracks.get(name)) is None:
             return
         if send_newest(self._to_send, self._blocks, (track, block)) is None:
-            self._count += 1
+            self.count += 1
         else:
             self._context.telemetry.dropped("lane", "audio_overflow", 1)
 
     async def encode_next(self) -> tuple[bytes, memoryview] | None:
         """Take the oldest block and encode it: head and payload; None if no codec is left that can."""
         (track, block), began = self._blocks.receive_nowait(), trio.current_time()
-        self._count -= 1
+        self.count -= 1
         encoded = await track.encode(block.frame)
         if encoded is None:
             return None
@@ -123,10 +124,10 @@ class SoundQueue:
 
     def close(self) -> None:
         """Drop and count what waits, and let go of the encoders."""
-        if self._count:
-            self._context.telemetry.dropped("lane", "client_left", self._count)
+        if self.count:
+            self._context.telemetry.dropped("lane", "client_left", self.count)
         self._blocks.close()
-        self._count = 0
+        self.count = 0
         for track in self.tracks.values():
             track.close()
         self.tracks.clear()  # their callbacks are the sender's, which has this queue

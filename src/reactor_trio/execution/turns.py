@@ -223,7 +223,7 @@ class SharedTurn(Turn):
             self.turns.choose()
         if self._owner is not None and task is not self._owner:
             trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._granted)
-        return trio.current_time() - began
+        return self._since - began
 
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """Await the function in a turn, which the calling task keeps, or takes if a test states the cost."""

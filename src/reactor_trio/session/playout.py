@@ -59,11 +59,12 @@ class Playout:
             hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
             until_free: awaited before each hand-out, if the model is to wait for slow clients.
         """
+        now = trio.current_time()
         while True:
             self._channel.take()
-            now = trio.current_time()
             if self._timeline.until > now:
                 await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
+                now = trio.current_time()
                 continue
             empty = self._next is None and self._received == self._queued
             if empty or self._paused:
@@ -74,6 +75,7 @@ class Playout:
                 else:
                     self._next = await self._queue.receive()
                     self._received += 1
+                now = trio.current_time()
                 continue
             if self._next is None:
                 self._next = self._queue.receive_nowait()
@@ -104,6 +106,7 @@ class Playout:
             # The model's side takes a frame as shown when it is due; it is woken only for what it cannot know.
             wake = due != expected or until_free is not None
             self._channel.send(BundleShown(self._timeline.until, bundle.epoch, wake))
+            now = now if self._timeline.until > now else trio.current_time()  # `now` serves the wait, unless it is late
 
     def pause(self) -> None:
         """Show no further bundle: the picture stays, and what is queued waits."""
