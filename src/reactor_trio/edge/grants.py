@@ -34,7 +34,7 @@ class Grant(msgspec.Struct, frozen=True):
 
     Attributes:
         ticket: its ticket, which is not used up yet.
-        owner: whose secret it has shown; None: the server's.
+        owner: the session whose secret it has shown (`connection.ServedSession`); None: the server's.
         refusal: why it may do nothing; None if it may.
     """
 
