@@ -336,7 +336,7 @@ test("a session that ended while its client was away has the server's reason", a
 });
 
 test("a welcome that is none of this protocol ends the client, which says so", async (t) => {
-  const message = "The server's reactor.welcome is none of version 1 of the protocol, which this client speaks.";
+  const message = "The server's reactor.welcome is none of protocol version 1.";
   for (const welcome of [{ protocol: 2 }, { tracks: undefined }, { tracks: [null] }, { resumed: true, received: "all" }]) {
     const { server, client, states } = begin();
     t.after(() => client.close());

@@ -246,8 +246,7 @@ export class ClientCore implements SessionClient {
 
   /** Emits the event last: its listeners may close the client, or connect again. */
   #onState(state: ClientState): void {
-    this.#info = null;
-    if (state.status === "live" || state.status === "resuming") this.#info = state.session;
+    this.#info = "session" in state ? state.session : null;
     if (state.status === "live") {
       const { session } = this.#lifecycle;
       if (session !== this.#session) {

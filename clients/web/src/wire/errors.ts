@@ -1,4 +1,7 @@
-/** Everything that this package throws. `code` is for programs, `message` for people; `retryable` says whether the same may succeed later. */
+/**
+ * What this package throws, but for the TypeError of a call that is wrong in itself. `code` is for programs, `message` for people; `retryable`
+ * says whether the same may succeed later.
+ */
 export abstract class ReactorError extends Error {
   abstract readonly code: string;
   readonly retryable: boolean;

@@ -31,7 +31,7 @@ export type { ModelSchema, Packet, Role, Settings, TrackDescription, Welcome };
 
 /** The reason of a session that ended because the server does not speak this protocol. */
 export const BROKEN = "protocol_error";
-const NOT_OURS = "The server's reactor.welcome is none of version 1 of the protocol, which this client speaks.";
+const NOT_OURS = "The server's reactor.welcome is none of protocol version 1.";
 // Close codes that end the session; after any other code the server may keep it.
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
 const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
