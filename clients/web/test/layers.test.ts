@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** The folders of `src`. Each may import those to its left. Modules beside the folders are entries, which may import all of them and each other. */
-const LAYERS = ["wire", "session", "media", "sound", "input", "controls", "figures", "worker", "client"];
+const LAYERS = ["wire", "session", "media", "sound", "input", "controls", "figures", "worker", "client", "react"];
 const IMPORT = /^\s*(?:import|export)\b[^;"]*?from "([^"]+)"|^\s*import "([^"]+)"|\bimport\("([^"]+)"\)/gm;
 
 function modules(folder: string): string[] {
@@ -27,7 +27,7 @@ function imports(module: string, source: string): string[] {
 
 /** Whether the rule allows a module of `src` this import. */
 function allowed(module: string, imported: string): boolean {
-  if (imported === "react") return module === "src/react.ts"; // an optional peer
+  if (imported === "react") return /^src\/react[./]/.test(module); // an optional peer
   const [from, to] = [module, imported].map((path) => path.split("/")) as [string[], string[]];
   if (to[0] !== "src") return false; // the page, or a package: the client has no dependency
   if (to.length === 2) return from.length === 2; // an entry, for entries alone
