@@ -205,7 +205,9 @@ export interface Statistics extends LinkStatistics {
   readonly commandToPicture: Recent | null;
   /** From capturing an input to the first picture made with it. */
   readonly captureToPicture: Recent | null;
+  /** How much later than its sound a picture is drawn. */
   readonly soundOffset: number | null;
+  /** The delay with which pictures are played evenly; null: at once. */
   readonly lead: number | null;
   /** How often this client took a simpler decoder because another one failed. */
   readonly stepsDown: number;
@@ -215,11 +217,13 @@ export interface Statistics extends LinkStatistics {
 export interface TrackStatistics {
   readonly received: number;
   readonly bytes: number;
+  /** Of the pictures that were drawn: how many in a second, and how uneven the times between them are. */
   readonly fps: number | null;
   readonly jitter: number | null;
-  /** Lost on the way, and dropped here. */
+  /** Frames that were lost on the way, and frames that were dropped here before they were decoded. */
   readonly missing: number;
   readonly skipped: number;
+  /** How often the picture stood still, by the rule of webrtc-stats, and for how long in all. A pause of the model is none. */
   readonly freezes: number;
   readonly frozen: number;
   readonly codec: string | null;
