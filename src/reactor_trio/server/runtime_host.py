@@ -51,8 +51,8 @@ class ServerThread(Generic[T]):
         self._stop_asked = False
         #: what `serve` raised, None while it has not
         self._error: BaseException | None = None
-        #: whether a call has told the end, so that `stop` has nothing to add
-        self._told = False
+        #: whether `wait` or `stop` has reported the end, so that `stop` has nothing to add
+        self._reported = False
         self._thread = threading.Thread(target=self._run, name="reactor-io", daemon=True)
 
     @property
@@ -89,11 +89,11 @@ class ServerThread(Generic[T]):
     def stop(self, timeout: float | None = None) -> None:
         """Drain and stop; returns when the server is gone, after `runtime.drain_notice`.
 
-        Does nothing after `wait` or another `stop` that has told the end.
+        Does nothing if `wait` or another `stop` has reported the end.
 
         Raises what `serve` raised, TimeoutError if it is not gone in `timeout` seconds (a step that does not end).
         """
-        if self._thread.ident is None or self._told:
+        if self._thread.ident is None or self._reported:
             return
         self._stop_asked = True
         if self._token is not None and self._drain is not None:
@@ -110,7 +110,7 @@ class ServerThread(Generic[T]):
 
     def _finish(self) -> None:
         self._thread.join()
-        self._told = True
+        self._reported = True
         if self._error is not None:
             raise self._error
 

@@ -1,4 +1,4 @@
-"""What a `Runtime` gets from whoever makes it: `ProcessParts`, which do its work, and `Observers`, which hear of it."""
+"""What `serve` and the test kit give a `Runtime`: `ProcessParts`, which it uses, and `Observers`, which it calls."""
 
 from __future__ import annotations
 

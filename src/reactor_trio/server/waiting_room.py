@@ -25,7 +25,7 @@ Takeover = Literal["never", "same_subject", "anyone"]
 
 @dataclass(eq=False)
 class RoomEntry:
-    """One client's slot or position in the queue. After `WaitingRoom.enter`, whoever made it must call `release`.
+    """One client's slot or position in the queue. Call `release` in any case after `WaitingRoom.enter`.
 
     Attributes:
         moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
