@@ -27,6 +27,7 @@ from reactor_trio.interface import (
     event,
 )
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.media import input_codecs
 from reactor_trio.testing import open_server, open_session
 from tests.support.behaviour_models import in_all_placements, picture, shown
 from tests.support.models import Picture, Webcam
@@ -261,11 +262,14 @@ def test_an_attribute_of_any_name_and_several_of_them():
 async def test_input_tracks_come_after_the_outputs_in_the_welcome(autojump_clock):
     async with open_session(Latest) as client:
         told = [(track.index, track.name, track.kind, track.direction, track.sample_rate) for track in client.tracks]
+        taken = {track.name: track.codecs for track in client.tracks}
     assert told == [
         (0, "main_video", "video", "out", None),
         (1, "camera", "video", "in", None),
         (2, "microphone", "audio", "in", 48_000),
     ]
+    assert taken == {"main_video": None, "camera": input_codecs("video"), "microphone": input_codecs("audio")}
+    assert taken["camera"] != taken["microphone"]
 
 
 class Echo(Seen):

@@ -12,10 +12,11 @@ from tests.support.asking import PROXY, ask, behind_a_proxy, plain, websocket
 from tests.support.black import Black
 
 from reactor_trio import issue_ticket
+from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings
 from reactor_trio.edge.reserved_slots import ReservedSlots
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_exchange import UPGRADE, MemoryExchange, request_to
-from reactor_trio.transport import Refused
+from reactor_trio.transport import Limits, Refused
 
 KEY = "k" * 32
 
@@ -79,3 +80,33 @@ async def test_a_reserved_slot_is_for_nothing_else_whatever_credential_is_shown(
         with ReservedSlots().slot(None) as slot, pytest.raises(Refused) as refused:
             await server._site.serve(MemoryExchange(server._site, request), slot)
         assert refused.value.refusal.code == code
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (plain("/nothing", "content-length: 5", method="POST"), [(404, "not_found"), 0.0]),
+        (plain("/schema?format=no", "content-length: 5", method="POST"), [(405, "method_not_allowed"), 0.0]),
+        (websocket("/ws", "origin: https://elsewhere.test", "content-length: 5"), [(403, "wrong_origin"), 0.0]),
+        (plain("/nothing", "content-length: 5"), [(408, "request_timeout"), 10.0]),
+    ],
+    ids=["a post to no path", "a post to a page", "a handshake", "a get"],
+)
+async def test_only_a_get_is_read_to_its_end_before_it_is_refused(autojump_clock, request_, expected):
+    """No byte of the body comes. The connection of a GET may go on, so its body must not stay there."""
+    async with open_server(Black) as server:
+        assert [*await answers(server._site, request_), trio.current_time()] == expected
+
+
+async def test_a_connection_has_the_limits_of_the_settings():
+    given = LimitSettings(
+        text_message=1025, client_binary=1026, text_per_second=1027, http_head=1028, handshake=29, ping_interval=30,
+        silence=131, stall=32,
+    )  # fmt: skip
+    async with open_server(Black, settings=Settings(limits=given, uploads=UploadSettings(time=33))) as server:
+        assert server._site.rules.limits == Limits(
+            text_message=1025, binary_message=1026, text_per_second=1027, http_head=1028, body_time=33, handshake=29,
+            ping_interval=30, silence=131, stall=32,
+        )  # fmt: skip
+    async with open_server(Black) as server:
+        assert server._site.rules.limits == Limits(), "the defaults of the transport are those of the settings"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 
 import pytest
 import trio
+from prometheus_client.parser import text_string_to_metric_families
 from tests.support.gate_kit import HOST, Caller, decoded, open_gate, place_of
 
 from reactor_trio import ConnectionRefused, SessionEnded
@@ -36,6 +38,21 @@ async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock)
         await gate.servers[at].wait_left(client)
         await trio.testing.wait_all_tasks_blocked()
         assert (gate.allocation.leased, gate.free()) == (0, [1, 1])
+
+
+async def test_the_seconds_until_a_place_comes_are_counted(autojump_clock):
+    async with open_gate() as gate:
+        gate.replicas.takes = 0.04
+        await (await gate.call()).until("reactor.admitted")
+        samples = [
+            (float(sample.labels["le"]), sample.value)
+            for family in text_string_to_metric_families(gate.metrics.exposition().decode())
+            for sample in family.samples
+            if sample.name == "reactor_allocation_seconds_bucket"
+        ]
+        assert samples == sorted(samples)
+        assert dict(samples) == {bound: float(bound >= 0.04) for bound, _ in samples}
+        assert {0.03, 0.05, 600.0, math.inf} < dict(samples).keys()
 
 
 async def test_waiting_clients_get_each_change_of_position_and_places_in_order(autojump_clock):

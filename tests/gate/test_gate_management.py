@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -25,7 +26,8 @@ class NoServers:
         await trio.sleep_forever()
 
 
-async def test_a_full_gate_answers_on_both_ports():
+async def test_a_full_gate_answers_on_both_ports(caplog):
+    caplog.set_level(logging.INFO)
     port = free_port()
     settings = Settings(
         port=0, auth=AuthSettings(token=TOKEN), limits=LimitSettings(connections=1), management=ManagementSettings(port=port)
@@ -35,6 +37,7 @@ async def test_a_full_gate_answers_on_both_ports():
         gate = await nursery.start(lambda task_status: serving(task_status=task_status))
         await there.enter_async_context(await trio.open_tcp_stream("127.0.0.1", gate.port))
         bearer = f"authorization: Bearer {TOKEN}"
+        assert f"/health, /ready, /metrics are also at http://127.0.0.1:{port}/ (runtime.management)" in caplog.messages
         for each in (gate.port, port):
             assert (await ask(each, "/health"))[0] == 200
             assert (await ask(each, "/ready"))[0] == 200

@@ -263,12 +263,19 @@ def test_the_document_has_all_that_the_server_reads_of_the_runtimes_own_messages
         assert valid(document, key, {"type": key, "data": data}) is fits, data
 
 
-async def test_unknown_formats_are_refused_and_the_proxy_s_scheme_is_used(autojump_clock):
+async def test_unknown_formats_are_refused(autojump_clock):
     assert (await asked(Bare, "/schema?format=openapi")).status == 400
     assert "commands" in json.loads((await asked(Bare, "/schema?format=json")).body)
-    async with open_server(Bare) as server:
-        answer = server.http("/schema?format=asyncapi", headers={"X-Forwarded-Proto": "https"})
-    assert json.loads(answer.body)["servers"]["default"]["protocol"] == "wss"
+
+
+async def test_the_scheme_is_the_server_s_own_or_that_of_its_proxy(autojump_clock):
+    for settings, expected in (({}, ["ws", "ws", "wss"]), ({"tls": {"certfile": "of-the-server.pem"}}, ["wss"] * 3)):
+        async with open_server(Bare, **settings) as server:
+            seen = [
+                json.loads(server.http("/schema?format=asyncapi", headers=headers).body)["servers"]["default"]["protocol"]
+                for headers in ({}, {"X-Forwarded-Proto": "http"}, {"X-Forwarded-Proto": "https"})
+            ]
+        assert seen == expected
 
 
 @pytest.mark.parametrize("example", ["gradient", "run_loop", "crafter"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
 import numpy as np
 import pytest
@@ -87,6 +89,8 @@ async def test_the_timeline_has_each_command_with_its_step_and_the_film_each_fra
         assert session["session_id"] == client.session_id
         assert session["schema"] == server.runtime.session_manager.loaded.schema
         assert [track["name"] for track in session["tracks"]] == ["main_video"]
+        assert session["run"]["versions"]["numpy"] == np.__version__
+        assert ("torch" in session["run"]["versions"]) == ("torch" in sys.modules)
         assert [(line["type"], line.get("name")) for line in rest if line["type"] not in ("track", "frames")] == [
             ("file", None), ("command", "set_level"), ("message", "hello"), ("command", "greet"), ("command", "greet"),
             ("command", "set_level"), ("end", None),

@@ -166,3 +166,13 @@ def test_a_name_that_is_not_there_is_said_so() -> None:
         _ = reactor_trio.Videoo  # type: ignore[attr-defined]
     with pytest.raises(ImportError, match="cannot import name 'Videoo'"):
         from reactor_trio import Videoo  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_what_the_first_client_needs_is_imported_before_it_comes() -> None:
+    """`prepare` and `prepare_rest` run in a worker, so that the loop of a server with clients imports none of it."""
+    prepared = (
+        "from reactor_trio.media import CodecSettings; settings = CodecSettings(); "
+        "from reactor_trio.server.preparation import prepare, prepare_rest; prepare(settings); prepare_rest(settings)"
+    )
+    names = ["cv2", "prometheus_client", "reactor_trio.transport.websocket", "trio_websocket"]
+    assert imported_by(prepared, names) == names

@@ -96,15 +96,16 @@ async def test_a_recording_goes_on_with_its_session_and_keeps_no_world_running(t
     assert client.resume_token not in timeline.read_text()
 
 
-@pytest.mark.parametrize("window", [0, 30])
-async def test_the_next_one_comes_when_the_goodbye_was_said(autojump_clock, window):
+@pytest.mark.parametrize(("window", "grace", "farewell"), [(0, 10, 5), (30, 10, 5), (0, 0, 0.1)])
+async def test_the_next_one_comes_when_the_goodbye_was_said(autojump_clock, window, grace, farewell):
     """Also where the session is not the connection's: a client that does not take it is waited for as long."""
-    async with open_server(Model, step_cost=0.05, resume_window=window, limits={"session_length": 1}) as server:
+    limits = {"session_length": 1}
+    async with open_server(Model, step_cost=0.05, resume_window=window, drain_grace=grace, limits=limits) as server:
         async with server.connect(link=Link(bits_per_second=1_000_000)) as first:
             await first.take(2)
             first.link.stall()
             async with server.connect():
-                assert trio.current_time() == pytest.approx(1 + server.runtime.session_manager.farewell_timeout)
+                assert trio.current_time() == pytest.approx(1 + farewell)
 
 
 async def come_back(url: str, drops: int) -> None:

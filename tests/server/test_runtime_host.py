@@ -145,3 +145,16 @@ def test_wait_raises_what_ended_the_server_whoever_asked_first() -> None:
         with pytest.raises(ModelFailed, match="out of paint"):
             host.wait()
         host.stop()  # the end is told
+
+
+def test_what_runs_beside_a_server_ends_with_it() -> None:
+    """As the watchdog of a replica does."""
+
+    async def served(*, drain: trio.Event, task_status: trio.TaskStatus[str]) -> None:
+        task_status.started("it")
+        await drain.wait()
+
+    thread = runtime_host.ServerThread(served, beside=[trio.sleep_forever])
+    thread.launch(60)
+    assert thread.serving == "it"
+    thread.stop(60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import socket
 import struct
 import threading
@@ -276,3 +278,30 @@ async def test_a_connection_that_is_over_before_it_is_accepted_is_given_to_no_ta
                             assert await stream.receive_some() == words
             assert half_open.recv(1) == b""
             await listener.aclose()
+
+
+class Short:
+    """A listener for which the system has nothing left, so many times; then it has one connection."""
+
+    def __init__(self, times: int, ours: socket.socket) -> None:
+        self.times, self.ours = times, ours
+
+    async def accept(self) -> trio.SocketStream:
+        await trio.lowlevel.checkpoint()
+        if self.times:
+            self.times -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return trio.SocketStream(trio.socket.from_stdlib_socket(self.ours))
+
+
+async def test_the_log_says_for_how_long_no_connection_was_accepted(autojump_clock, caplog):
+    caplog.set_level(logging.INFO)
+    await trio.sleep(1000)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"hello")
+        await PatientListener(Short(12, ours)).accept()
+    assert [line.partition(".")[0] for line in caplog.messages] == [
+        "no connection can be accepted: Too many open files", "connections are accepted again after 1"
+    ]  # fmt: skip
+    assert caplog.messages[1] == "connections are accepted again after 1.2 s"
