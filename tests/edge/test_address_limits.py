@@ -15,7 +15,6 @@ from reactor_trio.client import connect
 from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
 from reactor_trio.edge import acceptor as serving
 from reactor_trio.edge.address_limits import AddressLimits
-from reactor_trio.edge.allowances import REMEMBERED
 from reactor_trio.edge.refusal_log import RefusalLog
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.server.serve import serve
@@ -196,9 +195,9 @@ async def test_who_is_told_when_to_come_back_is_let_in_then(autojump_clock):
 
 async def test_of_very_many_addresses_the_newest_are_remembered(autojump_clock):
     found = addresses(handshakes_per_minute=1)
-    for number in range(REMEMBERED + 10):
+    for number in range(4096 + 10):
         refusal(found, request(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:1"))
-    assert len(found._allowances["address_handshakes"]) == REMEMBERED
+    assert len(found._allowances["address_handshakes"]) == 4096
     assert refusal(found, request("10.0.16.1:1")) is not None
     assert refusal(found, request("10.0.0.1:1")) is None, "forgotten, and bounded"
 

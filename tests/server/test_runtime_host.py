@@ -157,4 +157,4 @@ def test_what_runs_beside_a_server_ends_with_it() -> None:
     thread = runtime_host.ServerThread(served, beside=[trio.sleep_forever])
     thread.launch(60)
     assert thread.serving == "it"
-    thread.stop(60)
+    thread.stop(20)
