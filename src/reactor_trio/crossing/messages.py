@@ -48,7 +48,8 @@ class Command(Message, frozen=True, tag=13):
     Attributes:
         number: counts the session's commands from 1.
         client: number of the client.
-        arguments: validated and decoded; empty on the way between two processes, since `data` has them.
+        arguments: validated and decoded. Empty on the way between two processes, since `data` has them;
+            `AuthorCalls.carry_out` decodes them again.
         id: the client's own id, for the acknowledgement; None if it wants none.
         at: when the command arrived, in `trio.current_time()` seconds.
         data: the arguments as the client sent them, JSON.

@@ -64,14 +64,18 @@ class AuthorCalls:
     async def carry_out(self, command: Command) -> Any:
         """Call the command's handler, or set its field of the state; returns the reply as plain JSON data.
 
-        Raises what the handler raises, and the error of a reply that is not JSON.
+        Raises what the handler raises, the error of a reply that is not JSON, and what a class of the arguments raises:
+        those of a command from another process are decoded here, since that calls author code.
         """
         spec = self._declaration.commands[command.name]
+        arguments = command.arguments
+        if spec.arguments.parameters and not arguments:
+            arguments = spec.arguments.decode(command.data, command.files.__getitem__)
         if spec.handler is not None:
-            result = await self.call(spec.handler, command.arguments)
+            result = await self.call(spec.handler, arguments)
             return message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
         if spec.field is not None:
-            setattr(self.keeper.state, spec.field, command.arguments[spec.field])
+            setattr(self.keeper.state, spec.field, arguments[spec.field])
         return None
 
     async def call(self, handler: Handler, arguments: dict[str, Any]) -> Any:

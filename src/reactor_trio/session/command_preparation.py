@@ -100,4 +100,4 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
     else:
         for name in getattr(value, "__struct_fields__", ()) or getattr(value, "__dataclass_fields__", ()):
-            yield from _texts(getattr(value, name))
+            yield from _texts(getattr(value, name, None))  # its `__post_init__` may have deleted it

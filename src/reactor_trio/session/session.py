@@ -175,7 +175,10 @@ class Session:
                 arguments = self._playback_arguments(name, data)
             else:
                 spec = self.services.placement.declaration.command(name)
-                arguments = spec.arguments.decode(data, partial(self._find_file, files))
+                try:
+                    arguments = spec.arguments.decode(data, partial(self._find_file, files))
+                except Exception as error:
+                    raise self._undecoded(name, error) from None
                 preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
             command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing)
         except CommandError as error:
@@ -212,13 +215,9 @@ class Session:
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None
             file, number = self.uploads.find(upload.id), self._ledger.next_number()
-            self._preparer.add(
-                Command(
-                    number, self.controller, FILE_UPLOADED, {hook.file_parameter: file}, None, files={upload.id: file},
-                    group=number,
-                ),
-                [partial(self._load_file, FILE_UPLOADED, file)],
-            )  # fmt: skip
+            arguments, files = {hook.file_parameter: file}, {upload.id: file}
+            command = Command(number, self.controller, FILE_UPLOADED, arguments, None, files=files, group=number)
+            self._preparer.add(command, [partial(self._load_file, FILE_UPLOADED, file)])
         return upload
 
     # ---- input frames -------------------------------------------------------------------------------------------------
@@ -275,6 +274,15 @@ class Session:
         if name == "reactor.step" and not self.stepping.paused:
             raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
         return arguments
+
+    def _undecoded(self, command: str, error: Exception) -> CommandError:
+        """The refusal of arguments whose decoding raised; an exception of the author's `__post_init__` is logged."""
+        if isinstance(error, CommandError):
+            return error
+        why = f"the arguments of {command} cannot be decoded: a class of the model raised"
+        self.services.failures.log(log, error, "session %s: %s", self.id, why)
+        told = f"{type(error).__name__}: {sendable(error)}" if self.services.debug else "an exception"
+        return CommandError("invalid_command", f"{why} {told}")
 
     def _steer(self, command: Command) -> None:
         """Hold the picture and the next step, or let the picture go on, now: the command may wait, for a step or others."""

@@ -202,8 +202,7 @@ class Follower:
                 if call.action is Action.RELEASE:
                     self._performer = None
             case "command":
-                arguments = self._declaration.command(call.command).arguments.decode(call.data, call.files.__getitem__)
-                command = Command(call.number, call.client, call.command, arguments, None, call.at)
+                command = Command(call.number, call.client, call.command, {}, None, call.at, call.data, call.files)
                 await self._performer.carry_out(command)
             case "file":
                 await self._performer.file_uploaded(call.files)
