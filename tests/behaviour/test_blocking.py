@@ -17,6 +17,7 @@ from reactor_trio import (
     DeclarationError,
     InputField,
     OutputError,
+    TrackPayload,
     VideoIn,
     VideoModel,
     VideoOut,
@@ -26,6 +27,7 @@ from reactor_trio import (
 )
 from reactor_trio.errors import ModelFailed, SessionEnded
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.kinds import blocking_context
 from reactor_trio.testing import open_server, open_session
 from tests.support.behaviour_models import in_all_placements, picture, raw_peer, shown
 from tests.support.resume_peers import returner
@@ -641,6 +643,63 @@ async def test_a_frame_whose_place_in_a_bucket_another_one_takes_is_counted(auto
     async with open_server(Two, config={"script": script}) as server, server.connect() as client:
         assert shown(await client.take(1, "left")) == [2]
         assert b'reactor_frames_dropped_total{place="model",reason="incomplete"} 1.0' in server.runtime.metrics.exposition()
+
+
+class Pair(Script):
+    left = VideoOut()
+    right = VideoOut()
+
+
+async def test_a_frame_for_a_bucket_is_copied_when_it_is_emitted(autojump_clock):
+    def script(self):
+        left, right, buffer, caption = get_ctx().get_track("left"), get_ctx().get_track("right"), picture(1), {"n": 1}
+        left.emit(TrackPayload(buffer, caption))
+        buffer[...], caption["n"] = 9, 9
+        right.emit(picture(2))
+        wait_for_stop()
+
+    async with open_session(Pair, config={"script": script}) as client:
+        (left,) = await client.take(1, "left")
+        assert (shown([left]), left.meta["metadata"]) == ([1], {"n": 1})
+
+
+async def test_a_mistaken_frame_for_a_bucket_is_refused_in_the_line_that_emits_it(autojump_clock):
+    """What was emitted before on the other track stays, so the next frame completes it."""
+
+    def script(self):
+        left, right = get_ctx().get_track("left"), get_ctx().get_track("right")
+        right.emit(picture(2))
+        with pytest.raises(OutputError, match=r"track left: expected uint8 .* \(at .*test_blocking.py:\d+\)"):
+            left.emit(np.zeros((2, 2, 3)))
+        left.emit(picture(1))
+        left.emit(block(1, 2))
+        with pytest.raises(OutputError, match="left has 2 and right has 3"):
+            right.emit(block(1, 2, 3))
+        wait_for_stop()
+
+    async with open_server(Pair, config={"script": script}) as server, server.connect() as client:
+        assert shown([*await client.take(1, "left"), *await client.take(1, "right")]) == [1, 2]
+        await trio.sleep(1)
+        assert server.runtime.metrics.drops() == {("model", "incomplete"): 1}  # what left had for it
+
+
+async def test_frames_that_wait_for_their_other_track_are_bounded_in_bytes(autojump_clock, monkeypatch):
+    monkeypatch.setattr(blocking_context, "OPEN_BYTES", 5 * picture(0).nbytes)
+
+    def script(self):
+        left, right = get_ctx().get_track("left"), get_ctx().get_track("right")
+        for value in range(8):
+            left.emit(picture(value))
+        left.emit(picture(77), bucket=7)  # in place of an older one: the others stay
+        for value in range(3, 8):
+            right.emit(picture(value), bucket=value)
+        left.emit(block(*range(9)))  # one that is too large by itself may wait
+        right.emit(block(*range(9)))
+        wait_for_stop()
+
+    async with open_server(Pair, config={"script": script}) as server, server.connect() as client:
+        assert shown(await client.take(14, "left")) == [3, 4, 5, 6, 77, *range(9)]
+        assert server.runtime.metrics.drops() == {("model", "incomplete"): 4}
 
 
 @IN_MEMORY_OR_FRAMED

@@ -19,10 +19,10 @@ from reactor_trio.interface.declaration import BLOCKING_INPUT
 from reactor_trio.interface.messages import plain
 from reactor_trio.interface.profiling import Profiler, get_profiler
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Chunk, chunk_from_output
+from reactor_trio.media import Chunk, TrackPart, chunk_from_output, chunk_of_parts, part_of_track
 
-#: Buckets that may wait for the data of their other tracks; more are dropped, the oldest first.
-OPEN_BUCKETS = 64
+#: Buckets that may wait for the data of their other tracks, and their bytes together; more are dropped, the oldest first.
+OPEN_BUCKETS, OPEN_BYTES = 64, 256 * 1024 * 1024
 
 #: The type of a message that is sent without one.
 PLAIN_MESSAGE = "message"
@@ -65,7 +65,8 @@ class BlockingContext:
         self.inputs = () if input_class is None else input_class.__reactor_tracks__
         #: the newest frame of each track from the client
         self.newest: dict[str, Any] = {}
-        self._buckets: dict[int, dict[str, object]] = {}
+        self._buckets: dict[int, dict[str, TrackPart]] = {}
+        self._open_bytes = 0
         self._counts = dict.fromkeys(self._tracks, 0)
         self._most_open = OPEN_BUCKETS
         #: of the buckets and the counts, which any thread of the author changes
@@ -130,24 +131,35 @@ class BlockingContext:
         self._cross(wait)
 
     def emit_on(self, spec: TrackSpec, data: object, bucket: int | None) -> None:
-        """Emit on one track; data of several tracks that share a bucket is shown together."""
+        """Emit on one track; data of several tracks that share a bucket is shown together.
+
+        The data is checked and copied now. Its author may reuse it while it waits for that of the other tracks.
+        """
         if len(self._tracks) == 1:
             self.emit_block(data)
             return
+        with NamesLocation():
+            part = part_of_track(spec, data)
         with self._lock:
             number = self._counts[spec.name] if bucket is None else bucket
             self._counts[spec.name] = number + 1
             parts = self._buckets.setdefault(number, {})
-            if spec.name in parts:  # of the same bucket: the newer one takes its place
-                self._session.output_pacer.dropped("model", "incomplete", 1)
-            parts[spec.name] = data
-            if len(parts) == len(self._tracks):
-                del self._buckets[number]
-            else:
+            if (older := parts.get(spec.name)) is not None:  # of the same bucket: the newer one takes its place
+                self._open_bytes -= older.nbytes
+                self._dropped(1)
+            parts[spec.name] = part
+            self._open_bytes += part.nbytes
+            if len(parts) < len(self._tracks):
                 self._drop_open_buckets()
                 return
-        with NamesLocation():
-            chunk = chunk_from_output(self._outputs[0](**parts), self._outputs)
+            self._take_out(number)
+        try:
+            with NamesLocation():
+                chunk = chunk_of_parts([parts[name] for name in self._tracks])
+        except OutputError:
+            self._dropped(len(parts) - 1)
+            raise
+        del part, older, parts  # large values, which this frame would hold while it waits
         self._push(chunk)
 
     def close(self) -> None:
@@ -157,9 +169,18 @@ class BlockingContext:
             self._drop_open_buckets()
 
     def _drop_open_buckets(self) -> None:
-        """Drop the oldest buckets beyond those that may wait. The caller has the lock."""
-        while len(self._buckets) > self._most_open:
-            self._session.output_pacer.dropped("model", "incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+        """Drop the oldest buckets beyond those that may wait; the newest may have any size. The caller has the lock."""
+        while (waiting := len(self._buckets)) > self._most_open or (self._open_bytes > OPEN_BYTES and waiting > 1):
+            self._dropped(len(self._take_out(next(iter(self._buckets)))))
+
+    def _take_out(self, number: int) -> dict[str, TrackPart]:
+        """Take a bucket out of those that wait. The caller has the lock."""
+        parts = self._buckets.pop(number)
+        self._open_bytes -= sum(part.nbytes for part in parts.values())
+        return parts
+
+    def _dropped(self, frames: int) -> None:
+        self._session.output_pacer.dropped("model", "incomplete", frames)
 
     def _checked(self, frames: object) -> Chunk:
         """The chunk that `emit_block` got. Raises OutputError."""

@@ -20,9 +20,12 @@ from reactor_trio.media.frames import Bundle as Bundle
 from reactor_trio.media.frames import Chunk as Chunk
 from reactor_trio.media.frames import FrameHandle as FrameHandle
 from reactor_trio.media.frames import Origin as Origin
+from reactor_trio.media.frames import TrackPart as TrackPart
 from reactor_trio.media.frames import black_chunk as black_chunk
 from reactor_trio.media.frames import chunk_from_output as chunk_from_output
+from reactor_trio.media.frames import chunk_of_parts as chunk_of_parts
 from reactor_trio.media.frames import keep_frames_in as keep_frames_in
+from reactor_trio.media.frames import part_of_track as part_of_track
 from reactor_trio.media.frames import to_host as to_host
 from reactor_trio.media.input_decoder import InputDecoder as InputDecoder
 from reactor_trio.media.input_decoder import Undecodable as Undecodable

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reactor_trio.errors import OutputError
-from reactor_trio.interface.messages import plain
 from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackPayload, TrackSpec
 from reactor_trio.media.device_frames import DeviceFrames, Made
+from reactor_trio.media.frame_metadata import metadata_of
 from reactor_trio.media.output_mistakes import example, mistake, stack_hint
 from reactor_trio.media.read_only import is_read_only
 
@@ -139,6 +139,19 @@ class Chunk(msgspec.Struct, frozen=True):
             yield tracks, duration
 
 
+class TrackPart(msgspec.Struct, frozen=True):
+    """Checked data of one track, which the runtime owns; None if an optional track shows nothing. See `part_of_track`."""
+
+    spec: TrackSpec
+    data: FrameHandle | None
+    metadata: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the data in bytes."""
+        return 0 if self.data is None else self.data.nbytes
+
+
 def chunk_from_output(value: object, outputs: tuple[type[Output], ...], *, of_step: bool = False) -> Chunk:
     """Check and copy what a model yielded or emitted.
 
@@ -174,8 +187,34 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...], *, of_st
     for name, frames in videos.items():
         owned[name] = _owned(frames)
     sound = {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()} if audios else {}
-    said = {name: _metadata(name, each, videos, length) for name, each in given_metadata.items()} if given_metadata else {}
+    said = {name: metadata_of(name, each, videos, length) for name, each in given_metadata.items()} if given_metadata else {}
     return Chunk(owned, sound, length, said)
+
+
+def part_of_track(spec: TrackSpec, data: object) -> TrackPart:
+    """Check and copy what a model emits on one track. Raises as `chunk_from_output`."""
+    said = None
+    if isinstance(data, TrackPayload):
+        said, data = data.metadata, data.data
+    shown = None if data is None and spec.optional else _checked(spec, data)
+    if said is not None:
+        many = isinstance(said, (list, tuple))
+        pictures = () if shown is None or spec.kind == "audio" else (spec.name,)
+        each = metadata_of(spec.name, said, pictures, len(said) if many else 1)
+        said = each if many else each[0]
+    return TrackPart(spec, None if shown is None else _owned(shown), said)
+
+
+def chunk_of_parts(parts: Sequence[TrackPart]) -> Chunk:
+    """The chunk of what was emitted on each track, without another copy. Raises OutputError if their lengths differ."""
+    given = [(part.spec, part.data) for part in parts if part.data is not None]
+    videos = {spec.name: data for spec, data in given if spec.kind == "video"}
+    heard = [(spec, data) for spec, data in given if spec.kind == "audio" and data.shape[1]]
+    audios = {spec.name: (data, spec.sample_rate or 48_000) for spec, data in heard}
+    batches = {name: data.shape[0] for name, data in videos.items() if data.ndim == 4}
+    length = _batch_length(batches, audios) if batches else 1 if videos or audios else 0
+    said = [(part.spec.name, part.metadata) for part in parts if part.metadata is not None]
+    return Chunk(videos, audios, length, {name: metadata_of(name, each, videos, length) for name, each in said})
 
 
 def keep_frames_in(empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]) -> None:
@@ -200,24 +239,6 @@ def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, in
 def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
     """The frame as a numpy array. Blocks for a frame on a device, so do not call it on an event loop."""
     return frame.host() if isinstance(frame, DeviceFrames) else frame
-
-
-def _metadata(track: str, given: object, videos: Mapping[str, object], length: int) -> list[Any]:
-    """A copy of a track's metadata as plain data, one for each bundle; for empty bytes None. Raises OutputError."""
-    if track not in videos:
-        raise OutputError(f"track {track}: only a video track has metadata")
-    each = given if isinstance(given, (list, tuple)) else [given] * length
-    if len(each) != length:
-        raise OutputError(f"track {track}: metadata of {len(each)} frames for {length} frames")
-    for one in each:
-        if not isinstance(one, (Mapping, bytes, type(None))):
-            raise OutputError(f"track {track}: metadata of a frame is a mapping or bytes, not {type(one).__name__}")
-    try:
-        found = [(one or None) if isinstance(one, bytes) else plain(one, f"track {track}: metadata") for one in each]
-        msgspec.msgpack.encode(found)  # it goes into the head of a packet, where an integer has 64 bits
-    except (TypeError, OverflowError) as error:
-        raise OutputError(str(error) if isinstance(error, TypeError) else f"track {track}: metadata: {error}") from None
-    return found
 
 
 def _split_at(samples: int, parts: int, index: int) -> int:
@@ -282,7 +303,7 @@ def _is_given_away(array: npt.NDArray[Any], value: object, track: str) -> bool:
     )
 
 
-def _batch_length(batches: Mapping[str, int], audios: Mapping[str, tuple[_Yielded, int]]) -> int:
+def _batch_length(batches: Mapping[str, int], audios: Mapping[str, tuple[_Yielded | FrameHandle, int]]) -> int:
     """The number of frames that each batch of one yield has. Raises OutputError."""
     if len(set(batches.values())) > 1:
         given = " and ".join(f"{name} has {count}" for name, count in batches.items())
