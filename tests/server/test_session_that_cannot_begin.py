@@ -1,4 +1,4 @@
-"""A fault of the runtime while a session begins: that session ends, its slot is free, and a drain does not wait for it."""
+"""A fault of the runtime while a session begins or runs: the session ends with a goodbye, and its slot is free."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.support.black import Black
 
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.server import session_manager, session_recording
+from reactor_trio.session.playout import Playout
 from reactor_trio.testing import open_server
 from reactor_trio.transport import Response
 
@@ -97,3 +98,43 @@ async def test_a_recorder_that_fails_to_open_ends_only_the_recording(
         assert (faults, server.runtime.sessions, len(list(tmp_path.iterdir()))) == ([], [], 0)
     (entry,) = (entry for entry in caplog.records if entry.levelname == "ERROR")
     assert "is not recorded: please report this" in entry.getMessage()
+
+
+@pytest.mark.parametrize("window", [0, 5])
+async def test_a_session_that_fails_while_it_runs_says_so_to_all_its_clients(
+    autojump_clock, monkeypatch, caplog, window
+):
+    async def failing(*_arguments):
+        await trio.sleep(1)
+        raise RuntimeError(FAULT)
+
+    async with open_server(Black, step_cost=0.25, resume_window=window, queue=0) as server:
+        with monkeypatch.context() as patched:
+            patched.setattr(Playout, "run", failing)
+            async with server.connect() as client, server.connect(role="viewer") as viewer:
+                await trio.sleep(3)
+        assert [client.ended, viewer.ended] == ["replica_failed"] * 2
+        (entry,) = (entry for entry in caplog.records if entry.levelname == "ERROR")
+        assert entry.getMessage().endswith(" failed in the runtime: please report this")
+        async with server.connect() as second:
+            assert await second.take(1)
+
+
+@pytest.mark.parametrize("window", [0, 5])
+async def test_a_server_that_is_cancelled_while_a_goodbye_is_under_way(autojump_clock, window):
+    async def stay(server):
+        with suppress(SessionEnded):
+            async with server.connect() as client:
+                await client.take(1)
+                client.stall()
+                await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        async with open_server(Black, step_cost=0.25, resume_window=window) as server:
+            nursery.start_soon(stay, server)
+            await trio.sleep(1)
+            (session,) = server.runtime.sessions
+            server.runtime.revoke(session.id)
+            await session.ended.wait()
+            assert len(server.runtime.session_manager.clients) == 1
+        nursery.cancel_scope.cancel()

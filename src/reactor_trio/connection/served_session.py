@@ -57,7 +57,8 @@ class ServedSession:
         first: the sender of the client's first connection.
         window: seconds in which the client may come back; 0: it may not.
         run_session: runs the session; returns when the model has let go of it.
-        changed: called when the client is lost, is back, or this is over.
+        changed: called when the client is lost, or is back.
+        closed: called once, when this is over.
 
     Attributes:
         share_token: what a viewer must show to watch it.
@@ -75,6 +76,7 @@ class ServedSession:
     window: float
     run_session: Callable[[ServedSession], Awaitable[None]]
     changed: Callable[[ServedSession], None]
+    closed: Callable[[ServedSession], None]
 
     def __post_init__(self, first: ClientSender) -> None:
         self.share_token = secrets.token_urlsafe(16)
@@ -118,7 +120,7 @@ class ServedSession:
         finally:
             self.over = True
             self.entry.release()
-            self.changed(self)
+            self.closed(self)
 
     def take_over(self, sender: ClientSender) -> None:
         """Use `sender` from now on: the client is back. A connection that it still has is ended."""
@@ -134,8 +136,8 @@ class ServedSession:
 
         `code`: the close code of the client (`PeerGone.code`); None if the server ended the connection.
         """
-        if self.sender is not sender:
-            return  # another connection has replaced it
+        if self.over or self.sender is not sender:
+            return  # the server was cancelled before the connection ended, or another connection has replaced this one
         self.sender = None
         if self.resumable and _may_come_back(sender, code):
             self._scope.deadline = trio.current_time() + self.window

@@ -161,7 +161,7 @@ class SessionManager:
         if self._window:
             server = self._nursery
             assert server is not None, "SessionManager.run has not begun"
-            yield lambda run: server.start_soon(_alone, run)
+            yield server.start_soon
         else:
             async with trio.open_nursery() as nursery:
                 yield nursery.start_soon
@@ -171,7 +171,9 @@ class SessionManager:
         length = sender.request.claims.session_length or math.inf
         session = Session(entry.sid, self.loaded.services, (sender.number, sender.joined_at), length)
         renditions = RenditionSet(self._sender_context)
-        served = ServedSession(session, renditions, entry, sender, self._window, self.run_session, self._changed)
+        served = ServedSession(
+            session, renditions, entry, sender, self._window, self.run_session, self._changed, self._closed
+        )  # fmt: skip
         self._served[session.id] = served
         viewer = Grant("share", Claims(role="viewer"), owner=served)
         self._secrets.register(served.share_token, viewer, lambda: served.running)
@@ -195,7 +197,10 @@ class SessionManager:
         return served if served is not None and served.running else None
 
     async def run_session(self, served: ServedSession) -> None:
-        """Run a session; returns when the model has released it and its recording is complete."""
+        """Run a session; returns when the model has released it and its recording is complete.
+
+        A fault of the runtime in it is logged, and ends this session alone.
+        """
         session = served.session
         run: Callable[[], Awaitable[None]] = partial(self._run_to_end, session)
         try:
@@ -204,10 +209,13 @@ class SessionManager:
             log.error("session %s cannot begin: please report this", session.id, exc_info=error)
             session.end("replica_failed")
         try:
-            await run()
-        finally:
-            if self._free_memory is not None:
-                await self._free_memory.after_session()
+            try:
+                await run()
+            finally:
+                if self._free_memory is not None:
+                    await self._free_memory.after_session()
+        except* Exception as group:
+            log.error("session %s failed in the runtime: please report this", session.id, exc_info=group)
 
     def welcome(self, served: ServedSession, sender: ClientSender, *, resumed: bool = False) -> Welcome:
         """Make the first message to a client; `resumed` if it has come back to its session."""
@@ -285,17 +293,11 @@ class SessionManager:
             self.left.set()
 
     def _changed(self, served: ServedSession) -> None:
-        if served.over:
-            del self._served[served.session.id]
-            self._secrets.forget_those_of(served)
         if served.away and self._room.drain_reason is not None:  # no client could get a notice
             served.session.end(self._room.drain_reason)
         self.left.set()
 
-
-async def _alone(run: Callable[[], Awaitable[None]]) -> None:
-    """Run one session. A fault of the runtime in it must not end the others."""
-    try:
-        await run()
-    except* Exception as group:
-        log.error("a session failed in the runtime: please report this", exc_info=group)
+    def _closed(self, served: ServedSession) -> None:
+        del self._served[served.session.id]
+        self._secrets.forget_those_of(served)
+        self.left.set()
