@@ -6,6 +6,7 @@ The failure is the author's. It ends no other session, and the cancellation goes
 from __future__ import annotations
 
 import logging
+import traceback
 from contextlib import suppress
 from typing import Any
 
@@ -214,26 +215,29 @@ async def test_a_hook_that_gets_a_file_may_end_the_model(autojump_clock, caplog,
                     assert ended.value.reason == "model_restarting"
 
 
-@pytest.mark.parametrize("place", ["process", "ranks"])
+@everywhere
 @pytest.mark.parametrize("begun", [True, False])
-async def test_a_fault_of_the_runtime_in_one_session_ends_only_that_of_a_process(
+async def test_a_fault_of_the_runtime_ends_one_session_and_is_not_called_the_models(
     autojump_clock, caplog, monkeypatch, place, begun
 ):
     kind, placed = PLACES[place]
-    async with open_server(kind, **placed) as server:
+    async with open_server(kind, **placed, debug=True) as server:
         model = server.model
         with monkeypatch.context() as patch:
             if begun:
                 patch.setattr(SessionTasks, "_serve_client", fails)
             else:
                 patch.setattr(ServedPerformer, "open_driver", cannot_be_opened)
-            with pytest.raises(Exception, match="1 sub-exception"):
-                async with server.connect() as client:
+            async with server.connect() as client:
+                with pytest.raises(SessionEnded) as ended:
                     await client.take(1)
         async with server.connect() as client:
             await client.take(2)
         assert server.model is model
-    assert f"session {server.sessions[0].id} failed in the runtime: please report this" in failures(caplog)
+    assert (ended.value.reason, str(ended.value)) == ("replica_failed", "the session ended: replica_failed")
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert record.getMessage() == f"session {server.sessions[0].id} failed in the runtime: please report this"
+    assert "LookupError: of the runtime" in "".join(traceback.format_exception(record.exc_info[1]))
 
 
 def cannot_be_opened(_self: object) -> None:

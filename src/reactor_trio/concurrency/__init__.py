@@ -14,3 +14,4 @@ from reactor_trio.concurrency.model_host import current_call as current_call
 from reactor_trio.concurrency.model_host import open_model_host as open_model_host
 from reactor_trio.concurrency.model_host import strip as strip
 from reactor_trio.concurrency.nested_loops import hide_trio_from_nested_loops as hide_trio_from_nested_loops
+from reactor_trio.concurrency.safe_checkpoint import raise_if_cancelled as raise_if_cancelled

@@ -53,6 +53,6 @@ class RepeatedEvent:
             await trio.lowlevel.wait_task_rescheduled(abort)
         if scope.cancel_called:  # it did not wake for a cancellation; to ask for one would cost four calls for each scope
             return
-        # Not `checkpoint_if_cancelled`: it fails if another task shields this one while it yields, as `DriverScopes` does.
+        # `raise_if_cancelled` without its call, as this is on the way of each frame
         if trio.current_effective_deadline() == -math.inf:
             await trio.lowlevel.checkpoint()

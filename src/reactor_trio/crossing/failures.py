@@ -1,4 +1,4 @@
-"""Exceptions of author code on their way from one process to another."""
+"""Exceptions on their way from one process to another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactor_trio.plain_text import sendable
 
 
 class ModelCodeError(ReactorError):
-    """Model code in another process raised an exception. An instance's class has the name of that exception's type."""
+    """Code in another process raised an exception, of a model's mostly. Its class has the name of that exception's type."""
 
 
 class _Traceback(Exception):
@@ -22,7 +22,7 @@ class _Traceback(Exception):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """An exception of author code, as a part of a message."""
+    """An exception as a part of a message."""
 
     kind: str
     text: str

@@ -176,9 +176,15 @@ class ModelMessageSent(Message, frozen=True, tag=37):
 
 
 class SessionClosed(Message, frozen=True, tag=38):
-    """The model has let go of the session. `failure` is what author code has raised."""
+    """The model has let go of the session.
+
+    Attributes:
+        failure: what author code has raised.
+        fault: what the runtime has raised.
+    """
 
     failure: Failure | None
+    fault: Failure | None = None
 
 
 class StateValuesChanged(Message, frozen=True, tag=44):

@@ -12,7 +12,7 @@ import trio
 
 from reactor_trio.concurrency import SessionOver
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.input_buffer import InputBuffer
+from reactor_trio.interface.input_buffer import INPUT_BYTES, InputBuffer
 from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.tracks import with_buffers
 from reactor_trio.pacing.cadence import checked_fps
@@ -23,6 +23,7 @@ class BareBinding:
 
     Args:
         fps: the declared rate.
+        input_bytes: bytes that may wait on one track, half of them in its buffer.
 
     Attributes:
         fps: the rate that the model set in this session, or the declared rate.
@@ -30,10 +31,12 @@ class BareBinding:
         inputs: attribute -> an instance of the model's `Input` class with a buffer in each field.
     """
 
-    def __init__(self, declaration: Declaration, fps: float) -> None:
+    def __init__(self, declaration: Declaration, fps: float, input_bytes: int = INPUT_BYTES) -> None:
         self.state: Any = None
         self.connected = self.output_buffer = self  # with the methods of both
-        self.buffers = {spec.name: InputBuffer() for spec in declaration.tracks if spec.direction == "in"}
+        self.buffers = {
+            spec.name: InputBuffer(max_bytes=input_bytes // 2) for spec in declaration.tracks if spec.direction == "in"
+        }
         self.inputs = with_buffers(declaration.inputs, self.buffers)
         self.fps = self._declared_fps = fps
         self._client_there = trio.Event()

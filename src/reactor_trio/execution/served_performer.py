@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 import trio
 
-from reactor_trio.concurrency import SessionOver
+from reactor_trio.concurrency import SessionOver, raise_if_cancelled
 from reactor_trio.crossing.messages import Answer, Command, StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_failures import is_failure
@@ -128,7 +128,7 @@ class ServedPerformer(Performer):
             session.failures.of_hook(kind, raised, session.over)
         else:
             return
-        await trio.lowlevel.checkpoint_if_cancelled()
+        await raise_if_cancelled()
 
     async def ready_for(self, action: Action) -> None:
         """Wait for what must end before an action of a session's end, outside of that action's time limit. Shielded."""

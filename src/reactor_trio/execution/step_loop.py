@@ -72,6 +72,11 @@ class StepSource(ABC):
     async def resume(self, model: Any) -> StepMade:
         """Make the next step of `model`. Raises what ends the session."""
 
+    @property
+    def of_author(self) -> StepSource:
+        """What makes the steps on this rank: this source, unless that has the other ranks make them too."""
+        return self
+
     @abstractmethod
     def location(self, model: Any) -> str:
         """`file:line` of the author's code that gave the output of the newest step."""

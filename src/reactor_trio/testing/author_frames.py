@@ -36,7 +36,7 @@ async def _of_generator(tasks: SessionTasks, _host: ModelHost) -> Frames | None:
     """Where the generator is suspended, or waits."""
     driver = tasks.performer.driver
     assert isinstance(driver, StepLoop)
-    generator = driver.source.generator  # type: ignore[attr-defined]
+    generator = driver.source.of_author.generator  # type: ignore[attr-defined]
     return None if generator is None else awaits(generator)
 
 

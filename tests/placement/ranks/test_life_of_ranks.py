@@ -20,7 +20,8 @@ from reactor_trio import (
     session_started,
 )
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.testing import open_server
+from reactor_trio.testing import inline_process, open_server
+from reactor_trio.testing.memory_ipc_link import MemoryIpcLink
 
 
 class Picture(Output):
@@ -223,3 +224,40 @@ async def test_hooks_come_in_pairs_when_the_client_leaves_during_one(autojump_cl
         await trio.sleep(5)
         for each in models(server):
             assert each.called == ["session_started", "connected", "disconnected", "session_ended"]
+
+
+class UploadsAlone(DistributedPipeline):
+    """Its second step is longer on rank 0, which waits for something that the other ranks do not need."""
+
+    ranks, fps = 2, 10
+    output: Picture
+
+    def load(self, config):
+        self.made, self.ended = 0, []
+
+    @disconnected
+    def goodbye(self):
+        self.ended.append(self.made)
+
+    async def inference(self):
+        self.made += 1
+        if self.made == 2 and self.rank == 0:
+            await trio.sleep(1000)
+        yield np.zeros((4, 6, 3), np.uint8)
+
+
+async def test_a_client_leaves_while_rank_0_alone_is_in_a_step_whose_result_differs_from_that_before(
+    autojump_clock, monkeypatch, caplog
+):
+    """The first step ended the generator and the second yields: what rank 1 says of it is no answer to the first."""
+    monkeypatch.setattr(inline_process, "LeaderLink", MemoryIpcLink)  # rank 1 makes a call while rank 0 still makes it
+    async with open_server(UploadsAlone) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            with pytest.raises(trio.TooSlowError, match=r"inference\(\) is at .*: await trio.sleep\(1000\)"):
+                await client.take(10**6, within=1)
+        async with server.connect() as client:  # at once: no rank is loaded again
+            await client.take(1)
+        found = [model.ended for model in models(server)]
+    assert found == [[2, 3], [2, 3]]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -387,7 +387,8 @@ async def test_every_rank_reads_the_frames_that_rank_0_reads(autojump_clock, wai
         pass
 
     Reads.waits = waits
-    async with open_server(Reads, step_cost=0.05) as server:
+    async with open_server(Reads, step_cost=0.05, limits={"input_bytes": 16 * 16 * 3 * 32}) as server:
+        assert [model.camera.webcam.max_bytes for model in models(server)] == [16 * 16 * 3 * 16] * 2
         async with server.connect() as client:
             for level in range(0, 200, 10):
                 await client.push_video("webcam", np.full((16, 16, 3), level, np.uint8))

@@ -215,8 +215,9 @@ class _Worker(ProcessWorker):
             await relay.run()
         finally:
             del self.sessions[session]
-        if relay.raised is not None and ends_process(relay.raised):
-            self.link.send(ipc_messages.ModelBroken(Failure.of(relay.raised)))
+        error = relay.raised or relay.fault
+        if error is not None and ends_process(error):
+            self.link.send(ipc_messages.ModelBroken(Failure.of(error)))
             self.nursery.cancel_scope.cancel()  # the end of this process ends all its sessions
             return
         relay.closed()

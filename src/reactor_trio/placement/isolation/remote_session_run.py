@@ -112,6 +112,7 @@ class RemoteSessionRun:
         self._send = send
         self._over = over
         self.raised: BaseException | None = None
+        self._fault: BaseException | None = None
         self.reason: EndReason = "done"
         self._ended = trio.Event()
         of_process: Handlers = {InputTaken: self._input_taken, PiecesTaken: self._pieces_taken, SessionClosed: self._closed}
@@ -119,7 +120,10 @@ class RemoteSessionRun:
         self._lanes = InputLanes(self._send_input, partial(telemetry.dropped, "input"), input_bytes)
 
     async def run(self) -> None:
-        """Run the session in the other process, which logs a call that takes too long; return when it has ended there."""
+        """Run the session in the other process, which logs a call that takes too long; return when it has ended there.
+
+        Raises a fault of the runtime in the other process.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         self.channel.begin(self._begin)
         self._lanes.open()
@@ -129,10 +133,12 @@ class RemoteSessionRun:
             self._send(EndSession())
             with trio.CancelScope(shield=True):
                 await self._ended.wait()
-            if self.raised is None:
+            if self.raised is None and self._fault is None:
                 raise
         finally:
             self.channel.deliver(LateCall("", 0.0))
+        if self._fault is not None:
+            raise self._fault
 
     def close(self) -> None:
         """Let go of the session, which refers to this object."""
@@ -162,6 +168,7 @@ class RemoteSessionRun:
         self.channel.commands.taken(message)
 
     def _closed(self, message: SessionClosed) -> None:
+        self._fault = None if message.fault is None else message.fault.error()
         self._end(None if message.failure is None else message.failure.error())
 
     def lost(self) -> None:

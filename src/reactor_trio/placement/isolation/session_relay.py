@@ -46,33 +46,33 @@ class SessionRelay:
         self._declaration = declaration
         self._send = send
         self._over = trio.CancelScope()
-        self._fault: Exception | None = None
+        #: the fault of the runtime that ended the session; it must not end the others
+        self.fault: Exception | None = None
         self._frame_reports: dict[str, FlowReports] = {}  # by track
         self._files, self._piece_reports = FilePieces(), FlowReports(PIECES)
 
     async def run(self) -> None:
-        """Run the session to its end; `raised` is then what author code raised."""
+        """Run the session to its end; `raised` and `fault` then say what failed."""
         try:
             with self._over:
                 await self._run.run()
         except Exception as fault:
             if strip(fault, HostClosed) is None:
                 await trio.sleep_forever()  # the model loop has died: this process dies of that, and the server hears why
-            log.error("session %s failed in the runtime: please report this", self._run.session_id, exc_info=fault)
-            self._fault = fault
+            self.fault = fault
         finally:
             self._run.channel.take()
             self._run.close()
 
     @property
     def raised(self) -> BaseException | None:
-        """What author code raised; also a fault of the runtime in this session, which must not end the others."""
-        return self._run.raised or self._fault
+        """What author code raised."""
+        return self._run.raised
 
     def closed(self) -> None:
         """Tell the server that the model has let go of the session."""
-        failure = None if self.raised is None else Failure.of(self.raised)
-        self._send(SessionClosed(failure))
+        failure, fault = (None if error is None else Failure.of(error) for error in (self.raised, self.fault))
+        self._send(SessionClosed(failure, fault))
 
     def receive(self, message: Any) -> None:
         """Take a message of the server."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver, strip
+from reactor_trio.concurrency import ModelHost, SessionOver, raise_if_cancelled, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import FilePieces
 from reactor_trio.crossing.messages import Command, FilePiece
@@ -166,7 +166,7 @@ class Follower:
             self._link.send(RankCallDone(call.number, "Cancelled"))
             if (failure := strip(raised, trio.Cancelled, SessionOver)) is not None:
                 log.error("rank %d raised as %s was cancelled", self._rank, call_name(call), exc_info=failure)
-            await trio.lowlevel.checkpoint_if_cancelled()
+            await raise_if_cancelled()
             return
         done = RankCallDone(call.number, type(raised).__name__, Failure.of(raised))
         self._link.send(done)

@@ -86,7 +86,7 @@ class Leader:
         self._before: list[Action] = []
         #: the number of the call that runs on this rank
         self._running: int | None = None
-        #: the newest call's result on this rank; None if it was cancelled
+        #: the newest call's result on this rank; None while it runs, and if it was cancelled
         self._result: rank_messages.RankCallDone | None = None
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
         self._news = trio.lowlevel.ParkingLot()  # tasks that wait for the other ranks
@@ -127,11 +127,13 @@ class Leader:
         self._made_frame = True
 
     async def level(self, *, over: bool = False) -> None:
-        """Return when every rank has made the newest call with the same result. A checkpoint only if it waits.
+        """Return when every rank, this one too, has made the newest call, with the same result. It yields only if it waits.
 
         Args:
             over: whether the session is over, and its end waits for this.
         """
+        if self._running is not None:  # a call that was just cancelled, and that other ranks may have made
+            await self.idle()
         timeout = self.step_timeout if self._stepped else self.first_step_timeout
         setting = "step_timeout" if self._stepped else "first_step_timeout"
         if over and self._call.action in _OF_END and timeout > CLOSE_TIMEOUT:
@@ -166,7 +168,7 @@ class Leader:
             for piece in pieces_of(call.files):
                 self._send(piece)
             self._send(msgspec.structs.replace(call, files=without_data(call.files)))
-            self._running = call.number
+            self._running, self._result = call.number, None
             token = _IN_CALL.set(call.number)
             try:
                 value = await make()

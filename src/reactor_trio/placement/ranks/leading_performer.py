@@ -136,6 +136,11 @@ class LedSteps(StepSource):
         """Have every rank make the step; returns what this one has made."""
         return await self._performer.lead("step", partial(self._steps.resume, model))
 
+    @property
+    def of_author(self) -> StepSource:
+        """The steps on this rank."""
+        return self._steps
+
     def location(self, model: Any) -> str:
         """The line on this rank."""
         return self._steps.location(model)

@@ -138,6 +138,7 @@ class RankInputBuffer(InputBuffer):
     """An input buffer on any rank; the runtime puts frames into `buffer` on rank 0."""
 
     def __init__(self, track: str, buffer: InputBuffer, answers: RankAnswers) -> None:
+        self.max_bytes = buffer.max_bytes
         self._track = track
         self._buffer = buffer
         self._answers = answers

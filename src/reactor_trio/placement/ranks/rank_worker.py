@@ -135,7 +135,8 @@ class _FollowerWorker(ProcessWorker):
         self.declaration = checked.declaration
         self.model = self.declaration.model()
         assert isinstance(self.model, DistributedPipeline)
-        self.binding = BareBinding(self.declaration, settings.fps or fps_before_load(self.model))
+        fps = settings.fps or fps_before_load(self.model)
+        self.binding = BareBinding(self.declaration, fps, settings.limits.input_bytes)
         self.model._reactor_binding = self.binding
         self.bind(self.model)
         with reported_load(self.host.post_io, ToServer(self.link).loading):
