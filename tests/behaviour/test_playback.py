@@ -362,6 +362,38 @@ async def test_a_pause_behind_a_text_that_is_checked_stops_the_steps_at_once(how
         await client.take(10)
 
 
+@pytest.mark.parametrize("between", ["resume", "step"])
+@pytest.mark.parametrize("how", [{}, {"thread": True}, {"isolation": "process"}], ids=["inline", "thread", "process"])
+async def test_a_resume_that_waits_does_not_undo_the_pause_after_it(how, between, autojump_clock):
+    class Told(Film):
+        @event
+        def say(self, text: str = InputField(moderate=True)) -> None:
+            self.log.append(text)
+
+    async def slowly(text: str, *, command: str, field: str) -> None:
+        await trio.sleep(3)
+
+    async with open_server(Told, moderate=slowly, step_cost=0.01, **how) as server, server.connect() as client:
+        await client.take(5)
+        await client.transport.pause()
+        made = len(server.model.steps)
+        async with trio.open_nursery() as nursery:
+            for call in (
+                partial(client.command, "say", text="x"), getattr(client.transport, between),
+                partial(client.command, "say", text="y"), client.transport.pause,
+            ):  # fmt: skip
+                nursery.start_soon(call)
+                await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(5)
+            assert "x" in server.model.log
+            assert "y" not in server.model.log
+            assert len(server.model.steps) == made
+        await trio.sleep(1)
+        assert len(server.model.steps) == made
+        await client.transport.resume()
+        await client.take(10)
+
+
 async def test_a_short_pause_is_not_caught_up_with(autojump_clock):
     async with open_server(Film, config={"batch": 8}, step_cost=0.1) as server, server.connect() as client:
         frames = await client.take(3)

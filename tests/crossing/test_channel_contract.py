@@ -25,7 +25,7 @@ from reactor_trio.crossing.messages import (
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.placement.isolation.remote_session_run import SocketEnd
 
-PAUSE, WATCHED, SLOWER, LATE = PauseSteps(), SetWatched(True), RetimePlayout(0.5), LateCall("step 7 has run", 1.0)
+PAUSE, WATCHED, SLOWER, LATE = PauseSteps(1), SetWatched(True), RetimePlayout(0.5), LateCall("step 7 has run", 1.0)
 
 
 class LocalChannel:

@@ -73,7 +73,12 @@ class Command(Message, frozen=True, tag=13):
 
 
 class PauseSteps(Message, frozen=True, tag=24):
-    """Begin no step from now on. The command that pauses follows, in its turn: it may wait behind others."""
+    """Begin no step from now on. The command of this number, which pauses, follows in its turn: it may wait behind others.
+
+    Those may have a `reactor.pause` that resumes, or a `reactor.step`: this pause is newer, and they let no step begin.
+    """
+
+    number: int
 
 
 class InputArrived(Message, frozen=True, tag=14):

@@ -126,7 +126,7 @@ class DrivenSession:
         channel.connect({
             Command: commands.add, SetFpsLimit: output_pacer.limit, SetWatched: output_pacer.watched,
             BundleShown: output_pacer.handed, ShownUntil: output_pacer.shown, MessagesTaken: self._messages.taken,
-            PauseSteps: lambda _message: output_pacer.pause(),
+            PauseSteps: lambda message: output_pacer.pause(message.number),
         })  # fmt: skip
         self._waited: float | None = None
         #: when the newest command arrived, also one of playback

@@ -21,7 +21,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.lifecycle import OutputRule, StepPermit, SteppingEvent
+from reactor_trio.lifecycle import OutputRule, StepPermit
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import Cadence, PlayoutSmoother, Room, StepMargin
 from reactor_trio.pacing.playout_forecast import MOST_HELD
@@ -112,21 +112,24 @@ class OutputPacer:
             self._follow(seconds + between, chunk.length, now)
         self._lead = None
 
-    def pause(self) -> None:
-        """Let no step begin from now on, since the client pauses the session. What is made already finds room."""
-        self.permit.change(SteppingEvent.PAUSE)
+    def pause(self, number: int) -> None:
+        """Let no step begin from now on: the command of this number pauses. What is made already finds room."""
+        self.permit.pause(number)
         self._wakeup.set()
 
-    def resume(self, at: float, steps: int | None = None) -> None:
-        """Let the steps begin again, or `steps` of them while the session stays paused.
+    def resume(self, number: int, at: float, steps: int | None = None) -> None:
+        """Let the steps begin again, or `steps` of them while the session stays paused, unless a newer pause has come.
 
-        Playout, which was held, goes on since `at`.
+        Playout, which was held, goes on since `at`, or has done so until that pause.
+
+        Args:
+            number: of the command.
         """
         self._channel.take()
         if steps is None:
-            self.permit.change(SteppingEvent.RESUME)
+            self.permit.resume(number)
         else:
-            self.permit.allow(steps)
+            self.permit.allow(number, steps)
         self._room.stood_still(at)
         self._wakeup.set()
 
@@ -223,7 +226,7 @@ class OutputPacer:
 
     def watched(self, message: messages.SetWatched) -> None:
         """Take the message."""
-        self.permit.change(SteppingEvent.WATCH if message.watched else SteppingEvent.UNWATCH)
+        self.permit.watch(message.watched)
         self._wakeup.set()
 
     def handed(self, message: messages.BundleShown) -> None:

@@ -174,11 +174,11 @@ class ServedPerformer(Performer):
         session.binding.input_queue.keep_newest()
         match command.name:
             case "reactor.pause" if command.arguments["paused"]:
-                session.output_pacer.pause()
+                session.output_pacer.pause(command.number)
             case "reactor.pause":
-                session.output_pacer.resume(command.at)
+                session.output_pacer.resume(command.number, command.at)
             case "reactor.step":
-                session.output_pacer.resume(command.at, command.arguments["steps"])
+                session.output_pacer.resume(command.number, command.at, command.arguments["steps"])
             case "reactor.restart":
                 self._restarted = restarted = trio.Event()
                 try:

@@ -80,6 +80,9 @@ class OutputRule(enum.Enum):
 class StepPermit:
     """The permit of one session's steps, on the model loop.
 
+    A pause may come before commands that the client has sent earlier (`PauseSteps`). So each command has its number, and one
+    that is older than the newest pause lets no step begin.
+
     Attributes:
         stepping: the state.
         steps: number of steps that the client of a paused session has asked for and that have not ended.
@@ -92,25 +95,39 @@ class StepPermit:
         self.steps = 0
         self.may_begin = True
         self.output = OutputRule.ROOM
+        self._newest_pause = 0
 
-    def change(self, event: SteppingEvent) -> None:
-        """Note what has happened. A pause takes back the steps that were asked for."""
-        if event in (SteppingEvent.PAUSE, SteppingEvent.RESUME):
+    def pause(self, number: int) -> None:
+        """Pause the session by the command of this number, and take back the steps that were asked for."""
+        self._newest_pause = max(self._newest_pause, number)
+        self.steps = 0
+        self._change(SteppingEvent.PAUSE)
+
+    def resume(self, number: int) -> None:
+        """Let the steps begin again, by the command of this number."""
+        if number > self._newest_pause:
             self.steps = 0
-        self.stepping = self.stepping.after(event)
-        self._follow()
+            self._change(SteppingEvent.RESUME)
 
-    def allow(self, steps: int) -> None:
-        """Let a paused session make so many steps more."""
-        if self.stepping.paused:
+    def allow(self, number: int, steps: int) -> None:
+        """Let a paused session make so many steps more, by the command of this number."""
+        if self.stepping.paused and number > self._newest_pause:
             self.steps += steps
             self._follow()
+
+    def watch(self, watched: bool) -> None:
+        """Note whether the session has a viewer."""
+        self._change(SteppingEvent.WATCH if watched else SteppingEvent.UNWATCH)
 
     def ended(self) -> None:
         """Note that a step has ended. It is one of the steps that the client has asked for, if there are any."""
         if self.steps:
             self.steps -= 1
             self._follow()
+
+    def _change(self, event: SteppingEvent) -> None:
+        self.stepping = self.stepping.after(event)
+        self._follow()
 
     def _follow(self) -> None:
         match self.stepping:

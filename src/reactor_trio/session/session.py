@@ -290,7 +290,7 @@ class Session:
             return
         if pauses := command.arguments.get("paused"):  # None: a step
             self.playout.pause()
-            self._channel.send(messages.PauseSteps())
+            self._channel.send(messages.PauseSteps(command.number))
         else:
             self.playout.resume(command.at)
             self._shown_at = None  # the time between two frames is not the model's
