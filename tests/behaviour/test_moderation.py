@@ -179,6 +179,22 @@ async def test_a_hook_that_takes_too_long_refuses(autojump_clock, caplog):
     assert "took over 2 s" in caplog.text
 
 
+async def test_the_texts_of_a_command_share_one_time_limit(autojump_clock):
+    seen = []
+
+    async def slowly(text, *, command, field):
+        seen.append(text)
+        await trio.sleep(0.9)
+
+    async with open_session(Painter, moderate=slowly, moderate_timeout=2, step_cost=0.1) as client:
+        begin = trio.current_time()
+        with pytest.raises(CommandError, match=UNCHECKED):
+            await client.command("set_tags", tags=[str(number) for number in range(64)])
+        assert 2 <= trio.current_time() - begin < 2.3
+        assert seen == ["0", "1", "2"]
+        await client.command("set_tags", tags=["a", "b"])
+
+
 async def test_a_session_ends_in_the_middle_of_a_check(autojump_clock):
     async with open_server(Painter, moderate=no_cats_slowly, step_cost=0.1) as server:
         async with server.connect() as client, trio.open_nursery() as nursery:
@@ -208,7 +224,7 @@ async def test_in_a_thread_of_its_own():
         return plain(text, command=command, field=field)
 
     for hook in (plain, asynchronous):
-        assert await check_in_thread(hook, 5.0)("cat", "set_prompt", "prompt") == "no"
+        assert await check_in_thread(hook, 5.0)("set_prompt", [("prompt", "cat")]) == "no"
     assert seen == [(False, "cat", "set_prompt", "prompt")] * 2
 
 
@@ -246,8 +262,8 @@ async def test_a_hook_in_its_thread_may_use_asyncio(caplog):
         return asyncio.run(asynchronous(text, command=command, field=field))
 
     for hook in (plain, asynchronous):
-        assert await check_in_thread(hook, 5.0)("cat", "set_prompt", "prompt") == "no"
-    assert await check_in_thread(gathers, 5.0)("cat", "set_prompt", "prompt") == UNCHECKED
+        assert await check_in_thread(hook, 5.0)("set_prompt", [("prompt", "cat")]) == "no"
+    assert await check_in_thread(gathers, 5.0)("set_prompt", [("prompt", "cat")]) == UNCHECKED
     assert "AsyncioUsedError: asyncio.gather does not work here" in caplog.text
 
 
@@ -258,7 +274,7 @@ async def test_a_thread_that_hangs_is_left_behind(caplog):
         release.wait(120)
 
     try:
-        assert await check_in_thread(hangs, 0.05)("cat", "say", "text") == UNCHECKED
+        assert await check_in_thread(hangs, 0.05)("say", [("text", "cat")]) == UNCHECKED
     finally:
         release.set()
     assert "took over 0.05 s for say.text" in caplog.text

@@ -288,7 +288,7 @@ async def test_a_moderation_hook_that_raises_it_refuses_the_text(caplog, error):
     def hook(text, *, command, field):
         raise error
 
-    assert await check_in_thread(hook, 5.0)("words", "set_prompt", "prompt") == UNCHECKED
+    assert await check_in_thread(hook, 5.0)("set_prompt", [("prompt", "words")]) == UNCHECKED
     assert failures(caplog) == ["the moderation hook failed on set_prompt.prompt, which is refused"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -20,8 +20,9 @@ from reactor_trio.telemetry import Telemetry
 
 T = TypeVar("T")
 
-#: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.
-Check = Callable[[str, str, str], Awaitable[str | None]]
+#: `check(command, texts)` gives the reason for which the command is refused, None if its texts are fine. It does not raise.
+#: Each text has the name of its argument before it.
+Check = Callable[[str, Sequence[tuple[str, str]]], Awaitable[str | None]]
 
 
 class Placement(Protocol):

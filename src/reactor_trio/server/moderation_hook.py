@@ -2,16 +2,16 @@
 
     def moderate(text: str, *, command: str, field: str) -> str | None     # or async; the reason, or None if it is fine
 
-The hook runs in a worker thread, so that neither loop waits for it; an async hook runs on a Trio loop of its own there. If
-the hook fails or takes too long, the command is refused. A thread that never returns is abandoned and keeps one of the
-eight places for checks.
+The hook runs in a worker thread, so that neither loop waits for it; an async hook runs on a Trio loop of its own
+there. If the hook fails or takes too long for the texts of a command, the command is refused. A thread that never
+returns is abandoned and keeps one of the eight places for checks.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ _THREADS = 8
 
 
 def check_in_thread(hook: Hook, timeout: float) -> Check:
-    """Wrap `hook` for sessions: it runs off the loop, for at most `timeout` seconds. The result never raises."""
+    """Wrap `hook` for sessions: it runs off the loop, for at most `timeout` seconds a command. The result never raises."""
     limiter = trio.CapacityLimiter(_THREADS)
 
     async def call(function: Callable[[], Any]) -> Any:
@@ -56,16 +56,20 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
     failures = FailureLog()
     hide_trio_from_nested_loops()
 
-    async def check(text: str, command: str, field: str) -> str | None:
+    async def check(command: str, texts: Sequence[tuple[str, str]]) -> str | None:
+        field = ""
         try:
             with patient(trio.move_on_after(timeout)) as limit:
-                reason = await call(partial(hook, text, command=command, field=field))
+                for field, text in texts:  # one after the other: a command takes one of the places for checks
+                    reason = await call(partial(hook, text, command=command, field=field))
+                    if isinstance(reason, str) and reason:
+                        return reason
+                    if reason is not None:
+                        raise TypeError(f"it must return None or the reason as text, not {reason!r}")
             if limit.cancelled_caught:
                 log.error("the moderation hook took over %g s for %s.%s, which is refused", timeout, command, field)
                 return UNCHECKED
-            if reason is None or (isinstance(reason, str) and reason):
-                return reason
-            raise TypeError(f"it must return None or the reason as text, not {reason!r}")
+            return None
         except BaseException as error:
             if not is_failure(error):
                 raise

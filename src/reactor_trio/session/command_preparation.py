@@ -68,7 +68,7 @@ class CommandPreparer:
 
 
 def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any]) -> list[Preparation]:
-    """The checks of the command's texts, in arguments declared with `moderate=True`; none without a `check`.
+    """The check of the command's texts, in arguments declared with `moderate=True`; none without a `check`.
 
     Raises CommandError if there are more than `MOST_TEXTS`.
     """
@@ -79,11 +79,11 @@ def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any
     first = list(islice(texts, MOST_TEXTS + 1))
     if len(first) > MOST_TEXTS:
         raise CommandError("moderated", f"{spec.name}: more than {MOST_TEXTS} texts to check in one command; send fewer")
-    return [partial(_moderate, check, spec.name, name, text) for name, text in first]
+    return [partial(_moderate, check, spec.name, first)] if first else []
 
 
-async def _moderate(check: Check, command: str, field: str, text: str) -> None:
-    if (reason := await check(text, command, field)) is not None:
+async def _moderate(check: Check, command: str, texts: Sequence[tuple[str, str]]) -> None:
+    if (reason := await check(command, texts)) is not None:
         raise CommandError("moderated", reason)
 
 
