@@ -383,6 +383,35 @@ async def test_the_loop_makes_one_round_from_one_session_to_the_next(autojump_cl
     assert rounds.count <= 310
 
 
+async def test_a_session_that_came_due_in_a_step_goes_before_the_one_that_steps_again_at_once(autojump_clock):
+    """By the hooks of real time. The loop sees the deadline after the step, in the round in which that one asks again."""
+    order = []
+
+    async def steps(turn: SharedTurn) -> None:
+        for _ in range(30):
+            await turn.take(False)
+            order.append("always")
+            autojump_clock.jump(2)  # it computes, so the loop does not run
+            turn.give_back()
+
+    async def comes(turn: SharedTurn) -> None:
+        for _ in range(30):
+            await trio.sleep(1)
+            await turn.take(True)
+            order.append("at its time")
+            turn.give_back()
+
+    async with bench() as seats:
+        always, at_its_time = seats.turns.open(), seats.turns.open()
+        for turn in always, at_its_time:
+            await turn.take(True)
+            turn.give_back()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(steps, always)
+            nursery.start_soon(comes, at_its_time)
+    assert order == ["always", "at its time"] * 30
+
+
 async def test_a_second_session_that_comes_in_a_step_waits_for_its_end_and_then_leaves(autojump_clock):
     async with bench() as seats:
         only = await bring_to(HELD, seats)

@@ -320,3 +320,30 @@ async def test_a_wrong_result_is_named_with_the_line_of_the_method(result, says)
         await call_batch(cast(Model, Wrong()), cast(list[Model], ["a", "b"]))
     assert f"Wrong.batch_inference: {says}" in str(caught.value)
     assert "test_dynamic_batcher.py:" in str(caught.value)
+
+
+async def test_a_session_that_asked_while_a_batch_ran_is_stepped_with_the_members_of_that_batch(autojump_clock):
+    """By the hooks of real time. The members ask again one round after the end of their batch."""
+    batches = []
+
+    class Notes:
+        async def batch_inference(self, sessions):
+            batches.append(sorted(sessions))
+            await trio.sleep(2)
+            return sessions
+
+    async def steps(batcher: DynamicBatcher, name: str, after: float) -> None:
+        turn, model = batcher.open(), cast(Model, name)
+        await trio.sleep(after)
+        for _ in range(4):
+            await turn.take(False)
+            await batcher.join(turn, model, lambda: False)
+
+    batcher = DynamicBatcher(ClockHooks(), cast(Model, Notes()))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(batcher.run)
+        async with trio.open_nursery() as sessions:
+            sessions.start_soon(steps, batcher, "a", 0)
+            sessions.start_soon(steps, batcher, "b", 1)
+        nursery.cancel_scope.cancel()
+    assert batches == [["a"], *[["a", "b"]] * 3, ["b"]]

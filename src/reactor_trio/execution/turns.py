@@ -13,9 +13,10 @@ Who owns what:
     SharedTurn   the state of one session's turn (`turn_states`), the tasks that wait for it, and the task that has it
 
 No task of its own grants turns. Of the tasks that wait for one, the *chooser* chooses the session that gets the next one:
-a task that asks while no turn is out, or one that the end of a turn has woken (`Turns.returned`). It chooses after
-everything that is due at the instant has asked, also the session that has just given its turn back. So a session that
-finds the thread free goes on at once, and from one session to the next the loop makes one round. For batches a task
+a task that asks while no turn is out, or one that the end of a turn has woken (`Turns.returned`). A session that has
+rested and finds the thread free goes on at once, and from one session to the next the loop makes one round. A session that
+steps again at once, and alone asks, lets the loop make two: the first finds the deadlines that passed in its step, and in
+the second their sessions have asked (`Turns.may_be_joined`). In virtual time all that is due has asked. For batches a task
 grants a turn to each session that asks (`DynamicBatcher`). The only session of a model has the plain `Turn`, which
 nothing else wants.
 """
@@ -110,6 +111,11 @@ class Turns:
             return False
         self._chooser = task
         return True
+
+    @property
+    def may_be_joined(self) -> bool:
+        """Whether one session alone asks, and another one that is open may ask soon."""
+        return len(self._asking) == 1 and self.robin.several
 
     def choose(self) -> None:
         """Grant a turn to the session that is next."""
@@ -216,6 +222,8 @@ class SharedTurn(Turn):
                 continue
             try:
                 await super().take(rested)
+                if not rested and self.turns.may_be_joined:
+                    await trio.lowlevel.checkpoint()
             except trio.Cancelled:
                 self._withdraw(task)
                 self.turns.leave_choice()

@@ -125,9 +125,13 @@ class DynamicBatcher(Turns):
 
     async def _grant_all(self) -> list[SharedTurn]:
         """Wait until a session asks, and grant a turn to each that does; return these when all of them are given back."""
+        rested = False
         while not self._asking:
             await self._granting.park()
-        await self.time.settle(True)  # all that is due at this instant has asked
+            rested = True
+        await self.time.settle(rested)  # all that is due at this instant has asked, in virtual time
+        if not rested:  # and in real time, too: in this round the members of the batch before, and what came due in it
+            await trio.lowlevel.checkpoint()
         granted = [self._asking[number] for number in sorted(self._asking)]
         for turn in granted:
             self.robin.withdraw(turn.number)

@@ -58,6 +58,11 @@ class RoundRobin:
         self._asking: set[int] = set()
         self._last = -1
 
+    @property
+    def several(self) -> bool:
+        """Whether more than one seat has asked for turns and has not left."""
+        return len(self._accounts) > 1
+
     def ask(self, seat: int) -> None:
         """Queue `seat` for a turn. A new seat owes nothing."""
         self._accounts.setdefault(seat, _Account()).settle()
