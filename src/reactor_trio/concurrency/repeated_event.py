@@ -29,9 +29,10 @@ class RepeatedEvent:
             trio.lowlevel.reschedule(task)
 
     async def wait(self, deadline: float = math.inf) -> None:
-        """Wait for the next `set`, or until `deadline` in `trio.current_time()` seconds. Always a checkpoint.
+        """Wait for the next `set`, or until `deadline` in `trio.current_time()` seconds. The task always yields.
 
-        If it is cancelled while it wakes for its deadline, the next checkpoint raises.
+        A wait that is cancelled raises, with one exception: if the deadline has passed when the task goes on, it returns,
+        and the next checkpoint raises. So after a deadline the caller must bear to run up to its next checkpoint.
         """
         if deadline < math.inf and deadline <= trio.current_time():
             await trio.lowlevel.checkpoint()

@@ -201,7 +201,7 @@ class StepLoop(Driver):
                 planned = at
                 self._between_since, self._turn_waited = None, 0.0
                 session.turn.give_back()
-                await session.wakeup.wait(at)
+                await session.wakeup.wait(at)  # at its deadline it may raise no cancellation; then `session.over` ends this
                 now, rested = trio.current_time(), True
                 continue
             self._turn_waited += await session.turn.take(rested)

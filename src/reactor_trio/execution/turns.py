@@ -83,7 +83,7 @@ class Turn:
         """Give the turn back, if the calling task has it: the task computes nothing for a while."""
 
     def leave(self) -> None:
-        """Give the turn back for good: the session is over."""
+        """Give the turn back: the session is over, and its tasks that waited for a turn have ended."""
 
 
 class Turns:
@@ -105,8 +105,8 @@ class Turns:
 
     # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
 
-    def chooses(self, task: trio.lowlevel.Task) -> bool:
-        """Whether this task, which waits, is to choose the next session: no turn is out, and no other task is to choose."""
+    def claim_choice(self, task: trio.lowlevel.Task) -> bool:
+        """Make this task, which waits, the chooser if no turn is out and there is no other; returns whether it is."""
         if self._out or self._chooser not in (None, task):
             return False
         self._chooser = task
@@ -123,13 +123,13 @@ class Turns:
         if (number := self.robin.next()) is not None:
             self.grant(number)
 
-    def leave_choice(self) -> None:
-        """Have another task choose, if one waits."""
+    def pass_on_choice(self) -> None:
+        """Make another task the chooser, if one waits."""
         self._chooser = None
-        self.have_chosen()
+        self.wake_a_chooser()
 
-    def have_chosen(self) -> None:
-        """Wake a task that waits, to choose the next session, unless a turn is out or a task is to choose anyway."""
+    def wake_a_chooser(self) -> None:
+        """Wake a task that waits and make it the chooser, unless a turn is out or there is a chooser."""
         if self._asking and not self._out and self._chooser is None:
             self._chooser = next(iter(self._asking.values())).wake()
 
@@ -147,7 +147,7 @@ class Turns:
         """Take the turn back, which has lasted for so long."""
         self.robin.used(turn.number, seconds)
         self._out.remove(turn)
-        self.have_chosen()
+        self.wake_a_chooser()
 
     def grant(self, number: int) -> None:
         """Grant a turn to the session with this number, which asks."""
@@ -192,7 +192,7 @@ class SharedTurn(Turn):
                     self.turns.robin.leave(self.number)
         if self.state is TurnState.IDLE and self._waiting:  # for a turn of their own, while another task had this one
             self.enter("wanted")
-            self.turns.have_chosen()
+            self.turns.wake_a_chooser()
 
     @property
     def observer(self) -> Observer:
@@ -216,7 +216,7 @@ class SharedTurn(Turn):
         self._waiting.append(task)
         self.enter("wanted")
         while self._holder is not task:
-            if not self.turns.chooses(task):
+            if not self.turns.claim_choice(task):
                 await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
                 rested = True
                 continue
@@ -226,7 +226,7 @@ class SharedTurn(Turn):
                     await trio.lowlevel.checkpoint()
             except trio.Cancelled:
                 self._withdraw(task)
-                self.turns.leave_choice()
+                self.turns.pass_on_choice()
                 raise
             self.turns.choose()
         if self._owner is not None and task is not self._owner:
@@ -261,7 +261,7 @@ class SharedTurn(Turn):
             self.enter("rests")
 
     def leave(self) -> None:
-        """Give the turn back for good, and ask for none any more."""
+        """Give the turn back, and forget what the session has used. A task that still waits asks as a new session would."""
         self.enter("over")
 
     # ---- `Observer`: where author code waits --------------------------------------------------------------------------

@@ -78,16 +78,16 @@ class DynamicBatcher(Turns):
 
     # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
 
-    def chooses(self, task: trio.lowlevel.Task) -> bool:
-        """See `Turns`: the task of `run` alone grants turns."""
+    def claim_choice(self, task: trio.lowlevel.Task) -> bool:
+        """See `Turns`: no task of a session is the chooser; that of `run` grants turns."""
         return False
 
     def ask(self, turn: SharedTurn) -> None:
         """See `Turns`."""
         super().ask(turn)
-        self.have_chosen()
+        self.wake_a_chooser()
 
-    def have_chosen(self) -> None:
+    def wake_a_chooser(self) -> None:
         """See `Turns`."""
         if not self._out:
             self._granting.unpark_all()

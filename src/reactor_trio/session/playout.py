@@ -63,7 +63,9 @@ class Playout:
         while True:
             self._channel.take()
             if self._timeline.until > now:
-                await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
+                await self._wakeup.wait(self._timeline.until)
+                # Nothing was due before the frame on screen has ended. If the session is over at this instant, the wait may
+                # raise only the next time: then the frame that is due now is still handed out, which the session bears.
                 now = trio.current_time()
                 continue
             empty = self._next is None and self._received == self._queued
