@@ -149,6 +149,7 @@ async def test_a_page_of_a_listed_origin_learns_it_and_one_of_another_does_not(a
     [
         ("https://evil.test", "https://evil.test"),
         ("https://\x9b2J.test", r"https://\xc2\x9b2J.test"),
+        ("http://\x1b]0;owned\x07\x7f", r"http://\x1b]0;owned\x07\x7f"),
         ("https://" + "x" * 1000, "https://" + "x" * 182),
     ],
 )

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.ip_addresses import is_everywhere, is_loopback
 from reactor_trio.edge.own_addresses import is_own_address, own_name
+from reactor_trio.plain_text import printable_ascii
 from reactor_trio.transport import Refusal, Refused, Request
 
 _MAX_LOGGED = 200  # characters of an Origin header in the log
@@ -52,10 +53,9 @@ class RequestPolicy:
         """Raise Refused if the page that made the request may not do `what`."""
         origins = request.header_values("origin")
         if len(origins) > 1 or not self.origin_allowed(origins[0] if origins else None, request):
-            page = f"a page of {', '.join(origins) or 'no origin'}"
             # The client chose these bytes, and a terminal may show the log.
-            logged = page.encode("ascii", "backslashreplace").decode()[:_MAX_LOGGED]
-            raise Refused(Refusal("wrong_origin", f"{page} may not {what}", client=logged))
+            page = printable_ascii(f"a page of {', '.join(origins) or 'no origin'}")
+            raise Refused(Refusal("wrong_origin", f"{page} may not {what}", client=page[:_MAX_LOGGED]))
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         """Accept no origin, the same origin, and an origin of the manifest.
