@@ -286,6 +286,8 @@ def test_the_model_is_paused_stepped_and_begun_again(server: FakeServer, page: P
     assert sent(peer) == ("reactor.pause", {"paused": True})
     peer.say("reactor.transport", {"paused": True})
     expect(page.locator("#status")).to_have_text("paused")
+    expect(page.locator("#link")).to_have_attribute("data-quality", "paused")  # and not how the pictures before it came
+    expect(page.locator("#why")).to_have_text("")
     step.click()
     assert sent(peer) == ("reactor.step", {"steps": 1})
     for name, kept in (("Keep the settings", "kept"), ("With the default settings", "fresh")):

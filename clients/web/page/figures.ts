@@ -86,7 +86,7 @@ export class Figures {
     if (rate !== undefined)
       line = latency === undefined ? fillIn(figures.fps, { fps: rate }) : fillIn(figures.line, { fps: rate, ms: number(latency) });
     byId("stats-line").textContent = line;
-    const { grade, why } = this.#quality.look(fps, jitter, troubles);
+    const { grade, why } = this.#client.transport.paused ? this.#quality.pause() : this.#quality.look(fps, jitter, troubles);
     const words = why === null ? "" : quality[why];
     byId("link").dataset.quality = grade;
     for (const each of document.querySelectorAll(".why")) if (each.textContent !== words) each.textContent = words;

@@ -16,7 +16,7 @@ type Trouble = (typeof TROUBLES)[number];
 
 /** `why` is the reason of a grade that is not good. */
 export interface Graded {
-  readonly grade: "none" | "good" | "fair" | "poor";
+  readonly grade: "none" | "paused" | "good" | "fair" | "poor";
   readonly why: Trouble | "uneven" | null;
 }
 
@@ -25,6 +25,13 @@ export class Quality {
   #looks = 0;
   /** What was seen last, and how many looks ago. */
   #seen: { readonly why: Trouble; readonly at: number } | null = null;
+
+  /** The user has paused the model: what was seen before says nothing of the pictures after it, which begin as those of a session do. */
+  pause(): Graded {
+    this.#looks = 0;
+    this.#seen = null;
+    return { grade: "paused", why: null };
+  }
 
   /** One more look at the figures: pictures a second and jitter in ms, null without pictures, and how many troubles there were so far. */
   look(fps: number | null | undefined, jitter: number | null | undefined, counts: { readonly [Kind in Trouble]: number }): Graded {

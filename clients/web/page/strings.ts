@@ -100,8 +100,8 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", ms: "{ms} ms", none: STATS, off: "off" },
   quality: {
     uneven: "pictures come unevenly",
-    missing: "slow: pictures are lost on the way",
-    freezes: "slow: the picture stood still",
+    missing: "pictures are lost on the way",
+    freezes: "the picture stood still",
   },
   more: "More",
   less: "Less",
@@ -244,6 +244,7 @@ export const HTML = {
   pointer: "Pointer",
   actions: "Actions",
   connecting: CONNECTING_STATUS,
+  slow: "slow",
   rate: "Rate",
   fps: "fps",
   jitter: "Jitter",

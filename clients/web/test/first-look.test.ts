@@ -25,6 +25,10 @@ test("the quality of pictures has a reason, and its beginning does not count", (
   all(looks(1, 60, 1, { missing: 3, freezes: 1 }), "good", null);
   all(looks(1, 60, 1, { missing: 3, freezes: 2 }), "poor", "freezes");
   all(looks(1, null, null, { missing: 3, freezes: 2 }), "none", null);
+  assert.deepEqual(quality.pause(), { grade: "paused", why: null });
+  all(looks(2, 60, 1, { missing: 3, freezes: 3 }), "good", null); // the model was paused, so its pictures stood still
+  all(looks(12, 60, 1, { missing: 3, freezes: 3 }), "good", null);
+  all(looks(1, 60, 1, { missing: 4, freezes: 3 }), "poor", "missing");
 });
 
 const command = (name: string, description: string, ...numbers: string[]): CommandDescription => ({

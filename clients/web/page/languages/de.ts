@@ -49,8 +49,8 @@ const texts: Texts = {
     figures: { line: "{fps} Bilder/s · {ms} ms", fps: "{fps} Bilder/s", ms: "{ms} ms", none: "Messwerte", off: "aus" },
     quality: {
       uneven: "Bilder kommen ungleichmäßig",
-      missing: "langsam: Bilder gehen unterwegs verloren",
-      freezes: "langsam: das Bild stand still",
+      missing: "Bilder gehen unterwegs verloren",
+      freezes: "das Bild stand still",
     },
     more: "Mehr",
     less: "Weniger",
@@ -159,6 +159,7 @@ const texts: Texts = {
     stepDown: { software: "Jetzt dekodiert Software.", asks: "Die Seite bittet jetzt um {codecs}.", or: " oder " },
   },
   HTML: {
+    slow: "langsam",
     "Link for viewers": "Link für Zuschauer",
     Stats: "Messwerte",
     "Skip to the controls": "Zu den Reglern springen",

@@ -49,8 +49,8 @@ const texts: Texts = {
     figures: { line: "{fps} img/s · {ms} ms", fps: "{fps} img/s", ms: "{ms} ms", none: "Mesures", off: "désactivé" },
     quality: {
       uneven: "les images arrivent irrégulièrement",
-      missing: "lent : des images se perdent en route",
-      freezes: "lent : l’image s’est figée",
+      missing: "des images se perdent en route",
+      freezes: "l’image s’est figée",
     },
     more: "Plus",
     less: "Moins",
@@ -165,6 +165,7 @@ const texts: Texts = {
     stepDown: { software: "Le décodage est maintenant logiciel.", asks: "La page demande maintenant {codecs}.", or: " ou " },
   },
   HTML: {
+    slow: "lent",
     "Link for viewers": "Lien pour spectateurs",
     Stats: "Mesures",
     "Skip to the controls": "Aller aux commandes",
