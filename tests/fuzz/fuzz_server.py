@@ -232,7 +232,7 @@ def _no_file(upload_id: str) -> Any:
 def said(sender: ClientSender) -> list[Any]:
     """What waits to be sent, read as a client reads it."""
     found = []
-    while sender._texts:
+    while sender._texts.count:
         text, _sent = sender._texts.take()
         assert len(text) <= LONGEST_WORDS, f"an answer of {len(text)} characters"
         found.append(decode_server_text(text))
@@ -498,8 +498,8 @@ class _Served(Target):
                 answer = await exchange(server, fill(data))
                 left = len(server.runtime.session_manager.clients) - self.others
                 assert not left, f"{left} clients are still there"
-                over, server.sessions[self.others :] = server.sessions[self.others :], []
-                assert all(session.ended.is_set() and not left_of(session) for session in over)
+                over, server.served[self.others :] = server.served[self.others :], []
+                assert all(served.session.ended.is_set() and not left_of(served) for served in over)
                 return self.outcome(answer)
 
             yield run

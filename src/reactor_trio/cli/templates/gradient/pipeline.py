@@ -16,7 +16,7 @@ class MyOutput(Output):
 
 @dataclass
 class MyState(InputState):
-    brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="From black to twice as bright")
+    brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="Brightness multiplier")
 
 
 class MyModel(ReactorPipeline):
