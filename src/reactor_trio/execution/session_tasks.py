@@ -46,6 +46,7 @@ class SessionTasks:
     def __init__(self, session: DrivenSession, make_performer: Callable[..., ServedPerformer]) -> None:
         self.session = session
         self.performer = make_performer(restart=self._restart)
+        self._released = False
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
@@ -71,8 +72,9 @@ class SessionTasks:
         Then reference counting frees all that the session held. Author code may keep its `ClientInfo`. A second call does
         nothing: `run` has released a session that failed before it began.
         """
-        if "performer" not in vars(self):
+        if self._released:
             return
+        self._released = True
         self.session.binding.close_inputs()
         self.performer.release()
         del self.performer
