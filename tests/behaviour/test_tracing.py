@@ -93,6 +93,7 @@ async def test_a_commands_parts_are_exact(autojump_clock):
             sid = client.session_id
         (root,) = spans.roots()
         parts = {name: (begin - began, end - began) for name, (begin, end) in spans.parts(root).items()}
+        (coded,) = [dict(span.attributes) for span in spans.get_finished_spans() if span.name == "encode"]
     arrived = pytest.approx(root.start_time / 1e9 - began)
     assert 1.0 <= arrived.expected < 1.25
     step = parts["step"]
@@ -109,6 +110,8 @@ async def test_a_commands_parts_are_exact(autojump_clock):
     assert dict(root.attributes) == {
         "session.id": sid, "reactor.command": "set_level", "reactor.command_id": 1, "reactor.step": round(step[0] / 0.25),
     }  # fmt: skip
+    assert (coded["reactor.codec"], coded["reactor.seq"]) == ("raw", round(step[0] / 0.25))
+    assert coded["reactor.bytes"] > 4 * 6 * 3
 
 
 async def test_a_refused_command_is_a_span_of_its_own_with_the_code(autojump_clock):

@@ -66,6 +66,10 @@ def test_a_loop_that_beats_is_left_alone_and_one_that_stops_is_ended(monkeypatch
     now, beats, watchdog._beat = 100.0, False, 100.0
     watchdog._watch()
     assert reasons == ["the I/O loop gave no sign of life for 1.5 s"]
+    now = 100.0
+    watchdog.expect_exit(5.0, "a step does not end")
+    watchdog._watch()
+    assert (now, reasons[1:]) == (105.25, ["a step does not end"])  # at the first look after its time, and not before
 
 
 async def test_the_thread_goes_with_its_task() -> None:
