@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio import DistributedPipeline, InputState, Output, ReactorModel, ReactorPipeline, Video, event
+from reactor_trio import (
+    DistributedPipeline,
+    InputState,
+    Output,
+    ReactorModel,
+    ReactorPipeline,
+    Video,
+    disconnected,
+    event,
+)
 from reactor_trio.errors import ModelFailed
 from reactor_trio.testing import TestServer, open_server
 
@@ -47,6 +56,12 @@ class Loop(ReactorModel):
         while not self.fails:
             await self.emit(np.zeros((2, 2, 3), np.uint8))
         raise OSError("the device is lost")
+
+
+class SlowToLeave(Loop):
+    @disconnected
+    async def gone(self):
+        await trio.sleep(1)
 
 
 async def fall(_server, client):
@@ -100,3 +115,15 @@ async def test_a_model_that_fails_in_a_drain(autojump_clock, monkeypatch, caplog
     assert phases == ["loading", "ready", "draining", "failed"]
     assert "loaded again" not in caplog.text
     assert b"reactor_model_restarts_total 0.0" in server.runtime.metrics.exposition()
+
+
+async def test_a_drain_after_the_failure_waits_for_the_goodbyes(autojump_clock):
+    with pytest.raises(ModelFailed, match="the device is lost"):
+        async with open_server(SlowToLeave) as server, server.connect() as client:
+            await client.take(2)
+            await client.command("set_falls", falls=True)
+            await trio.sleep(0.5)
+            assert server.runtime.journal.phase == "failed"
+            await server.drain()  # the server cancels its connections after it
+            assert client.ended == "model_error"
+            assert (server.runtime.session_manager.clients, server.runtime.sessions) == ([], [])

@@ -190,6 +190,8 @@ class Runtime:
             self.waiting_room.drain(self.drain_reason)
         if self.journal.phase == "loading":  # the first load, or one after a restart
             await self.session_manager.all_left(self.settings.drain_grace)  # who waits hears why
+        if self.journal.phase == "failed":  # the clients hear of the failure, as after `_end_for_good`
+            await self.session_manager.all_left(self.settings.drain_grace)
         if self.journal.phase == "draining":
             await self._drained.wait()
         if self.journal.phase != "ready":
@@ -299,7 +301,7 @@ class Runtime:
         self._fail(what)
         for session in self.sessions:
             session.end(reason, what)
-        # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
+        # Shielded: a server that is cancelled now still reports the failure by its exit code. It drops its clients.
         await self.session_manager.all_left(self.settings.drain_grace, shield=True)
         raise self.failure
 
