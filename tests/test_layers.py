@@ -72,7 +72,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec numpy trio",
     ),
     "leases": ("protocol concurrency admission configuration", "msgspec trio"),
-    "edge": ("errors plain_text descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
+    "edge": ("errors descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors processors protocol telemetry concurrency interface admission media recording configuration "
         "execution placement session transport connection leases edge",
