@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 
 def one_line(text: str) -> str:
     """Return `text` in one line: white space and control characters are single blanks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def printable_ascii(text: str) -> str:
-    """Return `text` with an escape in place of each control character and each character that is not ASCII: `\\x1b`."""
-    return re.sub("[^ -~]", lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def sendable(text: object) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.ip_addresses import is_everywhere, is_loopback
 from reactor_trio.edge.own_addresses import is_own_address, own_name
-from reactor_trio.plain_text import printable_ascii
+from reactor_trio.protocol import printable_ascii
 from reactor_trio.transport import Refusal, Refused, Request
 
 _MAX_LOGGED = 200  # characters of an Origin header in the log

@@ -32,4 +32,5 @@ from reactor_trio.protocol.text import decode_server_text as decode_server_text
 from reactor_trio.protocol.text import encode_client_text as encode_client_text
 from reactor_trio.protocol.text import encode_server_text as encode_server_text
 from reactor_trio.protocol.text import presentable as presentable
+from reactor_trio.protocol.text import printable_ascii as printable_ascii
 from reactor_trio.protocol.text import readable as readable

@@ -205,6 +205,11 @@ def presentable(text: str) -> str:
     return sendable(text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…")
 
 
+def printable_ascii(text: str) -> str:
+    """Return `text` with an escape in place of each control character and each character that is not ASCII: `\\x1b`."""
+    return re.sub("[^ -~]", lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def _refuse_non_finite(text: str) -> None:
     """Raise NotFiniteError if NaN or an infinity is the only fault: the sender gets an error with the command's id."""
     try:
