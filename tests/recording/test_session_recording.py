@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 import trio
+from tests.support.colour_chart import COLOURS, SIZES, chart, furthest, means
 from tests.support.models import Picture
 from tests.support.recording_streams import lines, look
 
@@ -159,6 +160,31 @@ async def test_a_new_size_is_a_new_file(tmp_path, autojump_clock):
     assert [(line["tracks"][0]["width"], line["tracks"][0]["height"]) for line in files] == [(320, 240), (640, 480)]
     assert files[1]["file"].endswith("-2.mp4")
     assert [look(tmp_path / line["file"]).pictures[0][0].shape for line in files] == [(240, 320, 3), (480, 640, 3)]
+
+
+class Chart(ReactorPipeline):
+    """Yields a chart of colours in three sizes, each twice."""
+
+    output: Picture
+
+    def inference(self):
+        for size in SIZES:
+            picture = chart(*size)
+            yield Picture(main_video=picture)
+            yield Picture(main_video=picture)
+
+
+async def test_a_film_has_the_colours_of_the_model(tmp_path, autojump_clock):
+    """H.264 as players without knowledge of our wire read it: by the tags in the film."""
+    async with open_server(Chart, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(6)
+        await server.wait_left(client)
+    films = [tmp_path / line["file"] for line in timeline(tmp_path) if line["type"] == "file"]
+    films = [look(film) for film in films]
+    assert [(film.codecs, film.pictures[0][-1].shape) for film in films] == [(["h264"], (h, w, 3)) for w, h in SIZES]
+    for film in films:
+        assert furthest(means(film.pictures[0][-1]), np.array(COLOURS)) <= 3
 
 
 async def test_superseded_commands_are_marked(tmp_path, autojump_clock):
