@@ -638,8 +638,19 @@ def test_the_user_chooses_the_device_on_the_picture(server: FakeServer, page: Pa
 
 def test_the_only_file_of_a_model_is_asked_for_on_the_picture(server: FakeServer, page: Page) -> None:
     start = command("set_start", start={"x-reactor": "upload", "type": "object", "title": "Start"})
+    page.clock.install()
     peer = begin(page, server, start, upload="u", shown=False)
+    call = page.get_by_role("button", name="Choose a file for the model")
     with page.expect_file_chooser():
-        page.get_by_role("button", name="Choose a file for the model").click()
+        call.click()
     peer.frame(0, picture(200, 30, 60))
-    expect(page.get_by_role("button", name="Choose a file for the model")).to_be_hidden()
+    expect(call).to_be_hidden()
+    # A file that the model may do without is asked for after a long wait alone.
+    peer.bye("done")
+    page.get_by_role("button", name="Reconnect now").click()
+    load = command("load", start={"x-reactor": "upload", "type": "object", "title": "Start"})
+    server.accept().welcome(load, upload="u")
+    expect(page.locator("#overlay-text")).to_have_text("The model is warming up.")
+    expect(call).to_be_hidden()
+    page.clock.run_for(11_000)
+    expect(call).to_be_visible()

@@ -111,6 +111,12 @@ def test_an_example_sets_everything_at_once_and_is_marked(server: FakeServer, pa
     expect(page.get_by_label("Light", exact=True)).to_have_value("0.4")
     peer.say("reactor.state", {"light": 0.9})
     expect(dusk).to_have_attribute("aria-pressed", "false")
+    peer.bye("done")
+    expect(dusk).to_be_disabled()
+    page.get_by_role("button", name="Reconnect now").click()
+    server.accept().welcome(LIGHT, FOG, role="viewer", about={"examples": examples})
+    state(page, "live")
+    expect(page.locator("#presets")).to_be_hidden()  # a viewer sets nothing
 
 
 def test_an_example_whose_picture_is_missing_has_a_letter(server: FakeServer, page: Page, troubles: list[str]) -> None:

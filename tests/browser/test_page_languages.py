@@ -9,6 +9,11 @@ from tests.support.fake_page_server import FakeServer, command, picture
 
 LEVEL = {"type": "number", "minimum": 0, "maximum": 1.5, "default": 0.5, "title": "Brightness", "description": "Settings"}
 
+#: Texts of section heads that do not stand on one line, or reach out of their head.
+ONE_LINE = """heads => heads.flatMap((head) => [...head.children].filter((each) =>
+    each.clientHeight > 40 || each.scrollWidth > each.clientWidth + 1
+    || each.getBoundingClientRect().right > head.getBoundingClientRect().right + 1).map((each) => each.textContent))"""
+
 
 def test_the_page_speaks_german(server: FakeServer, browser: Browser, troubles: list[str]) -> None:
     with desktop_page(browser, troubles, locale="de-AT") as page:
@@ -22,6 +27,9 @@ def test_the_page_speaks_german(server: FakeServer, browser: Browser, troubles: 
         peer.frame(0, picture(200, 30, 60))
         expect(page.locator("#snapshot")).to_have_attribute("aria-label", "Bild speichern")
         expect(page.get_by_role("heading", name="Einstellungen")).to_be_visible()
+        for width in (1280, 320):
+            page.set_viewport_size({"width": width, "height": 720})
+            assert page.locator("#settings .section-head").evaluate_all(ONE_LINE) == []
         expect(page.get_by_label("Brightness", exact=True)).to_be_visible()  # the author's words
         expect(page.locator("#settings .description")).to_have_text("Settings")
         page.get_by_label("Brightness, genauer Wert").fill("7")

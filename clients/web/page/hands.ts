@@ -3,6 +3,7 @@ import type { Controls } from "../src/controls.ts";
 import { byId, element, loadStyle, within } from "./dom.ts";
 import type { KeyLegend, PadsWhen } from "./key-legend.ts";
 import type { Keyboard } from "./keyboard.ts";
+import { LONG } from "./overlay.ts";
 import type { SafeStorage } from "./storage.ts";
 import { fillIn, HANDS, STRINGS } from "./strings.ts";
 import type { TouchPads } from "./touch-pads.ts";
@@ -129,9 +130,13 @@ export function callToAction(nodes: readonly HTMLElement[]): void {
   calls.replaceChildren(...nodes);
 }
 
-/** A button that asks for the file of the only field for files. */
-export function fileCall(): HTMLElement {
-  const button = element("button", { type: "button", class: "primary" }, HANDS.file);
+/** A button that asks for the file of the only field for files: at once for a model that `needs` it, else after a long wait, until `over`. */
+export function fileCall(needs: boolean, over: AbortSignal): HTMLElement {
+  const button = element("button", { type: "button", class: needs ? "primary" : "", hidden: !needs }, HANDS.file);
+  const shown = setTimeout(() => {
+    button.hidden = false;
+  }, LONG * 1000);
+  over.addEventListener("abort", () => clearTimeout(shown));
   button.addEventListener("click", () => within(byId("controls"), "input.file").click());
   return button;
 }

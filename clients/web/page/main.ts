@@ -170,10 +170,9 @@ function showError({ code, message }: ReactorError): void {
 function showStepDown({ codec, cause, video }: StepDown): void {
   const { software, asks, or } = STRINGS.stepDown;
   const now = video === null ? software : fillIn(asks, { codecs: video.join(or) });
-  const text = `${codec}: ${cause}. ${now}`;
-  log("error", text);
+  log("error", `${codec}: ${cause}. ${now}`);
   byId("notes").hidden = false;
-  byId("notes").textContent = text;
+  byId("notes").textContent = now;
 }
 
 let keyboard: Keyboard | null = null; // of the running session, if its model has keys
@@ -359,7 +358,7 @@ class RunningSession {
     const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, document.baseURI);
     this.#settings = shown;
     fill("settings", shown.elements);
-    fill("presets", shown.presets);
+    fill("presets", this.#controlling ? shown.presets : []);
     fill("keys", keyboard?.legend() ?? []);
     fill("gamepad", []);
     if (pad.buttons.length || pad.axes)
@@ -371,7 +370,8 @@ class RunningSession {
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
     if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
-    callToAction(uploads.onlyDropTarget ? [fileCall()] : []);
+    const needsFile = settings.some(({ field: { kind, initial, nullable } }) => kind === "upload" && initial === undefined && !nullable);
+    callToAction(uploads.onlyDropTarget ? [fileCall(needsFile, uploads.signal)] : []);
     const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });
     return [hands, ...(keyboard ? [keyboard] : []), onPicture, shown];
   }

@@ -5,7 +5,8 @@ import { SecondsTimer } from "./seconds-timer.ts";
 import { type ArtName, StateArt } from "./state-art.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
-const LONG = 10;
+/** Seconds after which a wait is long. */
+export const LONG = 10;
 
 /** What an input is sent from. */
 export type Device = "camera" | "microphone";

@@ -45,7 +45,8 @@ export class SessionStates {
     else this.#overlay.show(status, text, how);
     byId("reconnect").hidden = state !== "ended";
     byId("access").hidden = true;
-    byId("controls", HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming"; // commands wait while the session resumes
+    // Commands wait while the session resumes.
+    for (const id of ["presets", "controls"]) byId(id, HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming";
   }
 
   /** Shows that the session's link is lost and is coming back. */

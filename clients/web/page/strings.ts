@@ -200,7 +200,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     other: "{n} messages were lost while the connection was away for {seconds} s",
   },
   over: "the session is over",
-  stepDown: { software: "It is decoded in software now.", asks: "The page asks for {codecs} now.", or: " or " },
+  stepDown: { software: "The video is decoded in software now.", asks: "The page asks for {codecs} now.", or: " or " },
 } as const);
 
 /** The texts of index.html, which the build puts there. */

@@ -156,7 +156,7 @@ const texts: Texts = {
       other: "{n} Nachrichten gingen verloren, während die Verbindung {seconds} s lang fehlte",
     },
     over: "die Sitzung ist zu Ende",
-    stepDown: { software: "Jetzt dekodiert Software.", asks: "Die Seite bittet jetzt um {codecs}.", or: " oder " },
+    stepDown: { software: "Das Video wird jetzt in Software dekodiert.", asks: "Die Seite bittet jetzt um {codecs}.", or: " oder " },
   },
   HTML: {
     slow: "langsam",
@@ -229,7 +229,7 @@ const texts: Texts = {
     "Reconnect now": "Jetzt neu verbinden",
     "You are watching. Another client is in control.": "Sie schauen zu; jemand anders steuert.",
     "Copy link": "Link kopieren",
-    "Reset all": "Alles zurücksetzen",
+    "Reset all": "Zurücksetzen",
     "Pointer on the picture": "Zeiger auf dem Bild",
     Messages: "Nachrichten",
     API: "API",

@@ -162,7 +162,7 @@ const texts: Texts = {
       other: "{n} messages ont été perdus pendant les {seconds} s sans connexion",
     },
     over: "la session est terminée",
-    stepDown: { software: "Le décodage est maintenant logiciel.", asks: "La page demande maintenant {codecs}.", or: " ou " },
+    stepDown: { software: "La vidéo est maintenant décodée par logiciel.", asks: "La page demande maintenant {codecs}.", or: " ou " },
   },
   HTML: {
     slow: "lent",
@@ -236,7 +236,7 @@ const texts: Texts = {
     "Reconnect now": "Se reconnecter",
     "You are watching. Another client is in control.": "Vous regardez ; quelqu’un d’autre commande.",
     "Copy link": "Copier le lien",
-    "Reset all": "Tout réinitialiser",
+    "Reset all": "Réinitialiser",
     "Pointer on the picture": "Pointeur sur l’image",
     Messages: "Messages",
     API: "API",
