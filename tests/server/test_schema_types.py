@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.golden.golden_model import Golden
 
+from reactor_trio import typegen
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 from reactor_trio.typegen import LANGUAGES, types_of
@@ -20,6 +21,14 @@ async def test_the_server_writes_the_types_of_its_schema(autojump_clock, languag
     assert (answer.status, answer.content_type) == (200, "text/plain; charset=utf-8")
     assert answer.body.decode() == types_of(schema, language)
     assert schema["schema_hash"] in answer.body.decode()
+
+
+async def test_the_types_are_written_once(autojump_clock, monkeypatch):
+    written = []
+    monkeypatch.setattr(typegen, "types_of", lambda _schema, language: written.append(language) or language)
+    async with open_server(Golden) as server:
+        answers = [server.http(f"/schema?format={language}").body.decode() for language in LANGUAGES * 2]
+    assert (answers, written) == ([*LANGUAGES] * 2, [*LANGUAGES])
 
 
 async def test_another_format_is_refused_with_those_that_there_are(autojump_clock):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -91,11 +91,28 @@ def end_handler(access: Access, find: Callable[[str], Callable[[], Response] | N
     return end
 
 
+class ModelSchema:
+    """A model's `schema`, and the texts of its types. Each text is written once: it takes milliseconds of the loop."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.schema = schema
+        self._types: dict[str, bytes] = {}
+
+    def types(self, language: Literal["python", "typescript"]) -> bytes:
+        """Return the source text with the types of the model."""
+        if language not in self._types:
+            from reactor_trio.typegen import types_of  # few servers are asked for types
+
+            plain = msgspec.json.decode(msgspec.json.encode(self.schema))
+            self._types[language] = types_of(plain, language).encode()
+        return self._types[language]
+
+
 def described(
-    request: Request, settings: Settings, schema: dict[str, Any] | None, otherwise: Refusal,
+    request: Request, settings: Settings, model: ModelSchema | None, otherwise: Refusal,
     introduction: dict[str, Any] | None = None,
 ) -> Response:  # fmt: skip
-    """Answer `GET /schema`. Raises Refused; `otherwise` without a schema.
+    """Answer `GET /schema`. Raises Refused; `otherwise` without a model.
 
     Args:
         introduction: `name` and `about` as far as they are known without a schema, for `format=about`.
@@ -103,15 +120,13 @@ def described(
     form = request.query.get("format", "json")
     if form not in _SCHEMA_FORMATS:
         raise Refused(Refusal("bad_request", f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}"))
+    schema = None if model is None else model.schema
     if form == "about" and (known := schema or introduction):
         return json_response(200, {key: known.get(key) for key in ("name", "about")})
-    if schema is None:
+    if model is None or schema is None:
         raise Refused(otherwise)
     if form in ("typescript", "python"):
-        from reactor_trio.typegen import types_of  # few servers are asked for types
-
-        text = types_of(msgspec.json.decode(msgspec.json.encode(schema)), "python" if form == "python" else "typescript")
-        return Response(200, "text/plain; charset=utf-8", text.encode())
+        return Response(200, "text/plain; charset=utf-8", model.types("python" if form == "python" else "typescript"))
     if form == "asyncapi":
         secure = request.header("x-forwarded-proto") == "https" or settings.tls is not None
         return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))

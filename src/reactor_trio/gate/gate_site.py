@@ -18,6 +18,7 @@ from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.common_responses import Health, health_response, json_response, not_ready
 from reactor_trio.edge.common_routes import (
     SESSIONS_PATH,
+    ModelSchema,
     described,
     end_handler,
     end_route,
@@ -72,7 +73,7 @@ class GateRoutes:
     ) -> None:
         self._allocation = allocation
         self._settings = settings
-        self._schema = schema
+        self._schema = ModelSchema(schema)
         self._name: str = schema["name"]
         self._draining = draining
         self._access = access

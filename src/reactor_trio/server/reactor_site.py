@@ -55,8 +55,8 @@ class ReactorRoutes:
 
     async def _schema(self, exchange: Exchange, _grant: Grant) -> Response:
         introduction = {"name": self._facts.name, "about": self._facts.introduction.about()}
-        schema = None if self._sessions.model is None else self._sessions.model.schema
-        return described(exchange.request, self._facts.settings, schema, self._takes_none(), introduction)
+        model = None if self._sessions.model is None else self._sessions.model.described
+        return described(exchange.request, self._facts.settings, model, self._takes_none(), introduction)
 
     def _end(self, session_id: str) -> Callable[[], Response] | None:
         if (revoke := self._runtime.revocation(session_id)) is None:

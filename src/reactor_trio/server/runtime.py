@@ -20,6 +20,7 @@ from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
+from reactor_trio.edge.common_routes import ModelSchema
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
 from reactor_trio.leases.book import Leases
@@ -269,7 +270,7 @@ class Runtime:
             placement, self.settings, self._debug, self._parts.disk, self._failures, self.metrics
         )
         schema = model_schema(self.name, placement.declaration, self._introduction)
-        self.session_manager.model = ServedModel(services, schema, self._config)
+        self.session_manager.model = ServedModel(services, ModelSchema(schema), self._config)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. Clients that wait go on waiting; new ones are refused meanwhile."""

@@ -16,6 +16,7 @@ import msgspec
 from reactor_trio.admission import Admission, Phase, PhaseJournal
 from reactor_trio.configuration.introduction import Introduction
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.common_routes import ModelSchema
 from reactor_trio.server.load_progress import LoadProgress
 from reactor_trio.server.model_health import ModelHealth
 from reactor_trio.session import SessionServices
@@ -26,13 +27,18 @@ class ServedModel(msgspec.Struct, frozen=True):
 
     Attributes:
         services: what new sessions get.
-        schema: the answer to `GET /schema`.
+        described: the answers to `GET /schema`.
         config: the argument of the model's `load`.
     """
 
     services: SessionServices
-    schema: dict[str, Any]
+    described: ModelSchema
     config: dict[str, Any]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The answer to a plain `GET /schema`."""
+        return self.described.schema
 
 
 @dataclass(frozen=True)
