@@ -114,6 +114,8 @@ class WaitingRoom:
             return None
         heapq.heapify(slots)
         for _ in range(position - 1):  # each client before this one takes the slot that is free first
+            if math.isinf(slots[0]):
+                return None  # sessions have no limit: for each client of a long queue the rest would be work for nothing
             heapq.heapreplace(slots, slots[0] + length)
         return None if math.isinf(slots[0]) else max(0.0, round(slots[0] - now, 3))
 
