@@ -79,7 +79,7 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
 
     loaded = "performance.getEntriesByType('resource').filter(({ name }) => name.includes('api-page')).length"
     assert page.evaluate(loaded) == 0
-    page.get_by_role("button", name="API", exact=True).click()
+    page.get_by_role("button", name="Use from a program (API)", exact=True).click()
     dialog = page.get_by_role("dialog", name="API of fake")
     expect(dialog.locator("[data-api]")).to_have_count(len(COMMANDS))
     jump = dialog.locator("[data-api=jump]")

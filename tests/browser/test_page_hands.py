@@ -376,8 +376,9 @@ def test_the_legend_lists_everything_and_is_a_dialog(server: FakeServer, page: P
         "WForwardChange", "ALeftChange", "SBackChange", "DRightChange", "↑UpChange",
         "PressTouch it", "LookTurn the head: click the picture to look with the mouse, or drag with a finger or a pen",
         "AJump", "?show or close this", "Escclose this, give the mouse back, or leave full screen",
+        "Save the picture", "Copy the picture", "Save the last ten seconds", "Record to a file", "Full screen", "Controls",
     ])  # fmt: skip
-    headings = ["Keys and controls", "Keys", "On the picture", "Gamepad", "This page"]
+    headings = ["Keys and controls", "Keys", "On the picture", "Gamepad", "This page", "Buttons at the picture"]
     expect(legend.get_by_role("heading")).to_have_text(headings)
     expect(legend.get_by_role("button", name="Close")).to_be_focused()
     accessible(page)

@@ -294,6 +294,12 @@ def test_the_model_is_paused_stepped_and_begun_again(server: FakeServer, page: P
     expect(page.locator("#status")).to_have_text("paused")
     expect(page.locator("#link")).to_have_attribute("data-quality", "paused")  # and not how the pictures before it came
     expect(page.locator("#why")).to_have_text("")
+    page.set_viewport_size({"width": 320, "height": 700})  # the bar is fullest now
+    bounds = page.locator("#panel-toggle").bounding_box()
+    assert bounds is not None
+    assert bounds["x"] + bounds["width"] <= 320
+    page.locator("#panel-toggle").click()
+    page.set_viewport_size({"width": 1280, "height": 720})
     step.click()
     assert sent(peer) == ("reactor.step", {"steps": 1})
     for name, kept in (("Keep the settings", "kept"), ("With the default settings", "fresh")):

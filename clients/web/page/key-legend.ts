@@ -1,6 +1,6 @@
 /** The dialog that lists what keys, pointer and gamepad do, and lets the user choose other keys. Loaded when it is opened. */
 import type { Controls } from "../src/controls.ts";
-import { element } from "./dom.ts";
+import { byId, element } from "./dom.ts";
 import type { Keyboard, ShownKey } from "./keyboard.ts";
 import { buttonSign, eventSign, pointerRows } from "./signs.ts";
 import { fillIn, HANDS, LEGEND } from "./strings.ts";
@@ -42,6 +42,7 @@ export class KeyLegend {
       section(LEGEND.pointer, pictureRows(controls)),
       section(LEGEND.gamepad, gamepadRows(controls)),
       section(LEGEND.page, LEGEND.shortcuts),
+      section(LEGEND.buttons, barRows()),
     );
     close.addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("click", (event) => {
@@ -142,10 +143,18 @@ function padsChoice(now: PadsWhen, choose: (when: PadsWhen) => void): HTMLElemen
   return element("section", { class: "pads-when" }, element("label", { for: "pads-when" }, LEGEND.pads), select);
 }
 
-function section(title: string, rows: readonly (readonly [sign: string, words: string])[]): HTMLElement | null {
+function section(title: string, rows: readonly (readonly [sign: string | Node, words: string])[]): HTMLElement | null {
   if (rows.length === 0) return null;
   const lines = rows.map(([sign, words]) => element("li", {}, element("kbd", {}, sign), element("span", {}, words)));
   return element("section", {}, element("h3", {}, title), element("ul", {}, ...lines));
+}
+
+/** The bar's buttons, whose icons have their words only for a mouse that rests on them. */
+function barRows(): [Node, string][] {
+  return [...byId("bar").querySelectorAll("[aria-label]:is(button, summary)")].flatMap((button): [Node, string][] => {
+    const sign = button.querySelector("svg")?.cloneNode(true);
+    return sign && button.checkVisibility() ? [[sign, button.getAttribute("aria-label") ?? ""]] : [];
+  });
 }
 
 function pictureRows({ pointer, look }: Controls): [string, string][] {

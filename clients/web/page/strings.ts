@@ -272,12 +272,12 @@ export const HTML = {
   connectingNow: CONNECTING,
   connect: "Connect",
   reconnectNow: "Reconnect now",
-  watching: "You are watching. Another client is in control.",
+  watching: "Somebody else is playing; you are watching.",
   copyLink: "Copy link",
   resetAll: "Reset all",
   pointerOnThePicture: "Pointer on the picture",
   messages: "Messages",
-  api: "API",
+  api: "Use from a program (API)",
   noScript: "This page needs JavaScript.",
 } as const;
 
@@ -341,6 +341,7 @@ export const LEGEND = /* @__PURE__ */ inLanguage("LEGEND", {
   pointer: "On the picture",
   gamepad: "Gamepad",
   page: "This page",
+  buttons: "Buttons at the picture",
   change: "Change",
   changeKey: "Change the key of {what}",
   press: "Press a key …",
