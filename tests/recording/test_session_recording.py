@@ -88,7 +88,7 @@ async def test_the_timeline_has_each_command_with_its_step_and_the_film_each_fra
         await server.wait_left(client)
         session, *rest = timeline(tmp_path)
         assert session["session_id"] == client.session_id
-        assert session["schema"] == server.runtime.session_manager.loaded.schema
+        assert session["schema"] == server.runtime.session_manager.loaded.described.schema
         assert [track["name"] for track in session["tracks"]] == ["main_video"]
         assert session["run"]["versions"]["numpy"] == np.__version__
         assert ("torch" in session["run"]["versions"]) == ("torch" in sys.modules)

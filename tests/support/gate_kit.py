@@ -225,7 +225,7 @@ async def open_gate(
         draining = trio.Event()
         lessor = Replicas(servers, claim_within)
         allocation = Allocation(lessor, most, (settings or Settings()).limits.waiting_per_address)
-        schema = servers[0][0].runtime.session_manager.loaded.schema
+        schema = servers[0][0].runtime.session_manager.loaded.described.schema
         site = gate_site(allocation, settings or Settings(), schema, draining, pictures=pictures)
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(_running, allocation)

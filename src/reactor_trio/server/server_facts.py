@@ -35,11 +35,6 @@ class ServedModel(msgspec.Struct, frozen=True):
     described: ModelSchema
     config: dict[str, Any]
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The answer to a plain `GET /schema`."""
-        return self.described.schema
-
 
 @dataclass(frozen=True)
 class ServerFacts:

@@ -229,7 +229,7 @@ class SessionManager:
             heartbeat=self._facts.settings.limits.ping_interval,
             resume_token=served.resume_token if controls else None,
             upload_token=session.uploads.token if session.uploads is not None and controls else None,
-            schema=self.loaded.schema,
+            schema=self.loaded.described.schema,
             tracks=[
                 replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
                 for track in sender.track_infos
@@ -237,7 +237,7 @@ class SessionManager:
             share_token=served.share_token if controls else None,
             resume_window=self._window if controls and 0 < self._window < math.inf else None,
             resumed=resumed, received=served.received if controls else 0, missed=missed,
-            state=session.values.welcome(sender.number), schema_hash=self.loaded.schema["schema_hash"],
+            state=session.values.welcome(sender.number), schema_hash=self.loaded.described.schema["schema_hash"],
             transport=self.loaded.services.placement.declaration.playback if controls else (),
             paused=session.stepping.paused,
         )  # fmt: skip
