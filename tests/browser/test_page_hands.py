@@ -202,6 +202,13 @@ def test_a_hint_is_for_fingers_and_stays_until_they_have_done_something(server: 
             place, stage = box(page, "#hint"), box(page, "#hero")
             assert stage["x"] <= place["x"] <= place["x"] + place["width"] <= stage["x"] + stage["width"]
             assert stage["y"] <= place["y"] <= place["y"] + place["height"] <= stage["y"] + stage["height"]
+    with window(page, WINDOWS[0]):
+        page.locator("#panel-toggle").click()  # leaves room below the picture
+        place, stage = box(page, "#hint"), box(page, "#hero")
+        ratio = float(page.evaluate("document.documentElement.style.getPropertyValue('--ratio')"))
+        below = place["y"] - (stage["y"] + stage["height"] / 2 + stage["width"] / ratio / 2)
+        assert 0 <= below <= 24
+        page.locator("#panel-toggle").click()
     page.locator(pad("w")).tap()
     heard(peer, ("w", True), ("w", False))
     expect(hint).to_be_hidden()
