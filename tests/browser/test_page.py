@@ -740,8 +740,10 @@ def test_until_the_first_picture_the_page_names_the_event_that_it_waits_for(serv
 
 def test_a_picture_of_any_track_ends_the_wait_for_the_first_one(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
-    peer.welcome(tracks=[video(), video(1, "depth")])
+    peer.welcome(tracks=[video(width=640, height=640), video(1, "depth")])
     expect(page.locator("#status")).to_have_text("starting")
+    ratio = "document.documentElement.style.getPropertyValue('--ratio')"
+    assert page.evaluate(ratio) == "1.0000"  # the stage has its shape before the first picture
     peer.frame(0, picture(200, 0, 0), track=1)
     expect(page.locator("#status")).to_have_text("live")
     expect(page.locator("#overlay")).to_be_hidden()

@@ -48,7 +48,10 @@ export class Pictures {
 
   /** Shows the tracks of a session that begins. */
   beginSession({ tracks }: SessionInfo): void {
-    const names = tracks.filter(({ kind, direction }) => kind === "video" && direction === "out").map(({ name }) => name);
+    const outputs = tracks.filter(({ kind, direction }) => kind === "video" && direction === "out");
+    const names = outputs.map(({ name }) => name);
+    const [first] = outputs;
+    if (first?.width && first.height) this.#shape(first.width / first.height); // where it is known, the first picture moves nothing
     const places = new Map(names.map((name, i) => [name, this.#places.get(name) ?? this.#open(name, i === 0 ? this.#first : null)]));
     for (const [name, { figure, view }] of this.#places) {
       if (places.has(name)) continue;
@@ -87,12 +90,15 @@ export class Pictures {
       figure.classList.add("drawn");
       figure.hidden = false;
     }
-    const ratio = picture.width / picture.height;
-    if (ratio !== this.#ratio && canvas === largeCanvas()) {
-      this.#ratio = ratio;
-      document.documentElement.style.setProperty("--ratio", ratio.toFixed(4)); // the stage takes the picture's shape
-    }
+    if (canvas === largeCanvas()) this.#shape(picture.width / picture.height);
     this.#shown(canvas, picture);
+  }
+
+  /** The stage takes the picture's shape. */
+  #shape(ratio: number): void {
+    if (ratio === this.#ratio) return;
+    this.#ratio = ratio;
+    document.documentElement.style.setProperty("--ratio", ratio.toFixed(4));
   }
 
   #isUsed({ figure }: Place): boolean {

@@ -38,7 +38,7 @@ const texts: Texts = {
       camera: "Schalten Sie die Kamera ein.",
       microphone: "Schalten Sie das Mikrofon ein.",
       both: "Schalten Sie Kamera und Mikrofon ein.",
-      model: "Das Modell läuft warm.",
+      model: "Das Modell startet gleich.",
       command: "Vielleicht wartet das Modell auf eine Einstellung oder Aktion von Ihnen.",
     },
     details: "Einzelheiten",
