@@ -35,6 +35,7 @@ export class Ambient {
     const { data } = this.#small.getImageData(0, 0, WIDTH, HEIGHT);
     const black = data.every((value, i) => i % 4 === 3 || value === 0);
     this.#next = now + (black ? BLACK_AGAIN : INTERVAL);
+    if (black) return; // a black glow is a stain on a light page
     const { style } = this.#hero;
     style.setProperty(
       "--glow-left",

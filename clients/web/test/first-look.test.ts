@@ -1,6 +1,7 @@
 // What a visitor sees first: how well the pictures come and why, and a hint for the hand that the visitor has.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Ambient } from "../page/ambient.ts";
 import { hintFor } from "../page/hint.ts";
 import { makeHint } from "../page/made-hint.ts";
 import { Quality } from "../page/quality.ts";
@@ -29,6 +30,21 @@ test("the quality of pictures has a reason, and its beginning does not count", (
   all(looks(2, 60, 1, { missing: 3, freezes: 3 }), "good", null); // the model was paused, so its pictures stood still
   all(looks(12, 60, 1, { missing: 3, freezes: 3 }), "good", null);
   all(looks(1, 60, 1, { missing: 4, freezes: 3 }), "poor", "missing");
+});
+
+test("a picture that is black, or not there yet, has no glow", (t) => {
+  let data = new Uint8ClampedArray(8 * 6 * 4);
+  const small = { drawImage() {}, getImageData: () => ({ data }) };
+  Object.assign(globalThis, { document: { hidden: false, createElement: () => ({ getContext: () => small }) } });
+  t.after(() => Reflect.deleteProperty(globalThis, "document"));
+  const glow = new Map<string, string>();
+  const hero = { style: { setProperty: (name: string, value: string) => glow.set(name, value) } } as unknown as HTMLElement;
+  const ambient = new Ambient(hero, () => ({}) as HTMLCanvasElement);
+  ambient.refresh(1000);
+  assert.equal(glow.size, 0);
+  data = data.map((_, i) => [10, 20, 200, 255][i % 4] as number);
+  ambient.refresh(1300);
+  assert.deepEqual([...new Set(glow.values())], ["rgb(10 20 200)"]);
 });
 
 const command = (name: string, description: string, ...numbers: string[]): CommandDescription => ({
