@@ -15,7 +15,7 @@ from websockets.utils import accept_key
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Request, TextMessage
 
-from reactor_trio.protocol.reasons import refusal_close_code
+from reactor_trio.protocol.refusals import REFUSALS
 from reactor_trio.transport import Limits, Refusal, serve_http
 from reactor_trio.transport.refusal_bye import accepted_and_refused
 from reactor_trio.transport.upgrade import Handshake
@@ -161,8 +161,13 @@ async def test_heartbeats_and_silence_do_not_count_for_a_refused_client(autojump
 
 
 def test_close_codes_say_whether_it_is_worth_trying_again():
-    assert {status: refusal_close_code(status) for status in (400, 401, 403, 404, 429, 500, 503)} == {
-        400: 1008, 401: 1008, 403: 1008, 404: 1008, 429: 1013, 500: 1011, 503: 1013,
+    codes = {code: REFUSALS[code].close_code for code in (
+        "bad_request", "token_wrong", "not_allowed", "wrong_model", "too_many_files", "address_requests", "request_timeout",
+        "internal", "full",
+    )}  # fmt: skip
+    assert codes == {
+        "bad_request": 1008, "token_wrong": 1008, "not_allowed": 1008, "wrong_model": 1008, "too_many_files": 1008,
+        "address_requests": 1013, "request_timeout": 1013, "internal": 1011, "full": 1013,
     }  # fmt: skip
 
 
