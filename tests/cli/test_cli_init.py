@@ -48,7 +48,7 @@ def test_the_example_is_what_init_writes_plus_a_tone():
     assert rendering[0] == rendering[1] != b""
     lines = [content["pipeline.py"].decode().splitlines() for content in (written, example)]
     gone = [line for line in difflib.ndiff(*lines) if line.startswith("- ")]
-    assert len(gone) == 3, gone  # the docstring, the import and the yield differ
+    assert len(gone) == 4, gone  # the docstring, the import, a description and the yield differ
 
 
 def test_init_writes_the_model_of_the_tutorial():

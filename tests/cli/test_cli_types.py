@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import threading
 import urllib.request
@@ -193,7 +192,7 @@ def test_a_server_cannot_make_it_read_without_an_end(monkeypatch, capsys):
 def test_ctrl_c_while_it_connects_is_not_a_failure(monkeypatch, capsys):
     async def connecting(*_server):  # as anyio connects: by a task group
         async with trio.open_nursery():
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
 
     monkeypatch.setattr("reactor_trio.client.http_request.connect_stream", connecting)
     assert main(["types", "--url", "http://127.0.0.1:1/"]) == 130
