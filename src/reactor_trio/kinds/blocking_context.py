@@ -174,7 +174,7 @@ class BlockingContext:
             self._dropped(len(self._take_out(next(iter(self._buckets)))))
 
     def _take_out(self, number: int) -> dict[str, TrackPart]:
-        """Take a bucket out of those that wait. The caller has the lock."""
+        """Remove a bucket that still waits for frames. The caller holds the lock."""
         parts = self._buckets.pop(number)
         self._open_bytes -= sum(part.nbytes for part in parts.values())
         return parts

@@ -88,7 +88,7 @@ class ReactorRoutes:
         return self._not_admitted(reason)
 
     def _wishes(self, exchange: Exchange, grant: Grant) -> ConnectRequest:
-        """Return what the client asks for, and may do. Raises Refused."""
+        """Return the request of a client with what its credentials allow. Raises Refused."""
         tracks = self._sessions.loaded.services.placement.declaration.tracks
         video = [track.name for track in tracks if track.kind == "video" and track.direction == "out"]
         request = parse_connect_request(exchange.request.query, self._facts.name, video)
