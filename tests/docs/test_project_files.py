@@ -54,12 +54,13 @@ def test_each_command_is_a_script_with_its_options(command: list[str]):
         assert [word for word in arguments[1:] if "/" in word and not (ROOT / word).exists()] == []
     else:
         text = (ROOT / script).read_text(encoding="utf-8")
-        assert [word for word in arguments if word not in text] == []
+        assert [word for word in arguments if "$" not in word and word not in text] == []
 
 
 def test_pushes_run_one_tier_and_main_runs_all():
     ran = {path.name: [step["run"] for job in jobs(path) for step in job["steps"] if "run" in step] for path in WORKFLOWS}
-    assert ran == {"test.yml": ["scripts/test"], "all.yml": ["scripts/test --all"]}
+    assert ran["all.yml"] == ["scripts/test --all"]
+    assert ran["test.yml"] == ["scripts/test", 'scripts/changes "origin/$GITHUB_BASE_REF"']
     when = {path.name: loaded(path)[True] for path in WORKFLOWS}  # YAML reads `on` as true
     assert set(when["test.yml"]) == {"push", "pull_request"}
     assert when["all.yml"]["push"] == {"branches": ["main"]}
@@ -70,7 +71,8 @@ def test_pushes_run_one_tier_and_main_runs_all():
 def test_workflows_take_every_python_that_the_package_supports(path: Path):
     kinds = PROJECT["project"]["classifiers"]
     supported = [kind.rpartition(" ")[2] for kind in kinds if re.search(r"Python :: 3\.\d", kind)]
-    assert [job["strategy"]["matrix"]["python"] for job in jobs(path)] == [supported]
+    matrices = [job["strategy"]["matrix"]["python"] for job in jobs(path) if "strategy" in job]
+    assert matrices == [supported]
 
 
 def test_actions_of_our_own_exist():
