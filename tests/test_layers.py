@@ -1,8 +1,8 @@
 """The layers of the package: which part may import which, and that no modules import each other in a circle.
 
-`LAYERS` defines them; `docs/design.md` shows the same table. A part may import the parts that its row names, which are above
-it in the table, and the foreign packages that its row names. Within a part, a module may import any other, but not in a
-circle. Imports under `TYPE_CHECKING` count like all others.
+`LAYERS` defines them; `docs/contribute/design.md` shows the same table. A part may import the parts that its row names,
+which are above it in the table, and the foreign packages that its row names. Within a part, a module may import any
+other, but not in a circle. Imports under `TYPE_CHECKING` count like all others.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def test_a_circle_is_found(sources, found):
 
 
 def test_the_design_shows_this_table():
-    text = (DOCS / "design.md").read_text(encoding="utf-8")
+    text = (DOCS / "contribute" / "design.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|", text, re.MULTILINE)
     shown = {part: tuple(" ".join(cell.replace("–", "").split()) for cell in cells) for part, *cells in rows}
     assert shown == LAYERS

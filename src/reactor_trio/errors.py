@@ -68,7 +68,7 @@ class ProtocolError(ReactorError):
 class SessionEnded(ReactorError):
     """The session is over. `reason` is a `reactor_trio.protocol.EndReason`, or `"lost"` if the connection broke.
 
-    `code` says why the server refused this client, if it did (`docs/protocol.md` has the codes); else None.
+    `code` says why the server refused this client, if it did (`docs/reference/protocol.md` has the codes); else None.
     """
 
     def __init__(self, reason: str, message: str = "", *, code: str | None = None) -> None:
@@ -81,7 +81,7 @@ class ConnectionRefused(ReactorError):
     """The server refused the WebSocket with the HTTP status `status`.
 
     `message` is the server's text. `retry_after` is its `Retry-After` in seconds, or None if the response has none. `code`
-    says why, for programs (`docs/protocol.md` has the codes); None if a proxy or another program answered.
+    says why, for programs (`docs/reference/protocol.md` has the codes); None if a proxy or another program answered.
     """
 
     def __init__(
@@ -97,7 +97,8 @@ class ConnectionRefused(ReactorError):
 class UploadRefused(ReactorError):
     """The server refused an upload and kept no part of it.
 
-    `status` is the HTTP status of the response; `code` says why in one word (`docs/protocol.md`), None if that is not known.
+    `status` is the HTTP status of the response; `code` says why in one word (`docs/reference/protocol.md`), None if that
+    is not known.
     """
 
     def __init__(self, status: int, message: str, *, code: str | None = None) -> None:

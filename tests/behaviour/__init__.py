@@ -1,1 +1,1 @@
-"""Promises of the runtime, tested through the test kit; docs/behaviour.md lists them."""
+"""Promises of the runtime, tested through the test kit; docs/reference/behaviour.md lists them."""

@@ -254,7 +254,7 @@ async def test_structlog_gets_the_session_by_a_processor_of_the_author(autojump_
 
 
 def test_the_recipe_of_the_page_on_operating_works(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "operate" / "operating.md").read_text()
     (recipe,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "SessionFilter" in block)
     program: dict[str, Any] = {}
     try:

@@ -77,7 +77,7 @@ def test_min_and_max_turn_autoscaling_on(project):
     ("arguments", "line"),
     [
         ([], "deploy only prints; read its output, then apply it: reactor deploy --print | kubectl apply -f -"),
-        (["--print"], "--image: name the container image with the project in it, and Ray (docs/guide/cluster.md)"),
+        (["--print"], "--image: name the container image with the project in it, and Ray (docs/operate/cluster.md)"),
         (
             ["--print", "kuberay", "--image", "i"],
             "--redis: name a Redis, HOST:PORT, where Ray keeps its head's state; without it all sessions end 60 s after "

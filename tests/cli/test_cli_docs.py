@@ -1,4 +1,4 @@
-"""`docs/cli.md` documents every command and option, and no other."""
+"""`docs/reference/cli.md` documents every command and option, and no other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from reactor_trio.cli.command_parser import build_parser
 
-TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 (COMMANDS,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
 SECTIONS = {section.split("`")[0]: section for section in TEXT.split("\n## `reactor ")[1:]}
 

@@ -303,7 +303,7 @@ def test_keys_of_a_nested_manifest_without_effect_are_a_warning(project):
     manifest, found = check_manifest(project)
     assert manifest is not None
     assert (found.verdict, found.text.partition(": ")[2], found.remedy) == (
-        "warning", "without effect here: runtime.step_results, recording", "see docs/guide/migration.md",
+        "warning", "without effect here: runtime.step_results, recording", "see docs/reference/model/migration.md",
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def test_a_nested_manifest_is_served_and_keys_without_effect_are_logged_once(pro
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("loading nested ...\n")
     (line,) = done.stderr.splitlines()
-    assert json.loads(line)["message"].startswith("reactor.yaml: recording has no effect here; docs/guide/migr")
+    assert json.loads(line)["message"].startswith("reactor.yaml: recording has no effect here; docs/reference/model/migr")
 
 
 def test_a_load_that_raises_is_one_line_with_the_authors_line_number(project):

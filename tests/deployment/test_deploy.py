@@ -205,7 +205,7 @@ def test_nginx_passes_websockets_on_without_buffering_and_logs_no_tokens():
 
 
 def test_the_page_names_every_file_and_only_options_that_exist():
-    page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operate" / "deploying.md").read_text(encoding="utf-8")
     for file in (path for path in DEPLOY.iterdir() if path.is_file()):
         assert f"deploy/{file.name}" in page, file.name
     options = build_parser().format_help()

@@ -94,7 +94,7 @@ def test_prometheus_loads_the_alerts_and_scrapes_metrics():
 
 
 def test_the_page_on_operating_names_every_metric():
-    page = (ROOT / "docs" / "operating.md").read_text()
+    page = (ROOT / "docs" / "operate" / "operating.md").read_text()
     families = {re.sub(r"_(bucket|count|sum|created)$", "", sample.name) for sample in SAMPLES}
     told = {name for name in families if not name.startswith("reactor_process_")}
     assert sorted(name for name in told if f"`{name}`" not in page) == []

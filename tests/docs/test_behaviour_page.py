@@ -1,4 +1,4 @@
-"""`docs/behaviour.md` names a test for each promise, and each of these tests exists once."""
+"""`docs/reference/behaviour.md` names a test for each promise, and each of these tests exists once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "behaviour.md"
+PAGE = ROOT / "docs" / "reference" / "behaviour.md"
 TESTS = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
 HEADER = "| promise | held by |"
 

@@ -1,4 +1,4 @@
-"""`docs/limits.md` has every limit of the settings, and `docs/*.md` name only tests that exist."""
+"""`docs/reference/limits.md` has every limit of the settings, and `docs/*.md` name only tests that exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fields(kind: type[msgspec.Struct]) -> set[str]:
 
 
 def rows() -> list[list[str]]:
-    lines = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "reference" / "limits.md").read_text(encoding="utf-8").splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
 
 

@@ -1,4 +1,4 @@
-"""`docs/guide/migration.md` names each name of Reactor 0.x to 3.10, and each is here as its row says."""
+"""`docs/reference/model/migration.md` names each name of Reactor 0.x to 3.10, and each is here as its row says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "migration.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "model" / "migration.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Every name")[2].partition("## Public models")[0]
 ROWS_OF_3X = re.findall(r"^\| `(reactor_runtime[\w.]*)` \| ([^|]+) \| ([^|]*) \|$", SECTION, re.MULTILINE)
 ROWS = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", SECTION, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""`docs/reference.md` names every public name, and no other."""
+"""`docs/reference/python.md` names every public name, and no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import reactor_trio.interface
 import reactor_trio.offline
 import reactor_trio.testing
 
-TEXT = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 SECTIONS = {section.partition("`")[0]: section for section in TEXT.split("\n## `")[1:]}
 MODULES = [
     reactor_trio, reactor_trio.interface, reactor_trio.adapters, reactor_trio.testing, reactor_trio.offline,

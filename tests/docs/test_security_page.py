@@ -1,4 +1,4 @@
-"""`docs/security.md` names a test for each promise, and its tables are those that the tests hold."""
+"""`docs/operate/security.md` names a test for each promise, and its tables are those that the tests hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from test_limits import NAMED
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "operate" / "security.md").read_text(encoding="utf-8")
 
 
 def rows_after(heading: str) -> list[list[str]]:

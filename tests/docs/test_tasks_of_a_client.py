@@ -1,4 +1,4 @@
-"""`docs/design.md` begins with the tasks of a client. A served client has just these, in these nurseries."""
+"""`docs/contribute/design.md` begins with the tasks of a client. A served client has just these, in these nurseries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.session import Session
 from reactor_trio.testing import open_server
 
-PAGE = Path(__file__).parents[2] / "docs" / "design.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "design.md"
 ROW = re.compile(r"^\| ([a-z ]+) \| (connection|session) \| `([\w.]+):([\w.]+)` \|", re.MULTILINE)
 
 

@@ -1,4 +1,6 @@
-"""`docs/design.md` lists the functions that a frame and a command pass. A traced session passes just these, in this order.
+"""`docs/contribute/design.md` lists the functions that a frame and a command pass.
+
+A traced session passes just these, in this order.
 
 The rule by which a function is listed is at the head of `tests/support/traced_ways.py`, which also writes the tables of the
 page again after a change: `python -m tests.support.traced_ways --write`.

@@ -65,7 +65,8 @@ CREDENTIALS = {
     "token": lambda share: TOKEN,
     "control ticket": lambda share: ticket(),
 }
-#: credential -> status as (control, viewer with viewers: anyone, with token, with none); docs/security.md shows the same
+#: credential -> status as (control, viewer with viewers: anyone, with token, with none);
+#: docs/operate/security.md shows the same
 WITH_AUTH = {
     "nothing": (401, 401, 401, 401),
     "unknown": (401, 401, 401, 401),

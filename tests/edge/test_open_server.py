@@ -45,7 +45,7 @@ async def warnings_of(caplog, **options) -> list[str]:
 async def test_whoever_listens_wider_than_this_computer_and_asks_for_nothing_is_warned_once(caplog):
     (warning,) = await warnings_of(caplog, host="0.0.0.0")
     assert warning.startswith("anyone who reaches 0.0.0.0:")
-    assert warning.endswith(" can use this model: set runtime.auth (docs/security.md), or host: 127.0.0.1")
+    assert warning.endswith(" can use this model: set runtime.auth (docs/operate/security.md), or host: 127.0.0.1")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])

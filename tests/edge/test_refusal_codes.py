@@ -20,7 +20,7 @@ from reactor_trio.protocol.refusals import REFUSAL_CODES, REFUSALS, LimitKind
 from reactor_trio.server.serve import serve
 
 SOURCE = Path(reactor_trio.__file__).parent
-PAGE = SOURCE.parents[1] / "docs/protocol.md"
+PAGE = SOURCE.parents[1] / "docs/reference/protocol.md"
 EDGE = ("transport", "edge", "server", "gate", "connection", "session")
 
 

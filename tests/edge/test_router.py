@@ -142,7 +142,7 @@ async def test_a_standby_answers_503_where_a_server_would_answer(autojump_clock)
 
 
 async def test_the_page_on_security_has_a_row_for_every_path_of_a_server(autojump_clock):
-    page = Path(__file__).parents[2] / "docs" / "security.md"
+    page = Path(__file__).parents[2] / "docs" / "operate" / "security.md"
     table = page.read_text(encoding="utf-8").partition("| path | with `auth` |\n")[2].partition("\n\n")[0]
     rows = [path for line in table.splitlines()[1:] for path in re.findall(r"`(/\S*)`", line.split("|")[1])]
     async with open_server(Black) as server:

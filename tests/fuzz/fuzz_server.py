@@ -53,7 +53,7 @@ from tests.fuzz.fuzz_tickets import JsonWebTokens
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 from tests.support.models import Webcam
 
-VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol-vectors.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "protocol-vectors.json").read_text())
 PICTURE = np.random.default_rng(1).integers(0, 255, (8, 8, 3), np.uint8)
 #: characters of a text that the server says about what a client sent; an answer may not be as large as the question
 LONGEST_WORDS = 4096

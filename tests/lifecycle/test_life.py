@@ -101,7 +101,7 @@ def test_a_hook_is_one_that_authors_have() -> None:
 
 
 def test_the_order_at_connect() -> None:
-    """docs/guide/steps.md, docs/design.md: fresh state, @session_started, `connected`, @connected, the generator."""
+    """Fresh state, @session_started, `connected`, @connected, the generator, as steps.md and design.md say."""
     _, done = after(WAY)
     assert done == [
         "copy_model", "make_state", "session_started", "set_connected", "tell_values", "connected", "tell_values", "drive",
@@ -109,7 +109,7 @@ def test_the_order_at_connect() -> None:
 
 
 def test_the_order_at_the_end() -> None:
-    """docs/guide/cancellation.md, *The order at the end*; docs/guide/steps.md: @session_ended after everything else."""
+    """cancellation.md, *The order at the end*; steps.md: @session_ended after everything else."""
     life, begun = after(WAY)
     end = [action.value for event in ENDS[4] for action in life.event(event)]
     assert begun.count("session_started") == 1
@@ -137,7 +137,7 @@ def test_hooks_come_in_pairs_and_the_state_outlives_them_wherever_a_session_ends
 
 
 def test_a_fresh_restart_is_the_end_of_a_session_and_the_begin_of_another() -> None:
-    """docs/guide/transport.md: all hooks, in the order of a session's end and of the next one's begin."""
+    """docs/reference/runtime/transport.md: all hooks, in the order of a session's end and of the next one's begin."""
     life, done = after([*WAY, *RESTARTS[Event.RESTART_FRESH]])
     assert done[len(after(WAY)[1]) :] == [
         "flush", "clear_connected", "disconnected", "close_driver", "session_ended",

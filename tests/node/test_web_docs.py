@@ -12,7 +12,7 @@ import pytest
 from tests.support.language_server import editor
 from tests.support.web_client import WEB, build_package, node_program
 
-GUIDE = WEB.parents[1] / "docs" / "guide"
+GUIDE = WEB.parents[1] / "docs" / "reference" / "client"
 PAGES = [WEB / "README.md", *sorted(page for page in GUIDE.glob("*.md") if "```ts" in page.read_text(encoding="utf-8"))]
 BLOCK = re.compile(r"^```(tsx?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -227,7 +227,7 @@ async def test_every_text_of_a_session_fits_the_document(autojump_clock):
 
 
 def test_the_protocol_vectors_fit_the_document():
-    vectors = json.loads((ROOT / "docs" / "protocol-vectors.json").read_text(encoding="utf-8"))
+    vectors = json.loads((ROOT / "docs" / "reference" / "protocol-vectors.json").read_text(encoding="utf-8"))
     schema = {"name": "m", "protocol": 1, "tracks": [{"name": "v", "kind": "video", "direction": "in"}], "commands": [],
               "messages": []}  # fmt: skip
     document = check(asyncapi_document(schema, host="example.org", secure=True))

@@ -1,4 +1,4 @@
-"""Python encodes and decodes the vectors of `docs/protocol-vectors.json`.
+"""Python encodes and decodes the vectors of `docs/reference/protocol-vectors.json`.
 
 The web client does the same in `clients/web/test/vectors.test.ts`.
 """
@@ -31,7 +31,7 @@ from reactor_trio.protocol import (
 from reactor_trio.protocol.reasons import END_REASONS
 from reactor_trio.protocol.refusals import REFUSALS
 
-FILE = Path(__file__).parents[2] / "docs" / "protocol-vectors.json"
+FILE = Path(__file__).parents[2] / "docs" / "reference" / "protocol-vectors.json"
 VECTORS = json.loads(FILE.read_text(encoding="utf-8"))
 
 

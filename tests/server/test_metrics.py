@@ -244,7 +244,7 @@ def test_each_dropped_frame_has_a_place_and_a_reason_that_are_counted_and_docume
     used = set(re.findall(r'\.dropped\("(\w+)", "(\w+)"', text))
     assert used > {("session", "no_viewer"), ("input", "evicted"), ("model", "incomplete")}
     assert used <= set(DROPS)
-    pages = (Path(__file__).parents[2] / "docs/operating.md").read_text().splitlines()
+    pages = (Path(__file__).parents[2] / "docs/operate/operating.md").read_text().splitlines()
     row = next(line for line in pages if "frames_dropped_total" in line)
     places = dict(re.findall(r"`(\w+)`: ((?:[^;]|;(?! `))*)", row))
     assert [(place, reason) for place, reason in DROPS if f"`{reason}`" not in places[place]] == []

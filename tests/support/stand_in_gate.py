@@ -1,4 +1,4 @@
-"""A test double of a gate (`docs/protocol.md`): the test decides what it sends to each client that follows."""
+"""A test double of a gate (`docs/reference/protocol.md`): the test decides what it sends to each client that follows."""
 
 from __future__ import annotations
 

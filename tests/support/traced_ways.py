@@ -1,6 +1,6 @@
 """The functions that a frame, a command, an HTTP request and the start of a WebSocket pass, seen while one of each does.
 
-    python -m tests.support.traced_ways --page      prints rows and looks as `docs/design.md` should have them
+    python -m tests.support.traced_ways --page      prints rows and looks as `docs/contribute/design.md` should have them
     python -m tests.support.traced_ways --write     writes them there, and `tests/golden/files/ways.json` if no number grows
 
 The rule, for a reader of the code. A *record* is what carries the frame, the command or the request: the picture itself, its
@@ -62,7 +62,7 @@ from tests.support.ways_page import VARIANTS
 ROOT = Path(__file__).parents[2]
 NUMBERS = ROOT / "tests" / "golden" / "files" / "ways.json"
 
-#: way -> the classes that carry it, as `docs/design.md` names them
+#: way -> the classes that carry it, as `docs/contribute/design.md` names them
 RECORDS = {
     "frame": (
         "execution.step_loop.StepMade", "media.frames.Chunk", "media.frames.Bundle", "connection.outgoing_frames.DueFrame",
@@ -538,7 +538,8 @@ def numbers(found: Mapping[str, Mapping[str, Trace]]) -> str:
 
 def main(arguments: Sequence[str]) -> str | None:
     """Print the ways, or write them; what is wrong."""
-    parser = argparse.ArgumentParser("python -m tests.support.traced_ways", description="The ways of docs/design.md.")
+    what = "The ways of docs/contribute/design.md."
+    parser = argparse.ArgumentParser("python -m tests.support.traced_ways", description=what)
     parser.add_argument("--page", action="store_true", help="print the tables as the page should have them")
     parser.add_argument("--write", action="store_true", help="write them into the page, and the numbers if none grows")
     options, found = parser.parse_args(arguments), traces()

@@ -1,4 +1,4 @@
-"""The two ways as `docs/design.md` tells them: reads its tables, and writes them as a trace has them.
+"""The two ways as `docs/contribute/design.md` tells them: reads its tables, and writes them as a trace has them.
 
 The section of a way has the rows and looks of the first variant. A section below it, for each other variant that `VARIANTS`
 gives a title, has what that variant has and the first one lacks, in order; `Without:` names what it lacks.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.support.traced_ways import Trace
 
-PAGE = Path(__file__).parents[2] / "docs" / "design.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "design.md"
 
 #: way -> the title of its section
 TITLES = {

@@ -14,7 +14,7 @@ from tests.support.fake_page_server import command, fake_server, picture
 from tests.support.painter_page import PAGE
 from tests.web.conftest import TOKEN, facts
 
-VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol-vectors.json").read_text())["packets"]
+VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "protocol-vectors.json").read_text())["packets"]
 
 
 def test_a_view_shows_the_models_pictures_and_reports_each_of_them(place: BrowserPage) -> None:

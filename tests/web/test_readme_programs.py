@@ -39,7 +39,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 VANILLA_HTML, ELEMENT = [text for language, text in BLOCKS if language == "html"]
 VANILLA, TYPED, NODE = [text for language, text in BLOCKS if language == "ts"]
 [REACT] = [text for language, text in BLOCKS if language == "tsx"]
-GUIDE = (WEB.parents[1] / "docs" / "guide" / "web-client.md").read_text(encoding="utf-8")
+GUIDE = (WEB.parents[1] / "docs" / "reference" / "client" / "web-client.md").read_text(encoding="utf-8")
 [PLAIN] = re.findall(r"^```html\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 #: for a page that draws by itself: a worker has to be of the page's own origin, and that of the plain page's client is not
 COPY_OF_CANVAS = """

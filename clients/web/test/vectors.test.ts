@@ -1,4 +1,4 @@
-// The packets of docs/protocol-vectors.json, decoded and encoded by the wire module.
+// The packets of docs/reference/protocol-vectors.json, decoded and encoded by the wire module.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -13,7 +13,7 @@ interface Vector {
   readonly hex: string;
 }
 
-const FILE = new URL("../../../docs/protocol-vectors.json", import.meta.url);
+const FILE = new URL("../../../docs/reference/protocol-vectors.json", import.meta.url);
 const { packets, refusal_retries: retries } = JSON.parse(readFileSync(FILE, "utf8")) as {
   packets: Record<"exact" | "accepted" | "refused", Vector[]>;
   refusal_retries: Record<"later" | "credential", string[]>;

@@ -1,4 +1,4 @@
-"""The command line: `reactor init`, `run`, `schema`, `doctor`, `ticket`, `client` and others (`docs/cli.md`).
+"""The command line: `reactor init`, `run`, `schema`, `doctor`, `ticket`, `client` and others (`docs/reference/cli.md`).
 
 Exit codes: 0 success, 1 the model failed, 2 a mistake in the command line or the manifest, or no place for what was asked
 for, 70 the runtime itself failed, 130 Ctrl-C, 141 the reader of what was asked for has left. An error is one line on stderr;

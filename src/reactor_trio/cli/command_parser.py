@@ -67,7 +67,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of all commands. A test checks `docs/cli.md` against it."""
+    """Build the parser of all commands. A test checks `docs/reference/cli.md` against it."""
     parser = _Parser(prog="reactor", description="Serve a generative video model to browsers.", allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -42,7 +42,7 @@ def _chosen(options: argparse.Namespace) -> dict[str, Any]:
     what = options.what
     kubernetes, edge = what in ("kuberay", "all"), what in ("edge", "all")
     if kubernetes and not options.image:
-        raise UsageError("--image: name the container image with the project in it, and Ray (docs/guide/cluster.md)")
+        raise UsageError("--image: name the container image with the project in it, and Ray (docs/operate/cluster.md)")
     if kubernetes and not options.redis:
         raise UsageError(
             "--redis: name a Redis, HOST:PORT, where Ray keeps its head's state; without it all sessions end 60 s after "

@@ -54,7 +54,9 @@ def serve_here(
     """
     configure_logging(manifest, as_json=json_logs, debug=debug, before_line=terminal.erase_live)
     for key in manifest.unused:
-        log.warning("%s: %s has no effect here; docs/guide/migration.md names what replaces it", MANIFEST_NAME, key)
+        log.warning(
+            "%s: %s has no effect here; docs/reference/model/migration.md names what replaces it", MANIFEST_NAME, key
+        )
     prepare_to_serve()
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # if model code crashes the process, its stack is printed

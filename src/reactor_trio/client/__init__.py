@@ -1,4 +1,7 @@
-"""The Python client: frames as numpy arrays, commands as awaitable calls, on asyncio and on trio (`docs/client.md`)."""
+"""The Python client: frames as numpy arrays, commands as awaitable calls, on asyncio and on trio.
+
+`docs/reference/client/python-client.md` explains it.
+"""
 
 from reactor_trio.client.client import Client as Client
 from reactor_trio.client.client_transport import Transport as Transport

@@ -1,4 +1,4 @@
-"""`record()`: write a client's media to files, without decoding it (`docs/guide/recording.md`)."""
+"""`record()`: write a client's media to files, without decoding it (`docs/reference/runtime/recording.md`)."""
 
 from __future__ import annotations
 

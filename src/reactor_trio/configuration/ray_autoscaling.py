@@ -7,7 +7,7 @@ from typing import Any
 #: Seconds for which the need for more, or for fewer, replicas must last before Serve acts.
 UPSCALE_DELAY, DOWNSCALE_DELAY = 2.0, 300.0
 #: Share of the slots that should be taken, so that new clients find a free slot while the next replica starts
-#: (`docs/scaling.md`).
+#: (`docs/operate/scaling.md`).
 _HEADROOM = 0.75
 #: Seconds over which Serve averages sessions and waiting clients. Over a longer time a new client counts as a part of one.
 _LOOK_BACK = 2.0

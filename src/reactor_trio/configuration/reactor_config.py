@@ -110,7 +110,7 @@ def _flattened(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]
     if _is_on(raw.get("moderation"), unless_said=False) and runtime.get("moderate") is None:
         raise ManifestError(
             "moderation: here a function of the project moderates; name it as runtime.moderate "
-            "(docs/guide/moderation.md), or set moderation.enabled to false"
+            "(docs/reference/model/moderation.md), or set moderation.enabled to false"
         )
     about = {key: raw[key] for key in _ABOUT_KEYS if key in raw}
     given = {key: value for key, value in flat.items() if value is not None}

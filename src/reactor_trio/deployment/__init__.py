@@ -1,7 +1,7 @@
 """Generates the files that run a project on a cluster: Ray Serve's configuration, KubeRay's manifest, and the edge's.
 
 The functions are pure: they make texts from a project's manifest and a few choices (`Choices`). They neither contact a
-cluster nor import Ray. `docs/guide/cluster.md` explains the deployment.
+cluster nor import Ray. `docs/operate/cluster.md` explains the deployment.
 """
 
 from reactor_trio.deployment.choices import Choices, choices_for

@@ -1,6 +1,6 @@
 """Ray Serve's configuration: one application with a gate and replicas, for `serve deploy` and for KubeRay.
 
-To Serve, a session is one request that lasts as long as the session; `docs/guide/cluster.md` explains the time limits.
+To Serve, a session is one request that lasts as long as the session; `docs/operate/cluster.md` explains the time limits.
 """
 
 from __future__ import annotations

@@ -123,8 +123,10 @@ def warn_if_open(listeners: Sequence[trio.SocketListener], settings: Settings) -
     for host, port in _internet_addresses(listeners):
         if not is_loopback(host):
             where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            log.warning("anyone who reaches %s can use this model: set runtime.auth (docs/security.md), or host: 127.0.0.1",
-                        where)  # fmt: skip
+            log.warning(
+                "anyone who reaches %s can use this model: set runtime.auth (docs/operate/security.md), or host: 127.0.0.1",
+                where,
+            )
             return
 
 

@@ -1,1 +1,4 @@
-"""The gate: it gives each client a slot of one of several servers. No frame passes it (`docs/protocol.md`, A gate)."""
+"""The gate: it gives each client a slot of one of several servers. No frame passes it.
+
+`docs/reference/protocol.md` has its messages ("A gate").
+"""

@@ -1,6 +1,6 @@
 """`get_profiler()`: a profiler that measures nothing, so that instrumented Reactor models run unchanged.
 
-To measure, use the profiler of Python or torch, or the server's own metrics of each step (`docs/operating.md`).
+To measure, use the profiler of Python or torch, or the server's own metrics of each step (`docs/operate/operating.md`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """A load test: many clients that arrive, wait, watch and leave by a seeded plan, and their figures
-(`docs/guide/loadtest.md`).
+(`docs/operate/loadtest.md`).
 
 `plan` and `random_commands` decide when clients arrive and which commands they send. `driving` runs them with the package's
 own client. `load_records` measures, and `summary` sums up. No module needs a terminal.

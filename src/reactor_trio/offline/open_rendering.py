@@ -59,7 +59,7 @@ async def render(
     Args:
         model: a model class, or a manifest, whose config and settings hold unless given here.
         config: the argument of `load`.
-        script: the commands, and when they are applied (`docs/guide/rendering.md`).
+        script: the commands, and when they are applied (`docs/reference/model/rendering.md`).
         frames, seconds: how many bundles, or how many seconds of film, to make. The limit that is reached first ends the
             rendering. Without a limit, a pipeline ends when `inference()` returns, and a blocking model when
             `start_session()` returns. With a limit, a pipeline's generator that returns is followed by a new one, as in a

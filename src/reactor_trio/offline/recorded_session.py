@@ -1,4 +1,7 @@
-"""`read_recording`: reads the timeline of a recorded session (`docs/guide/recording.md`), its commands and its frames."""
+"""`read_recording`: reads the timeline of a recorded session, its commands and its frames.
+
+`docs/reference/runtime/recording.md` lists the lines of a timeline.
+"""
 
 from __future__ import annotations
 

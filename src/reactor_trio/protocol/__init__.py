@@ -1,4 +1,7 @@
-"""Wire protocol, version 1 (`docs/protocol.md`): text messages, packets, end reasons and the AsyncAPI document. No I/O."""
+"""Wire protocol, version 1: text messages, packets, end reasons and the AsyncAPI document. No I/O.
+
+`docs/reference/protocol.md` specifies it.
+"""
 
 from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
 from reactor_trio.protocol.client_messages import PLAYBACK as PLAYBACK

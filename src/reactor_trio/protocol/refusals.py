@@ -1,7 +1,7 @@
 """`REFUSALS`: each code with which a server or a gate refuses a request, one closed set.
 
 The code goes out in the header `reactor-refusal`, and as `code` in the `reactor.bye` of a refusal. Programs read it. The
-text is for people and may change. `docs/protocol.md` has the same table.
+text is for people and may change. `docs/reference/protocol.md` has the same table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The timeline of a session, one JSON object a line, in order (`docs/guide/recording.md` lists the lines).
+"""The timeline of a session, one JSON object a line, in order (`docs/reference/runtime/recording.md` lists the lines).
 
 Each line has a `type` and, except the first, `t`: seconds since the session began. A file without an `end` line comes from a
 process that was killed; each of its complete lines is valid.

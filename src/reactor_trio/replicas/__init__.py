@@ -1,4 +1,4 @@
-"""Several servers of one model on Ray Serve, behind a gate (`docs/scaling.md`). Needs the extra `reactor-trio[ray]`.
+"""Several servers of one model on Ray Serve, behind a gate (`docs/operate/scaling.md`). Needs the extra `reactor-trio[ray]`.
 
     cluster.py         starts or joins Ray for `reactor run --replicas N`, deploys the application, ends what it started
     application.py     the Serve application: the deployments and their options

@@ -22,7 +22,8 @@ class Autoscaling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         min, max: fewest and most replicas.
-        target: sessions and waiting clients for each replica. None means three quarters of its slots (`docs/scaling.md`).
+        target: sessions and waiting clients for each replica. None means three quarters of its slots
+            (`docs/operate/scaling.md`).
         upscale_delay, downscale_delay: seconds for which the need must last before Serve acts.
     """
 

@@ -91,7 +91,7 @@ async def serve(
         model: a model class, or a manifest, whose settings hold unless given here.
         listeners: sockets that already listen, instead of host and port. Closed at the end.
         drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return.
-        moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
+        moderate: checks the text in commands (`docs/reference/model/moderation.md`), instead of what the manifest names.
         on_phase: called with each phase that the server enters: "loading", "ready", "draining", "drained", and "stopped"
             at the end; "failed" if this raises ModelFailed or ManifestError.
         on_progress: called with fraction and text of each `progress(fraction, text)` in the model's load.

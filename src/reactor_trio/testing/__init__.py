@@ -5,7 +5,7 @@
             await client.command("set_brightness", brightness=0.5)
             frames = await client.take(3)
 
-See `docs/testing.md`.
+See `docs/reference/model/testing.md`.
 """
 
 from reactor_trio.offline.executor import PipelineExecutor as PipelineExecutor

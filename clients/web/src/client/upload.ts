@@ -1,4 +1,4 @@
-/** Files for the model: `POST uploads` with the session's upload token (docs/protocol.md). */
+/** Files for the model: `POST uploads` with the session's upload token (docs/reference/protocol.md). */
 import type { UploadRefused } from "../wire/errors.ts";
 import { MOST_BYTES, textOf } from "./answer-text.ts";
 import type { UploadOptions, UploadRef } from "./types.ts";

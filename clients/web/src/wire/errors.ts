@@ -14,7 +14,7 @@ export abstract class ReactorError extends Error {
 
 type Meaning = "busy" | "token_wanted" | "wrong_model";
 
-/** What the codes of refusals (docs/protocol.md) mean for a client: the same may succeed later, or another token may help. */
+/** What the codes of refusals (docs/reference/protocol.md) mean for a client: the same may succeed later, or another token may help. */
 const MEANINGS: readonly (readonly [codes: RegExp, meaning: Meaning | "refused"])[] = [
   [/^(not_found|too_many_files)$/, "refused"], // whose statuses mean something else without a code
   [
@@ -41,7 +41,7 @@ export class ConnectionRefused extends ReactorError {
   readonly retryAfter: number | null = null;
   /** The reason of the `reactor.bye` that ended the try before a session began; null if there was none. */
   readonly reason: string | null = null;
-  /** The server's own code of the refusal, one of those in docs/protocol.md; null if it gave none. */
+  /** The server's own code of the refusal, one of those in docs/reference/protocol.md; null if it gave none. */
   readonly refusal: string | null = null;
 
   constructor(
@@ -55,7 +55,7 @@ export class ConnectionRefused extends ReactorError {
   }
 }
 
-/** A session that had begun is over. `reason` is that of `reactor.bye` (docs/protocol.md), or `lost`. */
+/** A session that had begun is over. `reason` is that of `reactor.bye` (docs/reference/protocol.md), or `lost`. */
 export class SessionEnded extends ReactorError {
   override readonly name = "SessionEnded";
   readonly code = "ended";

@@ -1,4 +1,4 @@
-/** The JSON messages of the wire protocol (docs/protocol.md), as types. Names are the wire's. */
+/** The JSON messages of the wire protocol (docs/reference/protocol.md), as types. Names are the wire's. */
 
 /** A JSON Schema; a model author's own, so each keyword is looked at before it is used. */
 export type JsonSchema = { readonly [keyword: string]: unknown };

@@ -22,7 +22,7 @@ def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
         return None, problem("manifest", str(error))
     if manifest.unused:
         what = f"{manifest.source}: without effect here: {', '.join(manifest.unused)}"
-        return manifest, warning("manifest", what, "see docs/guide/migration.md")
+        return manifest, warning("manifest", what, "see docs/reference/model/migration.md")
     return manifest, ok("manifest", f"{manifest.source}: {manifest.name}")
 
 
