@@ -69,6 +69,7 @@ def test_what_the_runtime_promises_stands_in_the_reference_not_in_the_guides():
 
 
 def test_links_lead_somewhere():
-    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+    # docs/cli.md and docs/protocol.md, which others know by these names, are links to their pages.
+    for page in [ROOT / "README.md", *(page for page in DOCS.rglob("*.md") if not page.is_symlink())]:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
