@@ -12,8 +12,8 @@ import pytest
 from tests.support.language_server import editor
 from tests.support.web_client import WEB, build_package, node_program
 
-GUIDE = WEB.parents[1] / "docs" / "reference" / "client"
-PAGES = [WEB / "README.md", *sorted(page for page in GUIDE.glob("*.md") if "```ts" in page.read_text(encoding="utf-8"))]
+DOCS = WEB.parents[1] / "docs"
+PAGES = [WEB / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "```ts" in page.read_text(encoding="utf-8"))]
 BLOCK = re.compile(r"^```(tsx?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 #: Names that the pages use without declaring them. A block that declares one has its own.
@@ -38,6 +38,11 @@ OPTIONS = {
 }  # fmt: skip
 
 
+def name_of(page: Path) -> str:
+    """What the page's programs are called, and its test."""
+    return "_".join(page.relative_to(WEB if page.is_relative_to(WEB) else DOCS).with_suffix("").parts)
+
+
 @pytest.fixture(scope="module")
 def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An application with the package, the types of the pages' model, and the names that the pages take for granted."""
@@ -60,7 +65,7 @@ def errors(application: Path) -> dict[str, list[str]]:
     files = {"wrong-0.ts": 'void client.command("set_brightnes", { brightness: 1 });'}
     for page in PAGES:
         for number, (language, text) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
-            files[f"{page.stem}-{number}.{language}"] = text
+            files[f"{name_of(page)}-{number}.{language}"] = text
     for name, text in files.items():
         (application / name).write_text(text, encoding="utf-8")
     config = {"compilerOptions": OPTIONS, "files": ["ambient.d.ts", *files]}
@@ -79,9 +84,9 @@ def errors(application: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_typescript_of_a_page_compiles(page: Path, errors: dict[str, list[str]]) -> None:
-    assert errors[page.stem] == []
+    assert errors[name_of(page)] == []
 
 
 def test_a_wrong_program_of_the_docs_fails_the_type_check(errors: dict[str, list[str]]) -> None:

@@ -1,0 +1,131 @@
+"""Runs a page: its blocks from top to bottom, in an empty folder."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+
+import trio.testing
+from tests.docs.blocks import formats, servers
+from tests.docs.blocks.page import Block, blocks_of
+from tests.docs.blocks.shell import Shell, with_free_ports
+from tests.support.free_port import free_port
+
+#: ports that pages name; each page has free ones in their places
+PORTS = ("8080", "8081", "8082", "5173", "8000")
+
+
+def run_page(page: Path, folder: Path) -> None:
+    """Run the blocks, then the tests that they define, then see each server that still runs, and stop it.
+
+    Raises `BlockFailed`, whose text begins with page and line.
+    """
+    blocks = blocks_of(page)
+    text = "".join(block.text for block in blocks if block.not_run is None)
+    ports = {port: str(free_port()) for port in PORTS if re.search(rf"\b{port}\b", text)}
+    with chdir(folder), Shell(folder, ports) as shell, _module(page, folder) as module:
+        printed: tuple[Block, str] | None = None  # by the block above
+        for block in blocks:
+            before, printed = printed, None
+            _save(block, folder, ports)
+            if block.not_run is not None:
+                continue
+            if block.language == "sh":
+                printed = block, shell.run(block)
+            elif block.language == "text" and before is not None:
+                _compare(block, with_free_ports(block.text, ports), *before)
+            elif block.language == "python":
+                _python(block, module, ports)
+            else:
+                formats.check(block, folder)
+        _run_tests(page, module)
+        for server in shell.servers:
+            servers.see(server)
+        shell.stop_servers()
+
+
+def _save(block: Block, folder: Path, ports: dict[str, str]) -> None:
+    if block.file is not None:
+        (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / block.file).write_text(with_free_ports(block.text, ports), encoding="utf-8")
+
+
+@contextmanager
+def _module(page: Path, folder: Path) -> Iterator[types.ModuleType]:
+    """The module of the page's blocks without a file. Its imports find the page's files, which are forgotten at the end."""
+    module = types.ModuleType(f"docs_{page.stem.replace('-', '_')}")
+    module.__file__ = str(page)
+    sys.modules[module.__name__] = module
+    sys.path.insert(0, str(folder))
+    try:
+        yield module
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules[module.__name__]
+        for name, each in list(sys.modules.items()):
+            if (getattr(each, "__file__", None) or "").startswith(f"{folder}{os.sep}"):
+                del sys.modules[name]
+
+
+def _python(block: Block, module: types.ModuleType, ports: dict[str, str]) -> None:
+    """Run the block in the page's module; save it only, if it has a file. A traceback points into the page."""
+    lines = "\n" * (block.line - 1)
+    try:
+        code = compile(lines + with_free_ports(block.text, ports), str(block.page), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise block.failed(f"SyntaxError: {error.msg}", (error.lineno or block.line) - block.line + 1) from None
+    if block.file is None:
+        with _placed(block):
+            exec(code, vars(module))
+
+
+@contextmanager
+def _placed(block: Block) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise _at(block, error) from error
+
+
+def _at(block: Block, error: Exception) -> Exception:
+    """The error with the last line of the page in its traceback."""
+    within = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(block.page)]
+    line = within[-1].lineno if within else None
+    return block.failed(f"{type(error).__name__}: {error}", (line or block.line) - block.line + 1)
+
+
+def _run_tests(page: Path, module: types.ModuleType) -> None:
+    for name, function in list(vars(module).items()):
+        if not (name.startswith("test_") and inspect.isfunction(function)):
+            continue
+        code = function.__code__
+        block = Block(page, "python", "", code.co_firstlineno, None, None)
+        with _placed(block):
+            if inspect.iscoroutinefunction(function):
+                given = {"autojump_clock": None} if "autojump_clock" in inspect.signature(function).parameters else {}
+                trio.run(lambda function=function, given=given: function(**given),
+                         clock=trio.testing.MockClock(autojump_threshold=0))  # fmt: skip
+            else:
+                function()
+
+
+def _compare(expected: Block, text: str, commands: Block, said: str) -> None:
+    """The commands say what the page says; `...` stands for anything. What follows a ready server does not matter."""
+    pattern = ".*?".join(re.escape(part) for part in _trimmed(text).split("..."))
+    if re.fullmatch(pattern + ".*?" * _serves(said), _trimmed(said), re.DOTALL) is None:
+        raise expected.failed(f"the commands at line {commands.line} say:\n{said}")
+
+
+def _serves(said: str) -> bool:
+    return "ready: http" in said
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())

@@ -1,0 +1,49 @@
+"""A client of each server that a page starts, in place of the reader's browser, camera and microphone."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import trio
+from tests.docs.blocks.shell import Server
+
+from reactor_trio.client import Client, connect
+
+#: real seconds for the first pictures
+PATIENCE = 30
+
+
+def see(server: Server) -> None:
+    """Wait for a frame of each of its tracks. Raises what a reader's client raises, or that nothing is to be seen."""
+    token = parse_qs(urlsplit(server.url).fragment).get("token", [server.variables.get("REACTOR_TOKEN")])[0]
+    try:
+        trio.run(_first_frames, server.url.partition("#")[0], token)
+    except Exception as error:
+        while isinstance(error, ExceptionGroup):  # of the nursery below
+            error = error.exceptions[0]
+        said = "".join(server.output)
+        raise server.block.failed(f"`{server.command}` shows nothing: {type(error).__name__}: {error}\n{said}",
+                                  server.line) from error  # fmt: skip
+
+
+async def _first_frames(url: str, token: str | None) -> None:
+    with trio.fail_after(PATIENCE):
+        async with connect(url, token=token) as client, trio.open_nursery() as nursery:
+            nursery.start_soon(_give_inputs, client)
+            for track in client.tracks:
+                if track.direction != "in":
+                    await anext(client.frames(track.name))
+            nursery.cancel_scope.cancel()
+
+
+async def _give_inputs(client: Client) -> None:
+    """A grey camera and a silent microphone, until the scope is cancelled."""
+    inputs = [track for track in client.tracks if track.direction == "in"]
+    while inputs:
+        for track in inputs:
+            if track.kind == "video":
+                await client.push_video(track.name, np.full((64, 64, 3), 128, np.uint8))
+            else:
+                await client.push_audio(track.name, np.zeros(960, np.int16))
+        await trio.sleep(0.05)

@@ -1,0 +1,193 @@
+"""The runner of the documentation's blocks: what passes, and that it fails with the page and the line of what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.blocks.page import BlockFailed, blocks_of
+from tests.docs.blocks.run_page import run_page
+from tests.docs.blocks.shell import Server, commands, installed
+
+MODEL = """
+```python
+# model.py
+import numpy as np
+
+from reactor_trio import Output, ReactorPipeline, Video
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Grey(ReactorPipeline):
+    def inference(self):
+        while True:
+            yield Picture(main_video=np.full((64, 64, 3), 128, np.uint8))
+```
+"""
+
+
+def run(folder: Path, text: str) -> None:
+    """Run a page with this text, in an empty folder."""
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    (folder / "empty").mkdir()
+    run_page(page, folder / "empty")
+
+
+def fails(folder: Path, text: str) -> str:
+    with pytest.raises(BlockFailed) as caught:
+        run(folder, text)
+    return str(caught.value)
+
+
+def test_a_page_is_run_from_top_to_bottom(tmp_path):
+    run(tmp_path, """
+# A page
+
+```python
+# folder/helper.py
+NUMBER = 3
+```
+
+```python
+from folder.helper import NUMBER
+
+seen = [NUMBER]
+```
+
+```python
+def test_what_is_above():
+    assert seen == [3]
+
+async def test_in_virtual_time(autojump_clock):
+    import trio
+    await trio.sleep(1000)
+    seen.append(4)
+```
+
+```sh
+python -c 'print("hello")'     # a comment
+cat folder/helper.py | head -1
+NAME=x
+export OTHER=y
+cd folder && python -c "import os; print(os.path.basename(os.getcwd()), '$NAME$OTHER')"
+```
+
+```text
+hello
+# folder/...py
+folder xy
+```
+
+```json
+{"a": 1}
+```
+
+```text
+a drawing, which nothing is compared with
+```
+
+<!-- not run: it needs a card -->
+```sh
+nvidia-smi
+```
+""")  # fmt: skip
+    assert (tmp_path / "empty" / "folder" / "helper.py").read_text() == "# folder/helper.py\nNUMBER = 3\n"
+    assert "folder.helper" not in sys.modules
+
+
+def test_a_server_goes_on_beside_the_rest_and_is_seen_and_stopped(tmp_path):
+    run(tmp_path, f"""
+{MODEL}
+```sh
+reactor run model.py --port 8081
+```
+
+```text
+loading model ...
+...
+model is ready: http://127.0.0.1:8081/
+```
+
+```sh
+reactor client http://127.0.0.1:8081/ --seconds 1.5 | tail -1
+```
+
+```text
+...main_video: ... fps...
+```
+""")  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("```python\nx = 1\nassert x == 2\n```", "page.md:3: AssertionError: "),
+    ("```python\nx = 1\nx ==\n```", "page.md:3: SyntaxError: invalid syntax"),
+    ("```python\n# model.py\nx ==\n```", "page.md:3: SyntaxError: invalid syntax"),
+    ("```python\ndef f():\n    return 1 / 0\n```\n\n```python\nf()\n```", "page.md:3: ZeroDivisionError: division by zero"),
+    ("```python\ndef test_a():\n    x = 1\n    assert x == 2\n```", "page.md:4: AssertionError: "),
+    ("```sh\ntrue\nfalse\n```", "page.md:3: `false` ended with code 1:\n"),
+    ("```sh\npython -c 'import sys; sys.exit(3)'\n```",
+     "page.md:2: `python -c 'import sys; sys.exit(3)'` ended with code 3:\n"),
+    ("```sh\nno-such-program\n```", "page.md:2: `no-such-program`: [Errno 2] No such file or directory: 'no-such-program'"),
+    ("```sh\necho a | grep b\n```", "page.md:2: `bash -c 'echo a | grep b'` ended with code 1:\n"),
+    ("```sh\npip install no-such-package-at-all\n```",
+     "page.md:2: needs the network: no-such-package-at-all is not installed here"),
+    ("```sh\necho a\n```\n\n```text\nb\n```", "page.md:6: the commands at line 2 say:\na\n"),
+    ("```sh\necho a\n```\n\n```text\na\n...\nb\n```", "page.md:6: the commands at line 2 say:\na\n"),
+    ("```json\n{\n 1}\n```", "page.md:3: no JSON: Expecting property name enclosed in double quotes"),
+    ("```yaml\na: 1\n b: [\n```", "page.md:3: no YAML: mapping values are not allowed here"),
+    ("```toml\na =\n```", "page.md:2: no TOML: "),
+    ("```js\nconst a = 1;\nconst = 2;\n```", "page.md:2: no JavaScript: SyntaxError: "),
+    ("```html\n<p>\n<b>a</p>\n```", "page.md:3: </p> ends what is not open"),
+    ("```html\n<p>\n```", "page.md:2: <p> does not end"),
+    ("```html\n<p></p>\n<script>\nconst = 2;\n</script>\n```", "page.md:3: no JavaScript: SyntaxError: "),
+    ("```yaml\n# reactor.yaml\nmodle: a:B\n```", "page.md:2: no manifest: "),
+    ("```\ncode\n```", "page.md:1: a block says what it is, one of "),
+    ("```pyhton\ncode\n```", "page.md:1: a block says what it is, one of "),
+    ("<!-- not run: it needs a card -->\n\nA sentence.\n\n```sh\nfalse\n```", 'page.md:1: "not run" stands right above'),
+    ("<!-- not run: it needs a card -->\n", 'page.md:1: "not run" stands right above'),
+])  # fmt: skip
+def test_a_block_that_is_wrong_fails_with_page_and_line(text, said, tmp_path):
+    assert fails(tmp_path, text).startswith(said)
+
+
+def test_a_server_that_shows_nothing_fails(tmp_path):
+    broken = MODEL.replace("128", "nothing")
+    line = broken.count("\n") + 2
+    said = fails(tmp_path, f"{broken}```sh\nreactor run model.py\n```")
+    assert said.startswith(f"page.md:{line}: `reactor run model.py` shows nothing: SessionEnded: ")
+    assert "name 'nothing' is not defined" in said
+
+
+def test_a_server_that_ends_by_itself_fails(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\ntrue\nreactor run\n```\n")
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"], text=True) as process:
+        process.wait()
+        with pytest.raises(BlockFailed, match=r"^page\.md:3: `reactor run` ended by itself with code 3:"):
+            Server("reactor run", blocks_of(page)[0], 2, process, "http://127.0.0.1/", {}).stop()
+
+
+def test_commands_are_lines_without_comments_and_prompts():
+    text = "# first\n$ reactor init sky\n\nreactor run \\\n    --port 0   # a free one\nopen http://h/#token=a\n"
+    assert list(commands(text)) == [
+        (2, "reactor init sky"), (4, "reactor run --port 0"), (6, "open http://h/#token=a"),
+    ]  # fmt: skip
+
+
+def test_what_pip_would_find_installed():
+    assert [installed(each) for each in ("numpy", "numpy<1", "reactor-trio[video]", "-U", "no-such-package")] == [
+        True, False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_blocks_have_the_lines_of_their_code(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A\n\n- item\n\n  ```sh\n  true\n  ```\n\n```python\n# a/b.py\n```\n")
+    found = [(block.language, block.line, block.file) for block in blocks_of(page)]
+    assert found == [("sh", 6, None), ("python", 10, "a/b.py")]
