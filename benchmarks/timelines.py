@@ -8,23 +8,26 @@ tests/benchmarks/test_timelines.py keeps the files equal to what the traces say.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import trio
 import trio.testing
 
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
-from reactor_trio.testing import open_session
+from reactor_trio.testing import Link, open_server, open_session
 
 STEP, BLOCK = 0.4, 8
 #: seconds after the session's first step in which the client sends its command, and what it sets
 SENT, RED = 1.1, 255
 
-LEFT, WIDTH, TOP, SCREEN = 118, 560, 46, 96
+LEFT, WIDTH, TOP, SCREEN = 118.0, 560.0, 46.0, 96
+_T = TypeVar("_T")
 #: a second of the trace takes so many seconds of the drawing, so that an eye can follow
 SLOWER = 4
 
@@ -91,6 +94,29 @@ async def trace(sent: float | None, frames: int) -> Trace:
     return found
 
 
+async def slow_link(frames: int) -> list[tuple[int, float, float]]:
+    """Number, and seconds of making and arrival, of the pictures that a viewer gets by a link that needs 0.3 s for each."""
+    found = []
+
+    class Picture(Output):
+        main_video: Video
+
+    class Steady(ReactorPipeline):
+        fps = 10
+
+        def inference(self):
+            while True:
+                yield Picture(main_video=np.zeros((50, 50, 3), np.uint8))  # 7500 bytes as raw pixels
+
+    async with open_server(Steady, step_cost=0.01) as server, server.connect():
+        begin = trio.current_time()
+        async with server.connect(role="viewer", feedback=True, link=Link(bits_per_second=200_000, delay=0.1)) as viewer:
+            while len(found) < frames:
+                (frame,) = await viewer.take(1)
+                found.append((frame.seq, frame.pts, trio.current_time() - begin))
+    return found
+
+
 class _Page:
     """A drawing of the time from `low` to `high`: rows from top to bottom, and a line that moves over all of them."""
 
@@ -129,11 +155,11 @@ class _Page:
         self._parts.append(f'<path class="sent" stroke-dasharray="4 3" d="M{x:.1f} {TOP - 4}V{self._bottom}"/>')
         self._parts.append(f'<text class="text small" x="{x + 5:.1f}" y="{TOP - 6}">{escape(label)}</text>')
 
-    def document(self, shown: Sequence[tuple[float, int]]) -> str:
-        """The SVG, with a screen at the right that shows the frame of each moment."""
+    def document(self, shown: Sequence[tuple[float, int]], numbers: Sequence[int] | None = None) -> str:
+        """The SVG, with a screen at the right that shows the frame of each moment, with its number."""
         moves, right, height = f"{(self._high - self._low) * SLOWER:g}s", LEFT + WIDTH + 24, self._bottom + 34
         film, keys = [], ["0%{transform:translateY(0)}"]  # nothing is shown before the first frame
-        for number, (at, red) in enumerate(shown):
+        for number, (at, red) in zip(numbers or range(len(shown)), shown, strict=True):
             if not self._low <= at < self._high:
                 continue
             y = len(keys) * SCREEN
@@ -203,16 +229,39 @@ def which_block_an_input_reaches(found: Trace) -> str:
     return page.document(found.shown)
 
 
+def newest_on_a_slow_link(found: list[tuple[int, float, float]]) -> str:
+    """A link that carries every third picture: what arrives stays as young, because what could not go was replaced."""
+    low, high, interval = 2.0, 4.4, 0.1
+    page = _Page("A link that carries three pictures a second gets the newest each time.", low, high)
+    top = page.row("the model", "ten a second", 46)
+    sent = {number for number, _made, _arrived in found}
+    for number in range(round(high / interval)):
+        made = found[0][1] + number * interval
+        if low <= made < high:
+            page.bar(made, made + interval, top + 12, 22, number in sent)
+    top = page.row("under way", "others: replaced", 62)
+    for place, (_number, made, arrived) in enumerate(found):
+        if low <= made:
+            page.bar(made, arrived, top + 10 + place % 3 * 16, 12, True)
+    top = page.row("the client", "", 50)
+    for (number, _made, arrived), (_next, _m, until) in pairwise(found):
+        if until > low:
+            page.bar(arrived, until, top + 12, 26, True, str(number))
+    shown, numbers = [(arrived, True) for _number, _made, arrived in found], [number for number, _made, _arrived in found]
+    return page.document(shown, numbers)
+
+
 def drawings() -> dict[str, str]:
     """Name and text of each drawing."""
     frames = 7 * BLOCK
 
-    def traced(sent: float | None) -> Trace:
-        return trio.run(trace, sent, frames, clock=trio.testing.MockClock(autojump_threshold=0))
+    def in_virtual_time(traced: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
+        return trio.run(traced, *arguments, clock=trio.testing.MockClock(autojump_threshold=0))
 
     return {
-        "block-shown-evenly.svg": block_shown_evenly(traced(None)),
-        "which-block-an-input-reaches.svg": which_block_an_input_reaches(traced(SENT)),
+        "block-shown-evenly.svg": block_shown_evenly(in_virtual_time(trace, None, frames)),
+        "which-block-an-input-reaches.svg": which_block_an_input_reaches(in_virtual_time(trace, SENT, frames)),
+        "newest-on-a-slow-link.svg": newest_on_a_slow_link(in_virtual_time(slow_link, 16)),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks import timelines
@@ -19,6 +20,12 @@ async def test_a_command_in_the_middle_of_a_step_shows_with_the_block_after_it(a
     assert [step.red for step in found.steps[:5]] == [0, 0, 0, timelines.RED, timelines.RED]
     assert round(found.acknowledged, 9) == 1.2
     assert round(next(at for at, red in found.shown if red), 9) == 1.6
+
+
+async def test_pictures_on_a_slow_link_stay_as_young(autojump_clock):
+    found = await timelines.slow_link(16)
+    assert {round(arrived - made, 2) for _number, made, arrived in found[-6:]} == {0.86}
+    assert {later[0] - earlier[0] for earlier, later in pairwise(found[-6:])} == {3}
 
 
 def test_the_files_are_what_the_traces_say():
