@@ -105,8 +105,10 @@ class FramedSocket:
                 del message
 
     def close(self) -> None:
-        """Close the socket, on the loop that receives. Threads that send notice it."""
+        """Close the socket, on the loop that receives. Threads that send notice it, also one that waits for room."""
         trio.lowlevel.notify_closing(self._socket)
+        with suppress(OSError):  # the other end is gone
+            self._socket.shutdown(socket.SHUT_RDWR)
         with self._lock:
             self._gone = True
             self._socket.close()

@@ -19,6 +19,7 @@ from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.context import set_during
 from reactor_trio.interface.files import RESOLVE, Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema
 from reactor_trio.interface.input_field import MISSING, FieldInfo, refuse_wrong_widget
+from reactor_trio.plain_text import sendable
 
 _LIMITS: Final = ("ge", "le", "min_length", "max_length")
 
@@ -53,15 +54,24 @@ class Arguments:
             self._decoder = msgspec.json.Decoder(self._struct, dec_hook=decode_file)
         except TypeError as error:
             raise DeclarationError(f"{where}: {error}") from None
+        #: whether decoding makes instances of classes of the author, which calls their `__post_init__`
+        self.makes_instances = len(list(_classes_in(msgspec.inspect.type_info(self._struct), set()))) > 1
 
     def decode(self, data: bytes | msgspec.Raw, resolve: Resolve | None = None) -> dict[str, Any]:
         """Decode and validate the JSON object `data`. `resolve` finds uploaded files by their id.
 
         Raises CommandError, whose message names the path of the wrong value. Its code is `unresolved_upload` for an unknown
-        file, else `invalid_command`.
+        file, else `invalid_command`. Raises an Exception that a class of the author raises; RuntimeError for one that is
+        none, since a value that a client sends ends no program.
         """
         with set_during(RESOLVE, resolve):
-            value = self._decode(data)
+            try:
+                value = self._decode(data)
+            except (Exception, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                what = f"{type(error).__name__}: {sendable(error)}"
+                raise RuntimeError(f"{what}; to refuse a value, raise ValueError") from error
         result = {parameter.name: getattr(value, parameter.name) for parameter in self.parameters}
         for parameter in self.parameters:
             name, info, given = parameter.name, parameter.info, result[parameter.name]

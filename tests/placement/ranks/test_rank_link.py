@@ -47,6 +47,21 @@ async def test_a_rank_sends_from_any_thread_and_sleeps_until_the_other_takes_it(
     other.close()
 
 
+async def test_closing_a_link_ends_a_send_that_waits_for_room():
+    """The other end does not read and is not gone, as that of a process that is stopped."""
+    ours, theirs = socket.socketpair()
+    one = RankLink(ours, ipc_messages.FromProcess)
+    too_late = threading.Timer(5, theirs.close)  # else a test that fails would wait for ever
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, one.send, said(b"x" * 2_000_000))
+        await trio.lowlevel.wait_readable(theirs)
+        too_late.start()
+        one.close()
+        too_late.cancel()
+    assert theirs.fileno() > 0, "the link was closed only when the other end was gone"
+    theirs.close()
+
+
 def test_a_link_that_is_made_without_a_loop_is_closed_by_the_loop_that_receives():
     """As that of rank 0, which the I/O loop makes and the model loop has."""
     ours, theirs = socket.socketpair()

@@ -61,6 +61,8 @@ class Follower:
         self._making: int | None = None
         self._scope = trio.CancelScope()
         self._cancelled = 0  # the call that rank 0 has cancelled last
+        #: the arguments of the next command, if they were a call of their own
+        self._decoded: dict[str, Any] = {}
         #: of the current session
         self._performer: Performer | None = None
 
@@ -201,8 +203,12 @@ class Follower:
                 await self._performer.perform(call.action)
                 if call.action is Action.RELEASE:
                     self._performer = None
+            case "arguments":
+                arguments = self._declaration.commands[call.command].arguments
+                self._decoded = arguments.decode(call.data, call.files.__getitem__)
             case "command":
-                command = Command(call.number, call.client, call.command, {}, None, call.at, call.data, call.files)
+                given, self._decoded = self._decoded, {}
+                command = Command(call.number, call.client, call.command, given, None, call.at, call.data, call.files)
                 await self._performer.carry_out(command)
             case "file":
                 await self._performer.file_uploaded(call.files)

@@ -7,6 +7,7 @@ in the same call.
 The result of a call must be the same on all ranks: it returned, or its generator ended, or it raised this type of exception
 (the texts may differ, as they may name a device). A rank that raises alone leaves the others in a collective operation that
 never ends. So a rank that raised waits `RAISED_TIMEOUT` seconds for the others, and then the ranks are *out of step*.
+Only arguments may be refused by one rank alone, before the call that has them (`Leader.agree`).
 An exception that no process survives is not compared, because all ranks end with it. A rank that finds the ranks out of
 step reports that to the server and waits: the server ends all ranks.
 
@@ -31,6 +32,7 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import MessageLink, answered_within
+from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
 from reactor_trio.execution.step_loop import DONE
@@ -146,6 +148,15 @@ class Leader:
             self._made_frame, self._stepped = False, True
             self._host.post_io(self._report, ipc_messages.FirstStepMade())
 
+    async def agree(self) -> None:
+        """Return when every rank has decoded the arguments of the newest call. Raises what one of them has raised alone."""
+        await self.level()
+        for done in self._done:
+            if done.number == self._call.number and done.failure is not None:
+                if done.failure.kind == CommandError.__name__:
+                    raise CommandError("invalid_command", done.failure.text)
+                raise done.failure.error()
+
     def performed(self, action: Action) -> None:
         """This rank has performed an action of `AT_NEXT_CALL`."""
         self._before.append(action)
@@ -223,7 +234,7 @@ class Leader:
         self._send(rank_messages.LeaderFinished())
 
     async def _compare(self) -> None:
-        if self._result is None or self._stopped.is_set():
+        if self._result is None or self._stopped.is_set() or self._call.kind == "arguments":  # see `agree`
             return
         for rank, done in enumerate(self._done, start=1):
             if done.outcome == self._result.outcome:
@@ -269,6 +280,8 @@ def call_name(call: rank_messages.RankCall) -> str:
             return f"step {call.step}"
         case "command":
             return f"the command {call.command} before step {call.step}"
+        case "arguments":
+            return f"decoding the arguments of {call.command} before step {call.step}"
         case "file":
             return "@file_uploaded"
     assert call.action is not None

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+import msgspec
 import trio
 
 from reactor_trio.crossing.messages import Command
@@ -76,11 +77,20 @@ class LeadingPerformer(ServedPerformer):
         await self.lead("perform", make, action=action, client=self.client.id, at=self.client.joined_at)
 
     async def carry_out(self, command: Command) -> Any:
-        """Carry the command out on every rank; returns the reply of this one."""
-        return await self.lead(
-            "command", partial(super().carry_out, command), command=command.name, client=command.client,
-            at=command.at, data=command.data, files=command.files,
-        )  # fmt: skip
+        """Carry the command out on every rank; returns the reply of this one.
+
+        Arguments with classes of the author are decoded before, on this rank and then on the others: what a `__post_init__`
+        refuses on one rank, perhaps on that alone, reaches the handler of no rank.
+        """
+        given: dict[str, Any] = {"data": command.data, "files": command.files}
+        arguments = self._declaration.commands[command.name].arguments
+        if arguments.makes_instances:
+            decoded = arguments.decode(command.data, command.files.__getitem__)
+            await self.lead("arguments", trio.lowlevel.cancel_shielded_checkpoint, command=command.name, **given)
+            await self._leader.agree()
+            command, given = msgspec.structs.replace(command, arguments=decoded), {}
+        make = partial(super().carry_out, command)
+        return await self.lead("command", make, command=command.name, client=command.client, at=command.at, **given)
 
     async def file_uploaded(self, arguments: dict[str, Any]) -> None:
         """Call `@file_uploaded` on every rank."""

@@ -24,7 +24,11 @@ class RankLink(FramedSocket):
         self._room.register(sock, select.POLLOUT)
 
     def send(self, message: object, session: int = 0) -> None:
-        """Send a message from any thread; return when the kernel has taken it, or the other end is gone."""
+        """Send a message from any thread; return when the kernel has taken it, or one of the ends is gone.
+
+        Other threads wait meanwhile: a message of theirs would come in the middle of this one. So does `close`, which ends
+        the wait first: the poll must not look at a descriptor that is free for another file.
+        """
         with self._lock:
             if self._gone:
                 return

@@ -12,7 +12,7 @@ from reactor_trio.interface.files import UploadedFile
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.isolation.ipc_messages import IpcMessage, ModelStuck
 
-CallKind = Literal["perform", "command", "file", "step"]
+CallKind = Literal["perform", "arguments", "command", "file", "step"]
 
 #: actions that are a call of every rank
 LED: Final = HOOKS | {Action.MAKE_STATE, Action.CLOSE_DRIVER, Action.RELEASE}
@@ -33,11 +33,11 @@ class RankCall(IpcMessage, frozen=True, tag=1):
         number: counts calls.
         step: the number of the session's next step, for the log.
         action: of `perform`, what rank 0 performs (`LED`).
-        command: of `command`, its name.
+        command: of `arguments` and `command`, its name.
         before: the actions that come first (`AT_NEXT_CALL`).
         client, at: the client of a command, and its arrival; of an action, the controlling client, and when it joined.
-        data, files: a command's arguments as the client sent them; of `file`, the arguments of the hook. The data of the
-            files goes ahead in pieces (`crossing.file_pieces`).
+        data, files: a command's arguments as the client sent them, unless a call `arguments` had them before; of `file`, the
+            arguments of the hook. The data of the files goes ahead in pieces (`crossing.file_pieces`).
     """
 
     number: int
