@@ -332,8 +332,7 @@ async def test_a_drain_says_goodbye_to_waiting_clients_too(autojump_clock, reaso
 
         nursery.start_soon(wait_for_a_place)
         await trio.sleep(1)
-        server.runtime.drain_reason = reason
-        await server.drain()
+        await server.runtime.drain(reason)
         await trio.sleep(1)
         assert reasons == [reason]
 

@@ -98,7 +98,7 @@ async def test_no_answer_lets_a_browser_pass_the_address_on():
     with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
             serving = await nursery.start(lambda task_status: serve(Model, settings=settings, task_status=task_status))
-            await serving.runtime.preparation.prepared.wait()
+            await serving.runtime.preparation.tried.wait()
             for what, (request, status) in ASKED.items():
                 taken = await trio.open_tcp_stream("127.0.0.1", serving.port) if what == "no room" else None
                 if taken is not None:

@@ -133,7 +133,7 @@ async def test_a_full_server_and_one_that_goes_down(autojump_clock):
     async with open_server(Black, queue=0, drain_notice=5) as server:
         async with server.connect():
             await same_inside(server._site, "", status=503)
-            server.runtime.draining.set()
+            server.runtime.closing.set()
             await same_inside(server._site, "", status=503)
 
 

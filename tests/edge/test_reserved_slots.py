@@ -330,8 +330,8 @@ async def test_the_management_port_answers_whatever_happens_to_the_other():
 
 
 async def test_the_management_port_answers_while_the_server_drains():
-    async with full(management={"port": 0}, drain_notice=0.0) as (server, _):
-        await server.runtime.drain()
+    async with full(management={"port": 0}, limits={"connections": 3}, drain_notice=600) as (server, _), connect(server.url):
+        server.runtime.begin_drain()
         assert (await ask(server.management_port, "/ready"))[0] == 503
 
 

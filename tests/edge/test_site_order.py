@@ -32,7 +32,7 @@ async def test_of_handshakes_at_once_behind_a_proxy_those_that_are_too_many_keep
     auth, limits = {"ticket_keys": [KEY]}, {"connections_per_address": 1}
     with behind_a_proxy(monkeypatch):
         async with open_server(Black, auth=auth, proxies=[PROXY], limits=limits) as server:
-            server.runtime.preparation.prepared = trio.Event()
+            server.runtime.preparation.tried = trio.Event()
             tickets, found = [issue_ticket(KEY) for _ in range(3)], []
 
             async def knock(ticket):
@@ -43,7 +43,7 @@ async def test_of_handshakes_at_once_behind_a_proxy_those_that_are_too_many_keep
                     nursery.start_soon(knock, ticket)
                 await trio.testing.wait_all_tasks_blocked()
                 assert found == [(429, "address_connections")] * 2
-                server.runtime.preparation.prepared.set()
+                server.runtime.preparation.tried.set()
             assert found[2:] == [(101, None)]
             kept = await answers(server._site, *(plain(f"/schema?token={ticket}") for ticket in tickets))
             assert sorted(kept) == [(200, None), (200, None), (401, "token_used")]

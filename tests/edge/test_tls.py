@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import trio
 import trustme
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from tests.support.fault_checks import wait_for
 from tests.support.fault_peers import reactor_run
@@ -221,6 +222,10 @@ def serial(files: Files, port: int) -> int:
             return int(tls.getpeercert()["serialNumber"], 16)
 
 
+def serial_in(tls: TlsSettings) -> int:
+    return x509.load_pem_x509_certificate(Path(tls.certfile).read_bytes()).serial_number
+
+
 @contextmanager
 def waiting_reader(fifo: Path) -> Iterator[None]:
     """Waits until a process reads from it, which gets nothing during the block."""
@@ -273,3 +278,19 @@ def test_reactor_run_by_tls_takes_a_new_certificate_on_sighup(files, tmp_path):
         server.wait_log("the certificate stays as it was: runtime.tls.certfile: .* has no certificate")
         assert serial(files, server.port) == second
         assert "Traceback" not in server.log
+
+
+def test_sighup_during_the_load_is_not_lost(files, tmp_path):
+    tls = files.issue()
+    os.mkfifo(tmp_path / "weights")
+    waits = "    def load(self, config):\n        open('weights').read()\n"
+    model = MODEL.replace("    def inference", waits + "    def inference")
+    arguments = ("--port", "0", "--certfile", tls.certfile, "--keyfile", tls.keyfile)
+    with reactor_run(tmp_path, model, *arguments, ready=False) as server:
+        with open(tmp_path / "weights", "w"):  # returns once the model loads: the server has read its certificate
+            before = serial_in(tls)
+            assert serial_in(files.issue()) != before
+            server.process.send_signal(signal.SIGHUP)
+        server.wait_ready()
+        server.wait_log("the certificate was read again")
+        assert serial(files, server.port) == serial_in(tls)

@@ -495,7 +495,7 @@ async def on_a_connection(script, server, injector) -> None:
         return ours
 
     async def serve(stream) -> None:
-        site, closing = server._site, server.runtime.draining
+        site, closing = server._site, server.runtime.closing
         await injector.run(partial(serve_http, stream, site.serve, site.rules, closing=closing))
         with pytest.raises(trio.ClosedResourceError):
             await stream.send_all(b"x")

@@ -567,7 +567,7 @@ async def exchange(server: TestServer, data: bytes) -> bytes:
                 received.extend(piece)
 
     async def serve() -> None:
-        await serve_http(ours, site.serve, site.rules, closing=server.runtime.draining)
+        await serve_http(ours, site.serve, site.rules, closing=server.runtime.closing)
         await theirs.aclose()
 
     with trio.fail_after(2000):

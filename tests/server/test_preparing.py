@@ -115,6 +115,45 @@ async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody
         assert (await admit(site, request("/ws"))).status == 503
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "code", "over"),
+    [
+        ("/ws", b"HTTP/1.1 503 ", b"reactor-refusal: failed\r\n", 3),
+        ("/ws?refusals=bye", b"HTTP/1.1 101 ", b'"code":"failed"', 4),  # 1 s for the close frame, which does not come
+    ],
+)
+async def test_who_waits_when_the_preparation_fails_gets_a_whole_refusal(
+    autojump_clock, monkeypatch, path, status, code, over
+):
+    """Its connection ended without an answer, since the server ended first."""
+
+    def broken(settings):
+        raise ImportError("libavcodec.so.62: cannot open shared object file")
+
+    monkeypatch.setattr(preparation, "prepare", broken)
+    ours, theirs = trio.testing.memory_stream_pair()
+    answer = bytearray()
+
+    async def knock():
+        await trio.sleep(1)  # the model is loaded, and its server prepares
+        await ours.send_all(opening(path=path, host="127.0.0.1"))
+        while data := await ours.receive_some():
+            answer.extend(data)
+
+    async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as clients:
+        runtime, site = site_of(host)
+
+        async def accept(connections):
+            connections.start_soon(partial(serve_http, theirs, site.serve, site.rules, closing=runtime.closing))
+
+        clients.start_soon(knock)
+        with pytest.raises(ModelFailed, match="libavcodec"):
+            await runtime.run({}, listeners=[accept])
+        assert trio.current_time() == over
+    assert answer.startswith(status)
+    assert code in answer
+
+
 async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_ticket(autojump_clock):
     key = "k" * 32
     settings = Settings(auth=AuthSettings(ticket_keys=(key,)), limits=LimitSettings(handshake=2))
@@ -126,7 +165,7 @@ async def test_a_client_whose_admission_takes_too_long_is_told_and_keeps_its_tic
 
         async def knock(ticket, found):
             ours, theirs = trio.testing.memory_stream_pair()
-            nursery.start_soon(partial(serve_http, theirs, site.serve, site.rules, closing=runtime.draining))
+            nursery.start_soon(partial(serve_http, theirs, site.serve, site.rules, closing=runtime.closing))
             await ours.send_all(opening(path=f"/ws?token={ticket}", host="127.0.0.1"))
             found.append((int(bytes(await ours.receive_some()).split()[1]), trio.current_time()))
             await trio.aclose_forcefully(ours)

@@ -361,8 +361,7 @@ async def test_a_notice_does_not_prolong_a_session(autojump_clock):
 async def test_a_server_that_restarts_its_model_gives_no_notice(autojump_clock):
     told = Told()
     async with open_server(Model, step_cost=0.25, drain_notice=60) as server, server.connect(on_ending=told) as client:
-        server.runtime.drain_reason = "model_restarting"
-        await server.drain()
+        await server.runtime.drain("model_restarting")
         assert await ended(client) == ("model_restarting", 0)
     assert told.told == []
 

@@ -64,7 +64,7 @@ def stand_in(behaviour: str):
     """Return a fake `serve` with one behaviour. It sends signals to its own process, so that no test depends on timing."""
 
     async def serve(
-        manifest, *, debug=False, listeners=None, drain=None, on_phase=None, on_progress=None,
+        manifest, *, debug=False, listeners=None, on_phase=None, on_progress=None,
         task_status=trio.TASK_STATUS_IGNORED,
     ):
         port = manifest.settings.port or 4321
@@ -79,14 +79,15 @@ def stand_in(behaviour: str):
         if behaviour in ("stubborn", "hangs"):
             start_worker()
         await trio.lowlevel.checkpoint()
+        drain = trio.Event()
         runtime = SimpleNamespace(
             preparation=SimpleNamespace(
-                encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event()
+                encoders={"h264": "libx264", "raw": "none"}, tried=trio.Event(), at_rest=trio.Event()
             ),
-            sessions=(), drain_notice=0.0, facts=None,
+            sessions=(), facts=None, begin_drain=drain.set,
         )  # fmt: skip
         task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port, runtime))
-        runtime.preparation.prepared.set()
+        runtime.preparation.tried.set()
         runtime.preparation.at_rest.set()
         await trio.testing.wait_all_tasks_blocked()  # the caller has printed its line
         if behaviour == "run_returns":

@@ -6,7 +6,9 @@ import os
 import signal
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 
+import msgspec
 import trio
 
 from reactor_trio.cli.log_output import route_structlog
@@ -30,9 +32,9 @@ class LocalServer:
         sockets: file descriptors of the inherited sockets.
     """
 
-    def __init__(
-        self, manifest: Manifest, terminal: Terminal, *, debug: bool = False, sockets: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, manifest: Manifest, terminal: Terminal, *, debug: bool = False, sockets: Sequence[int] = ()) -> None:
+        if sockets:  # under --reload a restart must not wait for sessions to end
+            manifest = replace(manifest, settings=msgspec.structs.replace(manifest.settings, drain_notice=0.0))
         settings = manifest.settings
         self._manifest = manifest
         self._terminal = terminal
@@ -41,8 +43,8 @@ class LocalServer:
         self._watchdog: Watchdog | None = None
         if settings.watchdog:
             self._watchdog = Watchdog(settings.watchdog, open_lock_watch=self._watch_lock, running=self._running)
-        self._drain = trio.Event()
         self._serving: Serving | None = None
+        self._renewal_asked = False
 
     async def run(self) -> None:
         """Serve until a signal or a failure."""
@@ -60,6 +62,8 @@ class LocalServer:
                 if self._watchdog is not None:
                     self._watchdog.say_running()  # before a client's first step can keep the lock
                 stop.armed = True
+                if self._renewal_asked:  # SIGHUP came during the load, perhaps after the files were read
+                    self._renew_certificates()
                 await self._announce(self._serving)
 
     def _watch_lock(self) -> LockWatch | None:
@@ -71,8 +75,6 @@ class LocalServer:
     async def _load(self, nursery: trio.Nursery) -> Serving:
         async with self._terminal.loading(self._manifest.name):
             serving: Serving = await nursery.start(self._serve, nursery.cancel_scope, await self._listen())
-        if self._inherited:  # under --reload a restart must not wait for sessions to end
-            serving.runtime.drain_notice = 0.0
         return serving
 
     async def _listen(self) -> list[trio.SocketListener]:
@@ -88,7 +90,7 @@ class LocalServer:
         task_status: trio.TaskStatus[Serving],
     ) -> None:
         await serve(
-            self._manifest, debug=self._debug, listeners=listeners, drain=self._drain, on_phase=self._on_phase,
+            self._manifest, debug=self._debug, listeners=listeners, on_phase=self._on_phase,
             on_progress=self._terminal.progress, task_status=task_status,
         )  # fmt: skip
         everything.cancel()
@@ -97,7 +99,7 @@ class LocalServer:
         self._terminal.say(f"{self._manifest.name} is ready: {where(serving.urls)}")
         route_structlog()  # a library may have imported it
         preparation = serving.runtime.preparation
-        await preparation.prepared.wait()
+        await preparation.tried.wait()
         encoders = ", ".join(f"{codec} ({by})" for codec, by in preparation.encoders.items())
         self._terminal.say(f"encoders: {encoders}")
         await preparation.at_rest.wait()
@@ -110,18 +112,19 @@ class LocalServer:
 
     def _drain_for_good(self) -> None:
         assert self._serving is not None  # until then the signals end the process
-        sessions, seconds = len(self._serving.runtime.sessions), self._serving.runtime.drain_notice
+        sessions, seconds = len(self._serving.runtime.sessions), self._manifest.settings.drain_notice
         may_go_on = f", {sessions} session{'s' if sessions > 1 else ''} may go on for {seconds:g} s"
         notice = may_go_on if sessions and seconds else ""
         self._terminal.say(f"draining {self._manifest.name}{notice}; a second signal ends at once")
-        self._drain.set()
+        self._serving.runtime.begin_drain()
 
     def _drain_for_successor(self) -> None:
         if self._serving is None:  # load() cannot be interrupted
             os._exit(OK)
-        self._serving.runtime.drain_reason = "model_restarting"
-        self._drain.set()
+        self._serving.runtime.begin_drain("model_restarting")
 
     def _renew_certificates(self) -> None:
-        if self._serving is not None and self._serving.certificates is not None:
+        if self._serving is None:
+            self._renewal_asked = True
+        elif self._serving.certificates is not None:
             self._serving.certificates.renew()

@@ -1,9 +1,9 @@
 """One source of items and any number of consumers; the source never waits for a consumer.
 
 `Broadcast.put` copies each item to every living Reader. Items that come before the first reader go to a backlog, which that
-reader takes over: nothing is lost between the start of the session and the first `async for`. Each reader has a bounded
-queue. The backlog is bounded in bytes, too, because a program may never have a reader. A full queue loses its oldest item,
-which `dropped` counts. A reader with `latest=True` keeps only the newest item; `skipped` counts the others.
+reader takes over: nothing is lost between the start of the session and the first `async for`. The backlog and the queue of
+each reader are bounded in items and in bytes. A full one loses its oldest item, which `dropped` counts. A reader with
+`latest=True` keeps only the newest item; `skipped` counts the others.
 
 An item may depend on the item before it, as an inter-frame picture depends on the picture before it. An item that depends
 on no other is a *keyframe* here. A reader that loses one item drops all later items up to the next keyframe. A reader that
@@ -32,14 +32,14 @@ class Broadcast(Generic[T]):
 
     Args:
         limit: the most items in the backlog, and in each reader's queue.
-        backlog_bytes: the most bytes in the backlog, if it has more than one item.
+        most_bytes: the most bytes in each of them, if it has more than one item.
         is_keyframe: returns whether an item is a keyframe, that is, usable without the items before it.
         request_keyframe: asks the producer for a keyframe. The Broadcast calls it again for each other item that comes while
             a reader waits.
     """
 
     limit: int
-    backlog_bytes: float = math.inf
+    most_bytes: float = math.inf
     is_keyframe: Callable[[T], bool] = lambda _: True
     request_keyframe: Callable[[], object] = lambda: None
 
@@ -48,7 +48,7 @@ class Broadcast(Generic[T]):
         self.dropped = 0
         self.skipped = 0
         self._dropped_before = 0
-        self._backlog: Reader[T] | None = Reader(self, latest=False, most_bytes=self.backlog_bytes)
+        self._backlog: Reader[T] | None = Reader(self, latest=False)
         self._readers: weakref.WeakSet[Reader[T]] = weakref.WeakSet()
         self._error: Callable[[], Exception] | None = None
         self._mid_stream = False  # whether the newest item depends on items before it
@@ -96,10 +96,9 @@ class Broadcast(Generic[T]):
 class Reader(Generic[T]):
     """One consumer's bounded queue of a Broadcast's items."""
 
-    def __init__(self, source: Broadcast[T], latest: bool, most_bytes: float = math.inf) -> None:
+    def __init__(self, source: Broadcast[T], latest: bool) -> None:
         self.latest = latest
         self.source = source
-        self._most_bytes = most_bytes
         self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
         self._awaiting_keyframe = False
@@ -141,7 +140,8 @@ class Reader(Generic[T]):
             self._clear()
         self._items.append((item, size))
         self._bytes += size
-        while len(self._items) > self.source.limit or (self._bytes > self._most_bytes and len(self._items) > 1):
+        most, most_bytes = self.source.limit, self.source.most_bytes
+        while len(self._items) > most or (self._bytes > most_bytes and len(self._items) > 1):
             self._drop()
             self._awaiting_keyframe = True
             self._skip_to_keyframe()

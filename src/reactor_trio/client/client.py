@@ -60,8 +60,8 @@ class Client(SessionView):
 
     #: length of each frame iterator's queue
     frames_queued: ClassVar[int] = 64
-    #: most bytes of a track's frames, and of the messages, that are kept before their first iterator
-    backlog_bytes: ClassVar[int] = 64 * 1024 * 1024
+    #: most bytes in the queue of each iterator over frames or messages, and of what is kept before the first one
+    queued_bytes: ClassVar[int] = 64 * 1024 * 1024
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Client(SessionView):
         callbacks = Callbacks(
             on_queued or ignore, on_waiting or ignore, on_ending or ignore, on_lost or ignore, on_resumed or ignore
         )
-        receiver = Receiver(callbacks, self.frames_queued, self.backlog_bytes, feedback)
+        receiver = Receiver(callbacks, self.frames_queued, self.queued_bytes, feedback)
         super().__init__(receiver, PersistentConnection(transport, receiver, follow, reopen))
         self._protocol = receiver.protocol
         self._playback = TransportControl(self._protocol, self.command)

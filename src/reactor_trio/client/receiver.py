@@ -78,13 +78,13 @@ class Receiver:
     Args:
         callbacks: the program's functions.
         frames_queued: length of each frame iterator's queue.
-        backlog_bytes: most bytes of a track's frames, and of the messages, that are kept before their first iterator.
+        queued_bytes: most bytes in each iterator's queue, and of what is kept before the first iterator.
         feedback: whether to acknowledge each video frame.
     """
 
-    def __init__(self, callbacks: Callbacks, frames_queued: int, backlog_bytes: int, feedback: bool) -> None:
+    def __init__(self, callbacks: Callbacks, frames_queued: int, queued_bytes: int, feedback: bool) -> None:
         self.callbacks = callbacks
-        self._frames_queued, self._backlog_bytes = frames_queued, backlog_bytes
+        self._frames_queued, self._queued_bytes = frames_queued, queued_bytes
         self._feedback = feedback
         self._waits_for: str | None = None
         self._end_message = ""
@@ -105,7 +105,7 @@ class Receiver:
         self.answers: dict[int, ReplyFuture] = {}
         #: frames by track index
         self.frames: dict[int, Broadcast[events.Received]] = {}
-        self.messages: Broadcast[events.Message] = Broadcast(MESSAGES_QUEUED, backlog_bytes)
+        self.messages: Broadcast[events.Message] = Broadcast(MESSAGES_QUEUED, queued_bytes)
         #: number of the newest applied command; frames made with it, or a later one, carry at least this number
         self.last_command: int | None = None
         #: why the session ended, None while it goes on
@@ -255,7 +255,7 @@ class Receiver:
         if track.index not in self.frames:
             ask = partial(self.feedback_sender.request_keyframe, track.index)
             self.frames[track.index] = Broadcast(
-                self._frames_queued, self._backlog_bytes, lambda received: received.packet.keyframe, ask
+                self._frames_queued, self._queued_bytes, lambda received: received.packet.keyframe, ask
             )
 
     def _session_ended(self) -> SessionEnded:

@@ -17,21 +17,23 @@ class Preparation:
         settings: the codecs of the server.
 
     Attributes:
-        encoders: those of each codec, best first; empty until `prepared`.
-        prepared: set when clients need not wait for it any more.
+        encoders: those of each codec, best first; empty until they are found.
+        tried: set when clients need not wait for it any more: the encoders are found, or this has failed.
         at_rest: set when all of it is done.
     """
 
     def __init__(self, worker: Worker, settings: CodecSettings) -> None:
         self.encoders: dict[str, str] = {}
-        self.prepared, self.at_rest = trio.Event(), trio.Event()
+        self.tried, self.at_rest = trio.Event(), trio.Event()
         self._worker = worker
         self._settings = settings
 
     async def run(self) -> None:
         """Do it once. Raises whatever an installed library raises when it is imported or tried."""
-        self.encoders = await self._worker(prepare, self._settings)
-        self.prepared.set()
+        try:
+            self.encoders = await self._worker(prepare, self._settings)
+        finally:
+            self.tried.set()
         await self._worker(prepare_rest, self._settings)
         self.at_rest.set()
 

@@ -70,9 +70,14 @@ class ReactorRoutes:
 
     async def _session(self, exchange: Exchange, grant: Grant) -> Conversation:
         """Let a client in that gets a session or a position in the queue now."""
+        counted = exchange.counted
+        self._sessions.websockets.add(counted)  # the end of the server waits for it
+        counted.callback(self._sessions.left.set)
+        counted.callback(self._sessions.websockets.discard, counted)
+        if self._facts.phase not in ("loading", "failed"):
+            await self._runtime.preparation.tried.wait()
         if self._facts.phase in ("loading", "failed"):
             raise Refused(self._takes_none(known=grant.refusal is None))
-        await self._runtime.preparation.prepared.wait()
         if self._runtime.access.required:
             grant.required()
         request = self._wishes(exchange, grant)
@@ -99,7 +104,7 @@ class ReactorRoutes:
 
         Raises Refused if it can get none of these now.
         """
-        if self._runtime.draining.is_set():
+        if self._runtime.closing.is_set():
             raise Refused(Refusal("draining", "the server is going down"))
         if request.role == "viewer":
             return self._watched(grant)

@@ -70,7 +70,10 @@ class Runtime:
         self.access = Access(settings.auth, name)
         per_address = settings.limits.waiting_per_address
         admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
-        self.waiting_room = WaitingRoom(admission, settings.takeover, lambda sid, reason: self.leases.slot_free(sid, reason))
+        self.waiting_room = WaitingRoom(
+            admission, settings.takeover, lambda sid, reason: self.leases.slot_free(sid, reason),
+            lambda: [session.lifetime.ends_at for session in self.sessions], settings.limits.session_length or math.inf,
+        )  # fmt: skip
         self._load_began = trio.current_time()
         self.journal = PhaseJournal(self._load_began, observers.on_phase)
         progress = LoadProgress(observers.on_progress, self.waiting_room.tell_again)
@@ -81,14 +84,12 @@ class Runtime:
         #: why the model has ended for good; None while it has not
         self.failure: ModelFailed | None = None
         self._failures = FailureLog()
-        #: the end reason that clients get when the server goes down
-        self.drain_reason: EndReason = "draining"
-        #: seconds that sessions may go on when the server drains; and until when
-        self.drain_notice, self.drains_at = settings.drain_notice, -math.inf
+        #: until when sessions may go on in a drain
+        self.drains_at = -math.inf
         #: what a client with a picture waits for
         self.preparation = Preparation(parts.worker, settings.codec)
-        #: set when the server begins to drain
-        self.draining = trio.Event()
+        #: set when the server begins to go down: it drains, or its model has failed for good
+        self.closing = trio.Event()
         self._drained = trio.Event()
         self._config: dict[str, Any] = {}
         #: the slots promised to a gate
@@ -169,6 +170,11 @@ class Runtime:
             what = f"what is installed cannot be used: {type(error).__name__}: {error}"
             await self._end_for_good(what, error, self.drain_reason)
 
+    @property
+    def drain_reason(self) -> EndReason:
+        """The end reason that clients get when the server goes down."""
+        return self.waiting_room.drain_reason or "draining"
+
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life, and load the model again if its process ends.
 
@@ -180,15 +186,18 @@ class Runtime:
         reason: EndReason = self.drain_reason if ending.restarts else "model_error"  # a drain does not load again
         await self._end_for_good(ending.what, ending.cause, reason)
 
-    async def drain(self) -> None:
-        """Refuse new clients, give sessions their notice, end them in order.
+    def begin_drain(self, reason: EndReason = "draining") -> None:
+        """Refuse new clients from now on, for this reason; the first one counts. `serve` then drains, and returns."""
+        self.closing.set()
+        self.waiting_room.drain(reason)
 
-        Returns when all clients have left, or when notice and grace are over; a second call returns with the first. With the
-        `drain_reason` "model_restarting" sessions get no notice.
+    async def drain(self, reason: EndReason = "draining") -> None:
+        """Refuse new clients, give sessions their notice, end them in order; for `reason`, unless the drain has begun.
+
+        Returns when all clients have left, or when notice and grace are over; a second call returns with the first. For the
+        reason "model_restarting" sessions get no notice.
         """
-        if self.journal.phase in ("loading", "ready"):
-            self.draining.set()
-            self.waiting_room.drain(self.drain_reason)
+        self.begin_drain(reason)
         if self.journal.phase == "loading":  # the first load, or one after a restart
             await self.session_manager.all_left(self.settings.drain_grace)  # who waits hears why
         if self.journal.phase == "failed":  # the clients hear of the failure, as after `_end_for_good`
@@ -198,7 +207,7 @@ class Runtime:
         if self.journal.phase != "ready":
             return
         try:
-            await self._drain(0 if self.drain_reason == "model_restarting" else self.drain_notice)
+            await self._drain(0 if self.drain_reason == "model_restarting" else self.settings.drain_notice)
         finally:
             self._drained.set()
 
@@ -308,4 +317,4 @@ class Runtime:
 
     def _fail(self, reason: str) -> None:
         self.enter("failed", reason)
-        self.waiting_room.drain(self.drain_reason)
+        self.begin_drain()

@@ -81,16 +81,17 @@ async def serve(
     on_progress: Callable[[float | None, str], object] | None = None,
     task_status: trio.TaskStatus[Serving] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Load a model and serve it until `drain` is set and done, or until cancelled.
+    """Load a model and serve it until it has drained, or until cancelled.
 
     The port answers from the start, `/health` with 503 until the model is loaded; `task_status.started` is called with a
-    `Serving` then, but not if `drain` is set before. An `async load()` is cancelled then, one that blocks is waited for.
+    `Serving` then, but not if a drain begins before. An `async load()` is cancelled then, one that blocks is waited for.
     Cancelling ends every session in its order without a goodbye; the running step is still waited for.
 
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
         listeners: sockets that already listen, instead of host and port. Closed at the end.
-        drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return.
+        drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return. A
+            caller who has another reason than that the server goes down calls `Serving.runtime.begin_drain`.
         moderate: checks the text in commands (`docs/reference/model/moderation.md`), instead of what the manifest names.
         on_phase: called with each phase that the server enters: "loading", "ready", "draining", "drained", and "stopped"
             at the end; "failed" if this raises ModelFailed or ManifestError.
@@ -118,8 +119,9 @@ async def serve(
                 accepting = trio.CancelScope()
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(lag.tick)
+                    nursery.start_soon(_end_drained, runtime, accepting, nursery.cancel_scope)
                     if drain is not None:
-                        nursery.start_soon(_drain_when_asked, drain, runtime, accepting, nursery.cancel_scope)
+                        nursery.start_soon(_begin_drain_when_set, drain, runtime)
                     listen = partial(_listen, serving, ports, accepting)
                     await nursery.start(partial(runtime.run, source.config, listeners=[listen]))
                     if certificates is not None:
@@ -128,11 +130,14 @@ async def serve(
     runtime.enter("stopped")
 
 
-async def _drain_when_asked(
-    drain: trio.Event, runtime: Runtime, accepting: trio.CancelScope, everything: trio.CancelScope
-) -> None:
-    """Task, from before the load on: drain when asked to, then end the server."""
+async def _begin_drain_when_set(drain: trio.Event, runtime: Runtime) -> None:
     await drain.wait()
+    runtime.begin_drain()
+
+
+async def _end_drained(runtime: Runtime, accepting: trio.CancelScope, everything: trio.CancelScope) -> None:
+    """Task, from before the load on: once a drain has begun, end the server with it."""
+    await runtime.closing.wait()
     if runtime.drain_reason == "model_restarting":
         accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
     await runtime.drain()
@@ -156,11 +161,11 @@ async def _listen(
     runtime = serving.runtime
     warn_if_open(ports.clients, runtime.settings)
     site = reactor_site(runtime, *bound_addresses(ports.clients))
-    acceptor = Acceptor(site, runtime.draining, serving.certificates)
+    acceptor = Acceptor(site, runtime.closing, serving.certificates)
     async with trio.open_nursery() as nursery:
         if ports.management:
             nursery.start_soon(
-                serve_management, site, runtime.settings, ports.management, connections, runtime.draining
+                serve_management, site, runtime.settings, ports.management, connections, runtime.closing
             )
         with accepting:
             await acceptor.run(ports.clients, connections)

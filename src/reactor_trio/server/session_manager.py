@@ -58,7 +58,8 @@ class SessionManager:
 
     Attributes:
         model: the newest load's; None until the model is loaded.
-        left: set when a client has left or a session is over.
+        websockets: those that are open, and the requests for one that wait for their answer.
+        left: set when one of these is gone, a client has left, or a session is over.
         recordings: the folder for recordings, None if nothing is recorded.
         codec_pool: the encoders and decoders at work.
     """
@@ -69,6 +70,7 @@ class SessionManager:
     ) -> None:  # fmt: skip
         self.farewell_timeout = max(facts.settings.drain_grace / 2, 0.1)
         self.left = RepeatedEvent()
+        self.websockets: set[object] = set()
         self.recordings: Path | None = None
         self.model: ServedModel | None = None
         self._facts, self._metrics, self._room, self._leases = facts, metrics, room, leases
@@ -138,11 +140,10 @@ class SessionManager:
             served = self._served.get(sid)
             return sender.end_reason if served is None else served.end_reason
 
-        def moved(position: int, total: int) -> None:
+        def moved(position: int, total: int, wait: float | None) -> None:
             reason = self._facts.health.stuck or self._facts.loading
-            wait = None if reason else self._longest_wait(position)
             heartbeat = self._facts.settings.limits.ping_interval
-            queued = {"position": position, "total": total, "wait": wait, "heartbeat": heartbeat}
+            queued = {"position": position, "total": total, "wait": None if reason else wait, "heartbeat": heartbeat}
             sender.say("reactor.queued", queued | ({"reason": reason} if reason else {}))
 
         entry = RoomEntry(sid, self._room, sender.request, moved, send_away, end_reason)
@@ -186,9 +187,9 @@ class SessionManager:
         return served
 
     async def all_left(self, within: float, *, shield: bool = False) -> None:
-        """Return when no client is connected and no session runs, at the latest in `within` seconds."""
+        """Return when no WebSocket is open or asked for, and no session runs; in `within` seconds at the latest."""
         with patient(trio.move_on_after(within, shield=shield)):
-            while self._clients or self.running:
+            while self.websockets or self.running:
                 await self.left.wait()
 
     def find(self, session_id: str) -> ServedSession | None:
@@ -254,10 +255,6 @@ class SessionManager:
             message_limit=settings.limits.unanswered_commands, telemetry=self._metrics,
             heartbeat=settings.limits.ping_interval, lag=self._facts.lag,
         )  # fmt: skip
-
-    def _longest_wait(self, position: int) -> float | None:
-        ends = [served.session.lifetime.ends_at for served in self.running]
-        return self._room.longest_wait(position, ends, self._facts.settings.limits.session_length or math.inf)
 
     def _begin(self, served: ServedSession, run: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
         """Report that a session begins. Returns what runs it: `run`, or that beside a recording."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,7 +28,8 @@ class RoomEntry:
     """One client's slot or position in the queue. Call `release` in any case after `WaitingRoom.enter`.
 
     Attributes:
-        moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
+        moved: called with position (from 1), total, and the seconds that the client waits at most (None: not known), at once
+            if the client has to wait and again at each change.
         sent_away: called with the reason if the client will not be admitted, or if another client replaces it.
         end_reason: returns why the client is leaving; None if it stays.
     """
@@ -36,7 +37,7 @@ class RoomEntry:
     sid: str
     room: WaitingRoom
     request: ConnectRequest
-    moved: Callable[[int, int], None]
+    moved: Callable[[int, int, float | None], None]
     sent_away: Callable[[EndReason], None]
     end_reason: Callable[[], EndReason | None]
     admitted: trio.Event = field(default_factory=trio.Event)
@@ -56,6 +57,8 @@ class WaitingRoom:
     Args:
         takeover: which client a new one replaces when no slot is free.
         slot_free: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
+        session_ends: returns the latest end of each session that runs, infinity for one without an end.
+        session_length: the longest that a session may last, infinity without a limit.
 
     Attributes:
         drain_reason: the end reason that clients get because the server goes down; None while it does not.
@@ -64,8 +67,10 @@ class WaitingRoom:
     def __init__(
         self, admission: Admission, takeover: Takeover = "never",
         slot_free: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None,
+        session_ends: Callable[[], Iterable[float]] = tuple, session_length: float = math.inf,
     ) -> None:  # fmt: skip
         self.admission = admission
+        self._session_ends, self._session_length = session_ends, session_length
         self._slot_free = slot_free
         self._takeover = takeover
         self._entries: dict[str, RoomEntry] = {}
@@ -100,24 +105,21 @@ class WaitingRoom:
             return None
         return self.admission.refusal(request.address)
 
-    def longest_wait(self, position: int, ends: Iterable[float], length: float) -> float | None:
-        """Return how many seconds the client at `position` in the queue, from 1, waits at most; None if that is not known.
-
-        Args:
-            ends: the latest end of each session that runs, infinity for one without an end.
-            length: the longest that a session may last, infinity without a limit.
-        """
-        now = trio.current_time()
+    def longest_waits(self) -> list[float | None]:
+        """Return how many seconds each client in the queue waits at most, in its order; None where that is not known."""
+        now, length, waiting = trio.current_time(), self._session_length, self.admission.waiting
         claimed_by = now + self.admission.claim_ttl
-        slots = [*ends, *(claimed_by + length for _ in range(self.admission.reserved))]
-        if self.admission.open != "open" or len(slots) < self.admission.slots:
-            return None
-        heapq.heapify(slots)
-        for _ in range(position - 1):  # each client before this one takes the slot that is free first
-            if math.isinf(slots[0]):
-                return None  # sessions have no limit: for each client of a long queue the rest would be work for nothing
-            heapq.heapreplace(slots, slots[0] + length)
-        return None if math.isinf(slots[0]) else max(0.0, round(slots[0] - now, 3))
+        ends = [*self._session_ends(), *(claimed_by + length for _ in range(self.admission.reserved))]
+        if self.admission.open != "open" or len(ends) < self.admission.slots:
+            return [None] * waiting
+        heapq.heapify(ends)
+        for _ in range(len(ends) - self.admission.slots):  # there are fewer slots than before: these ends free none
+            heapq.heappop(ends)
+        waits: list[float | None] = []
+        while len(waits) < waiting and not math.isinf(ends[0]):  # each client takes the slot that is free first
+            waits.append(max(0.0, round(ends[0] - now, 3)))
+            heapq.heapreplace(ends, ends[0] + length)
+        return waits + [None] * (waiting - len(waits))
 
     def enter(self, entry: RoomEntry) -> None:
         """Give a client a slot or a position in the queue. Raises NotAdmitted."""
@@ -155,8 +157,8 @@ class WaitingRoom:
         self.tell_again()
 
     def drain(self, reason: EndReason = "draining") -> None:
-        """Admit no client any more, and end the wait of the others for this reason."""
-        self.drain_reason = reason
+        """Admit no client any more, and end the wait of the others for this reason. The first reason stays."""
+        self.drain_reason = self.drain_reason or reason
         self._tell(self.admission.drain())
 
     def tell_again(self) -> None:
@@ -181,7 +183,8 @@ class WaitingRoom:
                 given_up.setdefault(self.admission.has(entry.sid), entry)
         return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
 
-    def _tell(self, changes: Iterable[Change]) -> None:
+    def _tell(self, changes: Sequence[Change]) -> None:
+        waits = self.longest_waits() if any(change.kind == "moved" for change in changes) else []
         for change in changes:
             entry = self._entries.get(change.sid)
             if entry is None:
@@ -192,6 +195,6 @@ class WaitingRoom:
                 entry.admitted.set()
                 self._sleep.deadline = at(self.admission.next_deadline)
             elif change.kind == "moved":
-                entry.moved(change.position, change.total)
+                entry.moved(change.position, change.total, waits[change.position - 1])
             else:
                 entry.sent_away(self.drain_reason if change.kind == "draining" and self.drain_reason else change.kind)

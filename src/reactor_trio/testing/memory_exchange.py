@@ -25,8 +25,7 @@ class MemoryExchange(Exchange):
     """A request whose head is known, and whose body is `body`."""
 
     def __init__(self, site: Site, request: Request, body: AsyncIterator[bytes] | None = None) -> None:
-        self.counted = ExitStack()
-        super().__init__(cast("Any", None), request, site.rules, self.counted, bool)  # a site reads and sends nothing itself
+        super().__init__(cast("Any", None), request, site.rules, ExitStack(), bool)  # a site reads and sends nothing itself
         self._site = site
         self._body = body
 

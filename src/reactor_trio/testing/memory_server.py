@@ -140,7 +140,7 @@ class TestServer(InspectedServer):
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            site, closing = self._site, self.runtime.draining
+            site, closing = self._site, self.runtime.closing
             await serve_http(theirs, site.serve, site.rules, closing=closing)
 
         self._nursery.start_soon(serve)

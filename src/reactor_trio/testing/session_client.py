@@ -29,7 +29,7 @@ class SessionClient(Client):
         server: the server that it is connected to.
     """
 
-    frames_queued, backlog_bytes = 1 << 20, 1 << 40  # a test takes frames when it likes, and wants all of them
+    frames_queued, queued_bytes = 1 << 20, 1 << 40  # a test takes frames when it likes, and wants all of them
 
     def __init__(
         self, transport: Transport, server: InspectedServer, stall: Stall, link: Link | None, **options: Any

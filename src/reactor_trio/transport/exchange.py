@@ -69,8 +69,7 @@ class Exchange:
     Args:
         reader: that of the connection, which has read the head.
         rules: those of the port.
-        counted: counts the WebSocket that the request asks for. It is closed when that WebSocket is closed, or when the
-            request is answered by HTTP.
+        counted: see below.
         last: returns whether the connection ends with this answer in any case.
 
     Attributes:
@@ -78,6 +77,8 @@ class Exchange:
         peer: the address of the connection's other end.
         address: that of the client, for its limits; None if it has none.
         shared_with: the origin of a foreign page that may read the answer, or None.
+        counted: what lasts as long as the WebSocket that the request asks for: until that is closed, or until the answer by
+            HTTP has been sent.
         handshake: that of the WebSocket that the request asks for, once `upgrade` was called.
         conversation: what the request has opened, or None.
         answered: whether the answer was written.
@@ -90,11 +91,13 @@ class Exchange:
         self.peer = request.peer
         self.address = rules.address_of(request.peer, request.headers)
         self.shared_with = None if request.header("origin") is None else rules.shared_with(request)
+        self.counted = counted
         self.handshake: Handshake | None = None
         self.conversation: Conversation | None = None
         self.answered = False
         self._limits = rules.limits
-        self._reader, self._rules, self._counted, self._last = reader, rules, counted, last
+        self._reader, self._rules, self._last = reader, rules, last
+        self._upgraded = ExitStack()
         self._refused_inside = False
         self._messages: MessageChannel | None = None
 
@@ -165,9 +168,11 @@ class Exchange:
     def upgrade(self, handshake: Handshake, counted: AbstractContextManager[None]) -> None:
         """Take the request for one of a WebSocket. From here on a refusal may go into that.
 
-        `counted` is entered now, and left when the WebSocket is closed or the request is answered by HTTP.
+        `counted` is entered now, and left when the WebSocket is closed or the request is answered by HTTP: a client that has
+        its answer may try again at once.
         """
-        self._counted.enter_context(counted)
+        self._upgraded.enter_context(counted)
+        self.counted.push(self._upgraded)
         self.handshake = handshake
 
     def open(self, conversation: Conversation) -> None:
@@ -184,11 +189,12 @@ class Exchange:
             await self.refuse(refused.refusal)
 
     async def _send(self, response: Response, *, keep_alive: bool) -> None:
-        self._counted.close()  # the request is answered by HTTP
         shared = {} if self.shared_with is None else {"access-control-allow-origin": self.shared_with, "vary": "Origin"}
         if shared and REFUSAL_HEADER in response.headers:  # a script reads why, and when it may try again
             shared["access-control-expose-headers"] = f"{REFUSAL_HEADER}, retry-after"
-        await _send_response(self._reader, response, shared, keep_alive=keep_alive and not self._last())
+        self._upgraded.close()
+        with self.counted:
+            await _send_response(self._reader, response, shared, keep_alive=keep_alive and not self._last())
         self.answered = True
 
     async def linger(self) -> None:
