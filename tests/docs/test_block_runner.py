@@ -105,11 +105,18 @@ def test_a_server_goes_on_beside_the_rest_and_is_seen_and_stopped(tmp_path):
     run(tmp_path, f"""
 {MODEL}
 ```sh
+reactor run model.py
+```
+
+```sh
+reactor run model.py
 reactor run model.py --port 8081
 ```
 
 ```text
 loading model ...
+...
+model is ready: http://127.0.0.1:8080/
 ...
 model is ready: http://127.0.0.1:8081/
 ```

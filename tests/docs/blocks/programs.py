@@ -11,6 +11,8 @@ from pathlib import Path
 
 from tests.support.forked_command import ForkedCommand, Program, reactor_main
 
+#: the variable with the port that a page's servers have instead of 8080
+PORT = "REACTOR_DOCS_PORT"
 Started = ForkedCommand | subprocess.Popen[str]
 
 
@@ -25,8 +27,19 @@ def start(words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> S
     return ForkedCommand(words[1:], cwd=folder, env=variables, stderr=subprocess.STDOUT, main=known)
 
 
+def _reactor_main(words: Sequence[str]) -> int:
+    """`reactor`, whose server has the page's port instead of 8080 by default."""
+    if words[:1] == ["run"] and "--port" not in words:
+        words = [*words, "--port", os.environ[PORT]]
+    return reactor_main(words)
+
+
 def _python_main(words: Sequence[str]) -> int:
-    """What `python` does with a file or with `-m`."""
+    """What `python` does with a file, with `-m` or `-c`; a program that calls `run` has the page's port by default, too."""
+    import reactor_trio
+
+    plain, port = reactor_trio.run, int(os.environ[PORT])
+    reactor_trio.run = lambda model, **options: plain(model, **{"port": port, **options})
     if words[0] == "-m":
         sys.argv = list(words[1:])
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
@@ -45,4 +58,4 @@ def _pytest_main(words: Sequence[str]) -> int:
     return int(pytest.main([*words, "-p", "no:cacheprovider", "-p", "no:randomly"]))
 
 
-FORKED: dict[str, Program] = {"reactor": reactor_main, "python": _python_main, "pytest": _pytest_main}
+FORKED: dict[str, Program] = {"reactor": _reactor_main, "python": _python_main, "pytest": _pytest_main}

@@ -18,7 +18,7 @@ from tests.docs.blocks.page import Block, blocks_of
 from tests.docs.blocks.shell import Shell, with_free_ports
 from tests.support.free_port import free_port
 
-#: ports that pages name; each page has free ones in their places
+#: ports that pages name; each page has free ones in their places. The first is that of a server without an option
 PORTS = ("8080", "8081", "8082", "5173", "8000")
 
 
@@ -29,8 +29,8 @@ def run_page(page: Path, folder: Path) -> None:
     """
     blocks = blocks_of(page)
     text = "".join(block.text for block in blocks if block.not_run is None)
-    ports = {port: str(free_port()) for port in PORTS if re.search(rf"\b{port}\b", text)}
-    with chdir(folder), Shell(folder, ports) as shell, _module(page, folder) as module:
+    ports = {port: str(free_port()) for port in PORTS if port == PORTS[0] or re.search(rf"\b{port}\b", text)}
+    with chdir(folder), Shell(folder, ports, servers.see) as shell, _module(page, folder) as module:
         printed: tuple[Block, str] | None = None  # by the block above
         for block in blocks:
             before, printed = printed, None
@@ -46,8 +46,6 @@ def run_page(page: Path, folder: Path) -> None:
             else:
                 formats.check(block, folder)
         _run_tests(page, module)
-        for server in shell.servers:
-            servers.see(server)
         shell.stop_servers()
 
 

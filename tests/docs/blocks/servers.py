@@ -22,9 +22,8 @@ def see(server: Server) -> None:
     except Exception as error:
         while isinstance(error, ExceptionGroup):  # of the nursery below
             error = error.exceptions[0]
-        said = "".join(server.output)
-        raise server.block.failed(f"`{server.command}` shows nothing: {type(error).__name__}: {error}\n{said}",
-                                  server.line) from error  # fmt: skip
+        what = f"`{server.command}` shows nothing: {type(error).__name__}: {error}\n{server.kill()}"
+        raise server.block.failed(what, server.line) from error
 
 
 async def _first_frames(url: str, token: str | None) -> None:

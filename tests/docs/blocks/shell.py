@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -25,6 +25,8 @@ READY = re.compile(r"(?:is ready|serves).*?: (https?://\S+)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 #: A command with one of these outside of quotes needs a shell.
 SIGNS = re.compile(r"[|<>;`*]|\$\(|&(?!\s*$)")
+#: A command that only sets variables.
+SETS = re.compile(r"export \w+=|\w+=(\$\(.*\)|\S*)$")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 #: real seconds after which a command counts as one that never ends
 PATIENCE = 60
@@ -42,6 +44,20 @@ class Server:
     variables: Mapping[str, str]
     output: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """Read what it says, or it waits when the pipe is full."""
+        self._reader = threading.Thread(target=self.output.extend, args=(self.process.stdout or (),))
+        self._reader.start()
+
+    def kill(self) -> str:
+        """End it at once, if it runs. Return all that it has said."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return "".join(self.output)
+
     def stop(self) -> None:
         """Press Ctrl-C. A server that has ended before, or ends otherwise than after Ctrl-C, is an error."""
         early = self.process.poll()
@@ -49,63 +65,67 @@ class Server:
         try:
             code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
+            code = None
+        said = self.kill()
         if early is not None or code != 0:
             when = "ended by itself" if early is not None else "was stopped"
-            raise self.block.failed(f"`{self.command}` {when} with code {code}:\n{''.join(self.output)}", self.line)
+            raise self.block.failed(f"`{self.command}` {when} with code {code}:\n{said}", self.line)
 
 
 class Shell:
-    """A terminal in the page's folder. `ports` has the free port that stands for each one that the page names."""
+    """A terminal in the page's folder.
 
-    def __init__(self, folder: Path, ports: Mapping[str, str]) -> None:
+    `ports` has the free port that stands for each one that the page names; `see` is called with each server before its end.
+    """
+
+    def __init__(self, folder: Path, ports: Mapping[str, str], see: Callable[[Server], None]) -> None:
         self.folder = folder
         self.servers: list[Server] = []
-        self._ports = ports
+        self._ports, self._see = ports, see
         path = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ["PATH"]])
-        self.variables = {**os.environ, "PATH": path, "PYTHONPATH": WITH_TESTS, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
-        self._read: list[tuple[programs.Started, threading.Thread]] = []
+        self.variables = {
+            **os.environ, "PATH": path, "PYTHONPATH": WITH_TESTS, "PYTHONUNBUFFERED": "1", "COLUMNS": "120",
+            programs.PORT: ports["8080"],
+        }  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, reader in self._read:
-            process.kill()
-            process.wait()
-            reader.join()
-            assert process.stdout is not None
-            process.stdout.close()
+        for server in self.servers:
+            server.kill()
 
     def run(self, block: Block) -> str:
         """Run the block's commands. Return what they print; a server's output only until it is ready."""
         return "".join(self._command(block, line, command) for line, command in commands(block.text))
 
     def stop_servers(self) -> None:
-        """Stop them in the order in which they were started."""
-        while self.servers:
-            self.servers.pop(0).stop()
+        """See and stop them, in the order in which they were started."""
+        for server in self.servers:
+            self._see(server)
+            server.stop()
+        self.servers.clear()
 
     def _command(self, block: Block, line: int, command: str) -> str:
         said = ""
         for part in [command] if needs_shell(command.replace(" && ", " ")) else command.split(" && "):
             text = with_free_ports(part.removesuffix("&").strip(), self._ports)
-            said += self._waited(block, line, ["bash", "-c", text]) if needs_shell(text) else self._simple(block, line, text)
+            if needs_shell(text) and not SETS.match(text):
+                said += self._waited(block, line, ["bash", "-c", text])
+            else:
+                said += self._simple(block, line, text)
         return said
 
     def _simple(self, block: Block, line: int, command: str) -> str:
+        if SETS.match(command):
+            return self._set_variables(block, line, command)
         words = shlex.split(command)
         given = {}
         while words and (found := ASSIGNMENT.fullmatch(words[0])):
             given[found[1]] = self._expanded(found[2])
             del words[0]
         words = [self._expanded(word) for word in words]
-        if not words:
-            self.variables |= given
-        elif words[0] == "export":
-            self.variables |= {name: self._expanded(value) for name, _, value in (each.partition("=") for each in words[1:])}
-        elif words[0] == "cd":
+        if words[0] == "cd":
             self.folder = self.folder / words[1]
         elif words[:2] == ["pip", "install"]:
             missing = [each for each in words[2:] if not installed(each)]
@@ -115,9 +135,22 @@ class Shell:
             return self._waited(block, line, words, given)
         return ""
 
+    def _set_variables(self, block: Block, line: int, command: str) -> str:
+        """Let a shell set the variables, for the commands below."""
+        done = subprocess.run(
+            ["bash", "-ac", f"{command}\nenv -0"], cwd=self.folder, env=self.variables,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise block.failed(f"`{command}` ended with code {done.returncode}:\n{done.stderr}", line)
+        self.variables = dict(each.split("=", 1) for each in done.stdout.split("\0") if each)
+        return ""
+
     def _waited(self, block: Block, line: int, words: list[str], given: Mapping[str, str] | None = None) -> str:
         """Wait until the command has ended with 0, or serves."""
         command, variables = shlex.join(words), self.variables | dict(given or {})
+        if words[:2] == ["reactor", "run"] and "--port" not in words:
+            self.stop_servers()  # The reader stops the one that has the port.
         try:
             process = programs.start(words, self.folder, variables)
         except OSError as error:
@@ -132,9 +165,6 @@ class Shell:
                 alarm.cancel()
                 said = "".join(output)
                 self.servers.append(Server(command, block, line, process, found[1], variables, output))
-                reader = threading.Thread(target=output.extend, args=(process.stdout,))
-                reader.start()
-                self._read.append((process, reader))
                 return said
         code = process.wait(PATIENCE)
         process.stdout.close()
