@@ -131,7 +131,21 @@ reactor client http://127.0.0.1:8081/ --seconds 1.5 | tail -1
 """)  # fmt: skip
 
 
+def test_a_command_may_fail_with_the_error_that_the_page_shows(tmp_path):
+    run(tmp_path, "```sh\nreactor schema\n```\n\n```text\nreactor: ...no such file...\n```")
+
+
+def test_a_block_that_shows_a_model_is_a_cell(tmp_path):
+    python = MODEL.replace("# model.py", "from reactor_trio import show")
+    run(tmp_path, f"{python}\n```python\nfirst = show(Grey)\n```\n\n```python\nprint(first.url)\n```")
+    assert "IPython" not in sys.modules
+
+
 @pytest.mark.parametrize(("text", "said"), [
+    ("```sh\nreactor schema\n```\n\n```text\nreactor: of another mistake\n```",
+     "page.md:6: the commands at line 2 say:\nreactor: "),
+    (MODEL.replace("# model.py", "from reactor_trio import show").replace("128", "nothing") + "```python\nshow(Grey)\n```",
+     "page.md:19: the page of `show` shows nothing: SessionEnded: "),
     ("```python\nx = 1\nassert x == 2\n```", "page.md:3: AssertionError: "),
     ("```python\nx = 1\nx ==\n```", "page.md:3: SyntaxError: invalid syntax"),
     ("```python\n# model.py\nx ==\n```", "page.md:3: SyntaxError: invalid syntax"),

@@ -3,6 +3,7 @@
 * `page` finds the blocks, by the conventions of CONTRIBUTING.md ("Code blocks")
 * `shell` runs the commands of a `sh` block; `programs` has the interpreter that they share
 * `servers` connects to each server that a page starts, as the reader's browser does
+* `notebook` stands in for Jupyter where the page calls `show`
 * `formats` parses what is not run: YAML, JSON, JavaScript, HTML
 * `run_page` puts them together
 """

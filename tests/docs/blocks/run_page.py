@@ -10,10 +10,12 @@ import traceback
 import types
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 import trio.testing
 from tests.docs.blocks import formats, servers
+from tests.docs.blocks.notebook import notebook
 from tests.docs.blocks.page import Block, blocks_of
 from tests.docs.blocks.shell import Shell, with_free_ports
 from tests.support.free_port import free_port
@@ -30,22 +32,27 @@ def run_page(page: Path, folder: Path) -> None:
     blocks = blocks_of(page)
     text = "".join(block.text for block in blocks if block.not_run is None)
     ports = {port: str(free_port()) for port in PORTS if port == PORTS[0] or re.search(rf"\b{port}\b", text)}
-    with chdir(folder), Shell(folder, ports, servers.see) as shell, _module(page, folder) as module:
+    with chdir(folder), notebook() as cells, Shell(folder, ports, servers.see) as shell, _module(page, folder) as module:
         printed: tuple[Block, str] | None = None  # by the block above
-        for block in blocks:
+        shown: list[tuple[str, Block]] = []  # in cells
+        for block, below in zip_longest(blocks, blocks[1:]):
             before, printed = printed, None
             _save(block, folder, ports)
             if block.not_run is not None:
                 continue
             if block.language == "sh":
-                printed = block, shell.run(block)
+                printed = block, shell.run(block, shows_error=below is not None and _shows_error(below))
             elif block.language == "text" and before is not None:
                 _compare(block, with_free_ports(block.text, ports), *before)
             elif block.language == "python":
+                cells.begin_cell()
                 _python(block, module, ports)
+                shown += [(url, block) for url in cells.new_frames()]
             else:
                 formats.check(block, folder)
         _run_tests(page, module)
+        for url, block in shown:
+            servers.see_page(url, block)
         shell.stop_servers()
 
 
@@ -119,6 +126,11 @@ def _compare(expected: Block, text: str, commands: Block, said: str) -> None:
     pattern = ".*?".join(re.escape(part) for part in _trimmed(text).split("..."))
     if re.fullmatch(pattern + ".*?" * _serves(said), _trimmed(said), re.DOTALL) is None:
         raise expected.failed(f"the commands at line {commands.line} say:\n{said}")
+
+
+def _shows_error(block: Block) -> bool:
+    """Whether a page says below a command with which error it ends."""
+    return block.language == "text" and any(line.startswith("reactor: ") for line in block.text.splitlines())
 
 
 def _serves(said: str) -> bool:

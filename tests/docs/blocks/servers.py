@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import trio
+from tests.docs.blocks.page import Block
 from tests.docs.blocks.shell import Server
 
 from reactor_trio.client import Client, connect
@@ -15,15 +16,28 @@ PATIENCE = 30
 
 
 def see(server: Server) -> None:
-    """Wait for a frame of each of its tracks. Raises what a reader's client raises, or that nothing is to be seen."""
+    """Wait for a frame of each of the server's tracks."""
     token = parse_qs(urlsplit(server.url).fragment).get("token", [server.variables.get("REACTOR_TOKEN")])[0]
     try:
-        trio.run(_first_frames, server.url.partition("#")[0], token)
+        _see(server.url.partition("#")[0], token)
     except Exception as error:
-        while isinstance(error, ExceptionGroup):  # of the nursery below
-            error = error.exceptions[0]
         what = f"`{server.command}` shows nothing: {type(error).__name__}: {error}\n{server.kill()}"
         raise server.block.failed(what, server.line) from error
+
+
+def see_page(url: str, block: Block) -> None:
+    """The same for the page that a block shows in its cell."""
+    try:
+        _see(url, None)
+    except Exception as error:
+        raise block.failed(f"the page of `show` shows nothing: {type(error).__name__}: {error}") from error
+
+
+def _see(url: str, token: str | None) -> None:
+    try:
+        trio.run(_first_frames, url, token)
+    except ExceptionGroup as group:  # of the nursery below
+        raise group.exceptions[0] from None
 
 
 async def _first_frames(url: str, token: str | None) -> None:
