@@ -101,8 +101,8 @@ async def test_three_play_and_the_fourth_waits(recipe, autojump_clock):
             assert json.loads(server.http("/health").body)["sessions"] == 3
 
 
-async def test_eight_pools_are_one_batch(recipe, autojump_clock):
-    model = recipe("torch-batches").Pools
+async def test_two_sessions_are_one_batch(recipe, autojump_clock):
+    model = recipe("torch-batches").Moods
     sizes = []
     plain = model.batch_inference
     model.batch_inference = lambda self, sessions: sizes.append(len(sessions)) or plain(self, sessions)
