@@ -212,3 +212,9 @@ def test_blocks_have_the_lines_of_their_code(tmp_path):
     page.write_text("# A\n\n- item\n\n  ```sh\n  true\n  ```\n\n```python\n# a/b.py\n```\n")
     found = [(block.language, block.line, block.file) for block in blocks_of(page)]
     assert found == [("sh", 6, None), ("python", 10, "a/b.py")]
+
+
+def test_a_page_goes_on_with_the_files_of_another(tmp_path):
+    (tmp_path / "first.md").write_text("```python\n# a.py\nNAME = 1\n```\n\n```python\n# a.py\nNAME = 2\n```\n")
+    (tmp_path / "second.md").write_text("<!-- files of first.md -->\n```python\n# b.py\nfrom a import NAME\n```\n")
+    run(tmp_path, "<!-- files of second.md -->\n```sh\npython -c 'import b; print(b.NAME)'\n```\n\n```text\n2\n```\n")

@@ -55,7 +55,8 @@ def _pytest_main(words: Sequence[str]) -> int:
     import pytest
 
     os.environ.pop("PYTEST_CURRENT_TEST", None)
-    return int(pytest.main([*words, "-p", "no:cacheprovider", "-p", "no:randomly"]))
+    imported = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # this interpreter has the plug-ins' modules already
+    return int(pytest.main([*words, "-p", "no:cacheprovider", "-p", "no:randomly", *imported]))
 
 
 FORKED: dict[str, Program] = {"reactor": _reactor_main, "python": _python_main, "pytest": _pytest_main}

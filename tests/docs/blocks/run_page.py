@@ -20,6 +20,8 @@ from tests.docs.blocks.page import Block, blocks_of
 from tests.docs.blocks.shell import Shell, with_free_ports
 from tests.support.free_port import free_port
 
+#: a page that goes on from another one, as the pages of `learn` do: its reader has the files of that page
+FILES_OF = re.compile(r"^<!-- files of ([\w./-]+\.md) -->$", re.MULTILINE)
 #: ports that pages name; each page has free ones in their places. The first is that of a server without an option
 PORTS = ("8080", "8081", "8082", "5173", "8000")
 
@@ -32,6 +34,7 @@ def run_page(page: Path, folder: Path) -> None:
     blocks = blocks_of(page)
     text = "".join(block.text for block in blocks if block.not_run is None)
     ports = {port: str(free_port()) for port in PORTS if port == PORTS[0] or re.search(rf"\b{port}\b", text)}
+    save_files_of_earlier_pages(page, folder, ports)
     with chdir(folder), notebook() as cells, Shell(folder, ports, servers.see) as shell, _module(page, folder) as module:
         printed: tuple[Block, str] | None = None  # by the block above
         shown: list[tuple[str, Block]] = []  # in cells
@@ -54,6 +57,15 @@ def run_page(page: Path, folder: Path) -> None:
         for url, block in shown:
             servers.see_page(url, block)
         shell.stop_servers()
+
+
+def save_files_of_earlier_pages(page: Path, folder: Path, ports: dict[str, str]) -> None:
+    """Save what the reader has from the pages that the page goes on from: the last text of each file."""
+    for name in FILES_OF.findall(page.read_text(encoding="utf-8")):
+        earlier = page.parent / name
+        save_files_of_earlier_pages(earlier, folder, ports)
+        for block in blocks_of(earlier):
+            _save(block, folder, ports)
 
 
 def _save(block: Block, folder: Path, ports: dict[str, str]) -> None:
