@@ -34,7 +34,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_example_is_what_init_writes_plus_a_tone():
-    """The template stays the model of the tutorial, to the letter; the example adds sound and a script."""
+    """The example is the template, to the letter; it adds sound and a script."""
     assert main(["init", "gradient"]) == 0
     written, example = files(Path("gradient")), files(EXAMPLES / "gradient")
     assert set(written) - {"thumbnail.webp"} == set(example) - {"film.yaml"} == {
@@ -51,7 +51,7 @@ def test_the_example_is_what_init_writes_plus_a_tone():
     assert len(gone) == 4, gone  # the docstring, the import, a description and the yield differ
 
 
-def test_init_writes_the_model_of_the_tutorial():
+def test_init_writes_a_model_that_runs():
     assert reactor("init", "demo").returncode == 0
     manifest = load_manifest(Path("demo"))
     assert (manifest.name, manifest.config) == ("demo", {"width": 640, "height": 480, "chunk_size": 4})

@@ -15,12 +15,12 @@ from tests.support import needs
 DOCS = ROOT / "docs"
 #: the parts of the documentation whose pages follow the conventions
 PARTS = ("start", "learn", "cookbook", "understand")
-PAGES = sorted(page for part in PARTS for page in (DOCS / part).rglob("*.md"))
+PAGES = [ROOT / "README.md", *sorted(page for part in PARTS for page in (DOCS / part).rglob("*.md"))]
 #: where else blocks may say that they do not run
 OTHERS = [ROOT / "README.md", *(ROOT / "examples").glob("**/README.md")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
     try:
         run_page(page, tmp_path)

@@ -23,7 +23,7 @@ TOPICS = [
     *(REFERENCE / "client" / name for name in ("types.md", "web-client.md", "web-migration.md")),
     *(DOCS / "operate" / name for name in ("cluster.md", "loadtest.md")),
 ]
-PAGES = [ROOT / "README.md", DOCS / "index.md", DOCS / "learn" / "tutorial.md", DOCS / "operate" / "security.md", *TOPICS]
+PAGES = [DOCS / "index.md", DOCS / "operate" / "security.md", *TOPICS]
 #: Parts that teach. They promise nothing that the reference does not, so they name no tests of the runtime.
 GUIDES = ("start", "learn", "cookbook", "understand")
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""`examples/gradient` in virtual time: the tutorial's model does what the tutorial says."""
+"""`examples/gradient` in virtual time: the model of `reactor init`, and a tone."""
 
 from __future__ import annotations
 
