@@ -27,8 +27,9 @@ find_python() {
     stop "needs Python 3.11 to 3.13, found none${PYTHON:+ in PYTHON=$PYTHON}; install one or name it: PYTHON=/path/to/python $0"
 }
 
-# install_package demo | test | test-all | web ...: the package itself in editable form, for the demo with the codecs between
-# frames, for `test` with what most tests need, for `test-all` with all that any test or check needs, for `web` with Node.
+# install_package demo | test | test-all | web | docs ...: the package itself in editable form, for the demo with the codecs between
+# frames, for `test` with what most tests need, for `test-all` with all that any test or check needs, for `web` with Node, for
+# `docs` with what makes the site.
 install_package() {
     local python name mark marks missing=()
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
@@ -40,7 +41,7 @@ install_package() {
     for name in "$@"; do
         case $name in # which installations include it
             demo) marks=("$venv"/installed-{demo,test,test-all}) ;;
-            test) marks=("$venv"/installed-{test,test-all}) ;;
+            test | docs) marks=("$venv"/installed-{"$name",test-all}) ;;
             *) marks=("$venv/installed-$name") ;;
         esac
         grep -qxsF "$mark" "${marks[@]}" || missing+=("${name/#demo/video}")

@@ -66,10 +66,3 @@ def test_every_topic_of_the_reference_shows_a_test(page):
 def test_what_the_runtime_promises_stands_in_the_reference_not_in_the_guides():
     pages = [page for part in GUIDES for page in (DOCS / part).rglob("*.md")]
     assert [page for page in pages if "`tests/" in page.read_text(encoding="utf-8")] == []
-
-
-def test_links_lead_somewhere():
-    # docs/cli.md and docs/protocol.md, which others know by these names, are links to their pages.
-    for page in [ROOT / "README.md", *(page for page in DOCS.rglob("*.md") if not page.is_symlink())]:
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"

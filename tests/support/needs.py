@@ -20,7 +20,7 @@ from reactor_trio.errors import ManifestError
 #: the packages of the extra `test-all`, as they are imported
 IN_TEST_ALL = {
     "accelerate", "bandit", "coverage", "crafter", "diffusers", "huggingface_hub", "mypy", "onnxruntime", "PIL", "pip_audit",
-    "playwright", "pyright", "ray", "ruff", "torch", "transformers",
+    "playwright", "pyright", "ray", "ruff", "sphinx", "torch", "transformers",
 }  # fmt: skip
 _ABSENT = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 

@@ -92,14 +92,24 @@ class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The server's certificate with its chain, and its key, as PEM files. Without `keyfile`, `certfile` has the key."""
+    """The server's certificate and its key.
+
+    Attributes:
+        certfile: the certificate with its chain, a PEM file.
+        keyfile: the key, a PEM file. Without it, `certfile` has the key.
+    """
 
     certfile: Annotated[str, Meta(min_length=1)]
     keyfile: Annotated[str, Meta(min_length=1)] | None = None
 
 
 class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The port of `/health`, `/ready` and `/metrics` for those who watch over the server."""
+    """The port of `/health`, `/ready` and `/metrics` for those who watch over the server.
+
+    Attributes:
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one.
+    """
 
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8081

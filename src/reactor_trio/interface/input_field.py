@@ -46,7 +46,7 @@ class FieldInfo:
     unit: str | None = None
     label: str | None = None
     widget: Widget | None = None
-    #: the author's `file:line` of the `InputField`; empty without one
+    #: file and line of the author's `InputField`; empty without one
     location: str = ""
 
     @property

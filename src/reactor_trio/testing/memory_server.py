@@ -183,7 +183,8 @@ async def open_server(
         name, debug, moderate: as for `serve`; the hook is called on the test's loop.
         introduction: how the model introduces itself (`Manifest.introduction`).
         on_progress: called with fraction and text of each `progress(fraction, text)` in the model's load.
-        settings, **runtime: the `runtime:` section of the manifest, whole or key by key (`queue=0`, `fps=10`).
+        settings: the `runtime:` section of the manifest, whole.
+        **runtime: the same key by key: `queue=0`, `fps=10`.
 
     Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it; also the
     exceptions of author code that the test has not seen. An exception of the block comes out unchanged.
