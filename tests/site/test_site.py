@@ -21,7 +21,8 @@ pytestmark = pytest.mark.needs("sphinx")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", str(ROOT / "docs"), str(folder)]
+    options = ["--quiet", "--fail-on-warning", "--keep-going"]
+    command = [sys.executable, "-m", "sphinx", *options, str(ROOT / "docs"), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return folder
