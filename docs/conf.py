@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",  # which have sections as Google's style has them
     "reference_pages.site",
 ]  # fmt: skip
-exclude_patterns = ["reference_pages", "_build", "pictures/*.md"]
+exclude_patterns = ["cli.md", "protocol.md", "reference_pages", "_build", "pictures/*.md"]
 
 # ---- Markdown as on GitHub --------------------------------------------------------------------------------------------
 myst_heading_anchors = 4  # the anchors that GitHub gives headings

@@ -18,6 +18,7 @@ PAGES = [
     *ROOT.glob("*.md"),
     *(page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md")) if "node_modules" not in page.parts),
 ]
+PAGES = [page for page in PAGES if not page.is_symlink()]  # docs/cli.md and docs/protocol.md lead to their pages
 FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s#]*)(?:#([^()\s]*))?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
