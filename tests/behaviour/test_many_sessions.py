@@ -375,7 +375,7 @@ async def test_a_session_that_leaves_at_any_moment_leaves_the_turns_to_the_other
         await trio.sleep(10)
         rate = (len(steps_of(server.model.log, resumables)) - before) / 10
         assert rate == pytest.approx(10 if cost else 30, rel=0.03)
-        assert len(turns.robin._accounts) == 1
+        assert len(turns._robin._accounts) == 1
 
 
 async def test_the_copies_turn_is_given_back_when_its_batch_finds_no_room(autojump_clock):

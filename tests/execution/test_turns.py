@@ -13,9 +13,10 @@ import trio.testing
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from reactor_trio.concurrency import ClockHooks
+from reactor_trio.execution.round_robin_turns import RoundRobinTurns
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.turn_states import TRANSITIONS, TurnEvent, TurnState
-from reactor_trio.execution.turns import CHECKPOINTS, SharedTurn, Turn, Turns
+from reactor_trio.execution.turns import CHECKPOINTS, SharedTurn, Turn
 
 IDLE, ASKING, HELD, KEPT = TurnState
 
@@ -25,6 +26,7 @@ NEXT: dict[TurnEvent, str] = {
     "unwanted": "- IDLE HELD KEPT",
     "granted": "- HELD - -",
     "rests": "- - IDLE KEPT",
+    "passes": "- - ASKING KEPT",
     "computes": "- - KEPT -",
     "computed": "- - - HELD",
     "over": "IDLE IDLE IDLE IDLE",
@@ -60,8 +62,11 @@ class Worker:
         with self.scope:
             await self._serve()
 
-    async def take(self) -> None:
+    def begin_to_take(self) -> None:
         self._send.send_nowait(self._take)
+
+    async def take(self) -> None:
+        self.begin_to_take()
         await wait_all_tasks_blocked()
 
     async def give_back(self) -> None:
@@ -108,7 +113,7 @@ class Bench:
     """Turns with the tasks of their sessions."""
 
     def __init__(self, nursery: trio.Nursery, time: ClockHooks) -> None:
-        self.turns = Turns(time)
+        self.turns = RoundRobinTurns(time)
         self.nursery = nursery
         self._occupant: Worker | None = None
 
@@ -174,6 +179,10 @@ async def happen(event: TurnEvent, seats: Bench, worker: Worker) -> None:
             await seats.grant()
         case "rests":
             await worker.give_back()
+        case "passes":
+            await seats.worker().take()  # another session, which is next
+            await seats.worker(worker.turn).take()
+            await worker.give_back()
         case "computes":
             await worker.compute()
         case "computed":
@@ -195,8 +204,6 @@ async def test_events_of_tasks_lead_from_each_state_to_the_next(autojump_clock, 
     async with bench() as seats:
         worker = await bring_to(state, seats)
         await happen(event, seats, worker)
-        if (state, event) == (ASKING, "over"):
-            after = "ASKING"  # the task still waits
         assert worker.turn.state is TurnState[after]
         if state is IDLE or event == "granted":
             return
@@ -238,6 +245,58 @@ async def test_a_session_that_is_over_while_it_computes_is_not_missed(autojump_c
         await worker.end_computing()
         assert worker.turn.state is IDLE
         assert await seats.is_free()
+
+
+@pytest.mark.parametrize("holds", [False, True])
+async def test_tasks_that_wait_when_their_session_is_over_go_on_without_a_turn(autojump_clock, holds):
+    """Tasks of the author's that outlive the session. The turn of another session is not theirs."""
+    async with bench() as seats:
+        if not holds:
+            await seats.occupy()
+        first = await bring_to(HELD, seats) if holds else seats.worker()
+        waiting = [first, seats.worker(first.turn), seats.worker(first.turn)]
+        for worker in waiting[holds:]:
+            await worker.take()
+        await trio.sleep(3)
+        first.turn.leave()
+        await wait_all_tasks_blocked()
+        assert [worker.waited for worker in waiting] == [0 if holds else 3, 3, 3]
+        assert first.turn.state is IDLE
+        assert await seats.is_free() is holds
+        await first.give_back()  # of no turn
+        assert await seats.is_free() is holds
+
+
+async def test_a_task_that_is_to_choose_when_its_session_is_over_leaves_that_to_another(autojump_clock):
+    async with bench(Settling()) as seats:
+        holder, over, stays = seats.worker(), seats.worker(), seats.worker()
+        for worker in holder, over, stays:
+            await worker.take()
+            await wait_all_tasks_blocked()
+        await trio.sleep(2)
+        holder.turn.leave()  # so `over` is woken to choose
+        over.turn.leave()
+        await trio.sleep(0.1)
+        assert (over.waited, over.turn.state) == (2, IDLE)
+        assert (stays.waited, stays.turn.state) == (2, HELD)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_task_that_chooses_when_its_session_is_over_leaves_that_to_another(autojump_clock, cancelled):
+    """It found the thread free, and lets others ask."""
+    async with bench(Settling()) as seats:
+        over, stays = seats.worker(), seats.worker()
+        await wait_all_tasks_blocked()
+        for worker in over, stays:
+            worker.begin_to_take()
+            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        assert (over.turn.state, stays.turn.state) == (ASKING, ASKING)
+        over.turn.leave()
+        if cancelled:
+            over.scope.cancel()
+        await trio.sleep(0.1)
+        assert (over.turn.state, stays.turn.state) == (IDLE, HELD)
 
 
 # ---- who is next ------------------------------------------------------------------------------------------------------
@@ -491,7 +550,7 @@ async def test_a_task_that_is_woken_to_choose_and_cancelled_at_once_leaves_that_
         if over:
             leaves.turn.leave()
         await trio.sleep(0.1)
-        assert (leaves.waited, leaves.turn.state) == (None, IDLE)
+        assert (leaves.waited, leaves.turn.state) == (2 if over else None, IDLE)
         assert (stays.waited, stays.turn.state) == (2, HELD)
 
 

@@ -15,13 +15,40 @@ Cost = Callable[[], float]
 milliseconds = st.integers(1, 200).map(lambda number: number / 1000)
 
 
+class Seats(RoundRobin):
+    """An order with the seats that ask, as its owner knows them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asking: set[int] = set()
+
+    def ask(self, seat: int) -> None:
+        self.settle(seat)
+        self.asking.add(seat)
+
+    def withdraw(self, seat: int) -> None:
+        self.asking.discard(seat)
+
+    def leave(self, seat: int) -> None:
+        self.asking.discard(seat)
+        super().leave(seat)
+
+    def go(self) -> int | None:
+        """The seat whose turn it is, which asks no more; None if none asks."""
+        if not self.asking:
+            return None
+        seat = self.next(self.asking)
+        self.asking.remove(seat)
+        return seat
+
+
 def served(costs: Sequence[Cost], count: int) -> list[tuple[int, float]]:
     """Run seats that always ask. Returns the turns in order: the seat, and its time."""
-    robin, out = RoundRobin(), []
+    robin, out = Seats(), []
     for seat in range(len(costs)):
         robin.ask(seat)
     for _ in range(count):
-        seat = robin.next()
+        seat = robin.go()
         assert seat is not None
         out.append((seat, costs[seat]()))
         robin.used(*out[-1])
@@ -59,30 +86,37 @@ def test_after_a_round_a_seat_may_go_while_it_owes_half_of_its_usual_step():
     assert "".join("AB"[seat] for seat, _ in turns) == "ABABABABABAABA"
 
 
-def test_without_requests_no_seat_is_chosen():
+def test_a_seat_is_chosen_only_of_those_that_ask():
     robin = RoundRobin()
-    assert robin.next() is None
-    robin.ask(1)
-    robin.withdraw(1)
-    assert robin.next() is None
-    robin.ask(2)
-    robin.leave(2)
-    assert robin.next() is None
+    for seat in (1, 2, 3):
+        robin.settle(seat)
+    assert [robin.next(asking) for asking in ({3}, {2, 3}, {1, 3}, {1, 2})] == [3, 2, 3, 1]
+
+
+def test_a_seat_that_has_left_owes_nothing():
+    robin = Seats()
     robin.used(2, 1.0)
     robin.ask(2)
-    assert robin.next() == 2
+    assert robin.go() == 2
+    robin.leave(2)
+    assert not robin.several
+    robin.used(2, 1.0)
+    robin.ask(2)
+    robin.ask(3)
+    assert robin.several
+    assert [robin.go(), robin.go()] == [3, 2]
 
 
 def test_a_first_step_is_free():
-    robin = RoundRobin()
+    robin = Seats()
     robin.ask(0)
-    assert robin.next() == 0
+    assert robin.go() == 0
     robin.used(0, 30.0)
     went = []
     robin.ask(0)
     robin.ask(1)
     for _ in range(6):
-        seat = robin.next()
+        seat = robin.go()
         assert seat is not None
         went.append(seat)
         robin.used(seat, 0.01)
@@ -99,20 +133,20 @@ def test_one_stall_costs_a_few_steps_and_no_more():
 
 
 def test_an_idle_seat_saves_nothing_up():
-    robin = RoundRobin()
+    robin = Seats()
     for _ in range(10):
         robin.ask(0)
-        assert robin.next() == 0
+        assert robin.go() == 0
         robin.used(0, 0.01)
     for _ in range(1000):
         robin.ask(1)
-        assert robin.next() == 1
+        assert robin.go() == 1
         robin.used(1, 0.01)
     robin.ask(1)
     went = []
     for _ in range(10):
         robin.ask(0)
-        seat = robin.next()
+        seat = robin.go()
         assert seat is not None
         went.append(seat)
         robin.used(seat, 0.01)
@@ -139,14 +173,14 @@ def test_shares_of_time_become_equal(costs: list[float]) -> None:
 )
 def test_no_seat_starves(costs: list[float], script: list[tuple[int, str]], noise: list[float]) -> None:
     """While a seat waits, each other seat uses no more time than its largest debt and a few steps."""
-    robin, waiting = RoundRobin(), {}
+    robin, waiting = Seats(), {}
     longest = 5 * max(costs)
     for number, (seat, what) in enumerate(script):
         seat %= len(costs)
         if what == "ask":
             robin.ask(seat)
             waiting.setdefault(seat, dict.fromkeys(range(len(costs)), 0.0))
-        elif what == "go" and (went := robin.next()) is not None:
+        elif what == "go" and (went := robin.go()) is not None:
             seconds = costs[went] * noise[number % 7]
             for passed in waiting.pop(went).values():
                 assert passed <= (MOST_OWED + 4) * longest

@@ -52,6 +52,8 @@ class CallMonitor:
         self._running: set[RunningCall] = set()
         #: tasks that wait for a frame of their client
         self._reading: set[trio.lowlevel.Task] = set()
+        #: set by the next end of a call, if a task waits for that
+        self._one_ended: trio.Event | None = None
         self._asleep = False
         # on the I/O loop
         self._begun = trio.Event()  # by the next call, while `run` is asleep
@@ -73,6 +75,9 @@ class CallMonitor:
     def ends(self, call: RunningCall) -> None:
         """Note that the call has ended. May be called again."""
         self._running.discard(call)
+        if self._one_ended is not None:
+            self._one_ended.set()
+            self._one_ended = None
         if call.reported:
             self._host.post_io(self._ended, call)
 
@@ -84,6 +89,12 @@ class CallMonitor:
             yield
         finally:
             self.ends(call)
+
+    async def until_none_of(self, task: trio.lowlevel.Task | None) -> None:
+        """Return when this task makes no call."""
+        while any(call.task is task for call in self._running):
+            self._one_ended = self._one_ended or trio.Event()
+            await self._one_ended.wait()
 
     def waits_for_input(self, waits: bool) -> None:
         """Note that the calling task waits for a frame of its client, or goes on. The wait does not count as the model's."""

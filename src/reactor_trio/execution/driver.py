@@ -42,15 +42,17 @@ class Driver(ABC):
     whole_steps: bool = False
     steps_ahead: int = 0
 
-    def __init__(self, session: DrivenSession, commands: AppliesCommands) -> None:
+    def __init__(self, session: DrivenSession) -> None:
         self._session = session
-        self._commands = commands
 
     @abstractmethod
-    async def drive(self) -> None:
-        """Run until cancelled. Returns or raises only if author code ended the session."""
+    async def drive(self, commands: AppliesCommands) -> None:
+        """Run until cancelled, and apply commands. Returns or raises only if author code ended the session.
 
-    async def apply_commands(self, settle: Callable[[bool], Awaitable[None]]) -> None:
+        Author code may keep the driver, by the context of its session. So `commands` is none of its attributes.
+        """
+
+    async def apply_commands(self, commands: AppliesCommands, settle: Callable[[bool], Awaitable[None]]) -> None:
         """Apply commands one at a time and in order, as they come, until cancelled, while author code moves by itself.
 
         Before each, `settle` lets others run; it gets whether the task has rested since.
@@ -60,7 +62,7 @@ class Driver(ABC):
             await settle(rested)
             if session.over:
                 await trio.sleep_forever()  # pending commands are discarded
-            rested = not await self._commands.apply_next()
+            rested = not await commands.apply_next()
             if rested:
                 await session.wakeup.wait()
             else:
@@ -68,10 +70,6 @@ class Driver(ABC):
 
     async def close(self) -> None:  # noqa: B027 - a driver that holds nothing has nothing to end
         """End what is left of author code. The caller shields it and sets a deadline."""
-
-    def release(self) -> None:
-        """Release what refers back to this object. Author code may keep it, by the context of its session."""
-        del self._commands
 
     def input_arrived(self) -> None:  # noqa: B027 - other drivers have author code that waits for its input itself
         """An input frame can be read."""

@@ -21,7 +21,7 @@ from reactor_trio.execution.state_changes import StateChanges
 from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
-from reactor_trio.lifecycle import Action, Event, State
+from reactor_trio.lifecycle import Action, Event
 from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import PLAYBACK
 
@@ -156,12 +156,9 @@ class ServedPerformer(Performer):
     }  # fmt: skip
 
     def release(self) -> None:
-        """Let go of the driver, and of the binding if that is the session's own."""
+        """Have the binding let go of the input, if it is the session's own."""
         if self._own_model is not None:
             self.session.binding.retire()
-        if self.session.life.state is not State.NEW:  # else there is no driver
-            self.driver.release()
-            del self.driver
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

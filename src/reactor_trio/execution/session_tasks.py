@@ -126,7 +126,7 @@ class SessionTasks:
         with scopes.stop, scopes.guard as guard:
             cut_short = False
             try:
-                await self.performer.driver.drive()
+                await self.performer.driver.drive(self.performer)
             except BaseException as error:
                 cut_short = failures.of_driving(error, session.over)
             finally:

@@ -93,62 +93,48 @@ class StepLoop(Driver):
         once: whether author code that has made a frame and returns ends the session. If not, it is begun again.
     """
 
-    #: since when the model is busy without a step: handlers, this runtime; None while it is not, or the step made no frame
-    _between_since: float | None = None
-
-    #: how long the next step has waited for the steps of other sessions, in seconds
-    _turn_waited = 0.0
-
-    #: whether author code has made a frame since it was begun
-    _produced = False
-
     #: whether author code, which has given no frame, waits for a command or an input frame
     _idle = False
 
-    #: whether a step or a handler runs, and the event of its end, for the end of the session, which waits for it
-    _inside = False
-    _boundary: trio.Event | None = None
+    #: the task of `drive`
+    _task: trio.lowlevel.Task | None = None
 
-    def __init__(
-        self, session: DrivenSession, commands: AppliesCommands, source: StepSource, *, once: bool = False
-    ) -> None:
-        super().__init__(session, commands)
+    def __init__(self, session: DrivenSession, source: StepSource, *, once: bool = False) -> None:
+        super().__init__(session)
         self.source = source
         self.observer = session.turn.observer
         self.whole_steps = source.whole_steps
         self._once = once
 
-    async def drive(self) -> None:
+    async def drive(self, commands: AppliesCommands) -> None:
         """Make one step after the other."""
-        session = self._session
-        while (begin := await self._until_next_step()) is not None:
+        session, self._task = self._session, trio.lowlevel.current_task()
+        produced = False  # whether author code has made a frame since it was begun
+        queued_at: float | None = None  # when the frame of the step before was queued; None: that made no frame
+        while (begin := await self._until_next_step(commands, queued_at)) is not None:
             # One look at the clock serves all that happens until the author's code runs, and one all that follows it.
-            began, late = begin
-            between = 0.0 if self._between_since is None else began - self._between_since - self._turn_waited
-            self._between_since = None
+            began, late, between, turn_waited = begin
             command, waited = session.newest_command, session.command_waited()
             call = session.calls.begins(f"step {session.step} has run", began)
-            self._inside = True
             try:
                 chunk, seconds, ended, no_frame = await self._step(began)
             finally:
-                self._inside = False
-                if self._boundary is not None:
-                    self._boundary.set()
                 session.calls.ends(call)
-            self._commands.tell_values()
+            commands.tell_values()
             if chunk is not None:
-                session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between, ended)
+                produced = True
+                session.output_pacer.stepped(chunk, late, seconds + turn_waited, between, ended)
                 origin = Origin(session.step - 1, command, waited, seconds)
-                self._between_since = await session.output_pacer.queue(chunk, origin, ended)
+                queued_at = await session.output_pacer.queue(chunk, origin, ended)
                 del chunk  # a large value, which this frame would hold until the next step has made another
                 continue
+            queued_at = None
             session.empty_steps += 1
             match no_frame:
-                case "done" if self._produced:  # if it made no frame it must not spin
+                case "done" if produced:  # if it made no frame it must not spin
                     if self._once:
                         return
-                    self._produced = False
+                    produced = False
                 case "empty":
                     session.output_pacer.permit.ended()
                     session.turn.give_back()
@@ -173,47 +159,42 @@ class StepLoop(Driver):
 
     async def at_boundary(self) -> None:
         """Return when no step and no handler runs, if steps are whole."""
-        while self._inside and self.whole_steps:
-            self._boundary = trio.Event()
-            await self._boundary.wait()
+        if self.whole_steps:
+            await self._session.calls.until_none_of(self._task)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _until_next_step(self) -> tuple[float, float] | None:
+    async def _until_next_step(
+        self, commands: AppliesCommands, queued_at: float | None
+    ) -> tuple[float, float, float, float] | None:
         """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
 
-        Returns the present time, and for how many seconds the step could have begun already, if the model waited for it.
+        Returns the present time, and seconds: for which the step could have begun already, if the model waited for it; for
+        which the model was busy without a step, with handlers and this runtime, since `queued_at`, 0 if it has waited; for
+        which the step has waited for those of other sessions.
 
         From the last look at the commands to the step nothing is awaited, so the step sees each acknowledged command.
         """
-        session, rested, planned = self._session, False, math.inf
-        now = self._between_since
+        session, rested, planned, turn_waited = self._session, False, math.inf, 0.0
+        now = queued_at
         if self.source.ready is not None:
             await self.source.ready()
             now = None
         if now is None:
             now = trio.current_time()
         session.turn.give_back()  # that of the step before
-        self._turn_waited = 0.0
         while True:
             at = session.output_pacer.step_at(now)
             if at > now and not session.commands.pending(session.step) and not session.over:
-                planned = at
-                self._between_since, self._turn_waited = None, 0.0
+                planned, queued_at, turn_waited = at, None, 0.0
                 session.turn.give_back()
                 await session.wakeup.wait(at)  # at its deadline it may raise no cancellation; then `session.over` ends this
                 now, rested = trio.current_time(), True
                 continue
-            self._turn_waited += await session.turn.take(rested)
+            turn_waited += await session.turn.take(rested)
             rested = applied = False
-            self._inside = True
-            try:
-                while not session.over and await self._commands.apply_next():
-                    applied = True
-            finally:
-                self._inside = False
-                if self._boundary is not None:
-                    self._boundary.set()
+            while not session.over and await commands.apply_next():
+                applied = True
             if session.over:
                 # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
                 session.turn.give_back()
@@ -221,7 +202,8 @@ class StepLoop(Driver):
                 return None
             now = trio.current_time()
             if not applied and session.output_pacer.step_at(now) <= now and not session.commands.pending(session.step):
-                return now, max(0.0, now - planned - self._turn_waited)
+                between = 0.0 if queued_at is None else now - queued_at - turn_waited
+                return now, max(0.0, now - planned - turn_waited), between, turn_waited
 
     async def _rest(self) -> None:
         """Wait for a command or an input frame, `IDLE_WAIT` seconds at most. Always a checkpoint."""
@@ -259,5 +241,4 @@ class StepLoop(Driver):
             await wait_for_fences(chunk)
         ended = trio.current_time()
         session.step += 1
-        self._produced = True
         return chunk, ended - began if cost is None else cost, ended, no_frame

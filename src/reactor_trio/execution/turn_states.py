@@ -16,12 +16,14 @@ class TurnState(enum.IntEnum):
 
 
 #: What happens to a turn. wanted: a task begins to wait for it; unwanted: the last task that waited is cancelled; granted:
-#: the task that has waited for the longest time gets it; rests: that task waits for something, or is done; computes,
-#: computed: it begins to await what computes, or has it; over: the session is over.
-TurnEvent = Literal["wanted", "unwanted", "granted", "rests", "computes", "computed", "over"]
+#: the task that has waited for the longest time gets it; rests: that task waits for something, or is done; passes: the
+#: same, while other tasks wait for a turn of their own; computes, computed: it begins to await what computes, or has it;
+#: over: the session is over.
+TurnEvent = Literal["wanted", "unwanted", "granted", "rests", "passes", "computes", "computed", "over"]
 
-#: What follows: calls of `Turns`, and the begin and the end of the time for which the session pays.
-TurnAction = Literal["ask", "withdraw", "begin", "end", "forget"]
+#: What follows. ask, withdraw: the session wants a turn, or none any more; begin, end: of the time for which it pays;
+#: next: the turns of other sessions may begin; forget: what it has used; release: tasks that wait go on without a turn.
+TurnAction = Literal["ask", "withdraw", "begin", "end", "next", "forget", "release"]
 
 _IDLE, _ASKING, _HELD, _KEPT = TurnState
 
@@ -30,14 +32,17 @@ TRANSITIONS: dict[TurnState, dict[TurnEvent, tuple[TurnState, tuple[TurnAction, 
     _IDLE: {"wanted": (_ASKING, ("ask",)), "over": (_IDLE, ("forget",))},
     _ASKING: {
         "wanted": (_ASKING, ()), "unwanted": (_IDLE, ("withdraw",)),
-        "granted": (_HELD, ("begin",)), "over": (_IDLE, ("withdraw", "forget")),
+        "granted": (_HELD, ("begin",)),
+        "over": (_IDLE, ("withdraw", "forget", "release")),
     },
     _HELD: {
         "wanted": (_HELD, ()), "unwanted": (_HELD, ()),
-        "rests": (_IDLE, ("end",)), "computes": (_KEPT, ()), "over": (_IDLE, ("end", "forget")),
+        "rests": (_IDLE, ("end", "next")), "passes": (_ASKING, ("end", "ask", "next")), "computes": (_KEPT, ()),
+        "over": (_IDLE, ("end", "forget", "release", "next")),
     },
     _KEPT: {
         "wanted": (_KEPT, ()), "unwanted": (_KEPT, ()),
-        "rests": (_KEPT, ()), "computed": (_HELD, ()), "over": (_IDLE, ("end", "forget")),
+        "rests": (_KEPT, ()), "passes": (_KEPT, ()), "computed": (_HELD, ()),
+        "over": (_IDLE, ("end", "forget", "release", "next")),
     },
 }  # fmt: skip

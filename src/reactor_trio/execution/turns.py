@@ -1,4 +1,4 @@
-"""Turns on the model thread: of several sessions on one model one steps at a time, in the order that `RoundRobin` chooses.
+"""Turns on the model thread, which several sessions on one model share.
 
 A session that is due asks for a turn, applies its commands, makes its step, and gives the turn back with the time it took. A
 turn is for code that computes: where a step or a handler waits for something, its turn is given back at once, so code that
@@ -12,18 +12,14 @@ Who owns what:
     Turns        which sessions ask, and which turns are out
     SharedTurn   the state of one session's turn (`turn_states`), the tasks that wait for it, and the task that has it
 
-No task of its own grants turns. Of the tasks that wait for one, the *chooser* chooses the session that gets the next one:
-a task that asks while no turn is out, or one that the end of a turn has woken (`Turns.returned`). A session that has
-rested and finds the thread free goes on at once, and from one session to the next the loop makes one round. A session that
-steps again at once, and alone asks, lets the loop make two: the first finds the deadlines that passed in its step, and in
-the second their sessions have asked (`Turns.may_be_joined`). In virtual time all that is due has asked. For batches a task
-grants a turn to each session that asks (`DynamicBatcher`). The only session of a model has the plain `Turn`, which
-nothing else wants.
+Of sessions that step alone one has a turn at a time (`RoundRobinTurns`). Of sessions that step together all that ask get
+theirs (`DynamicBatcher`). The only session of a model has the plain `Turn`, which nothing else wants.
 """
 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -33,7 +29,6 @@ import trio
 from reactor_trio.concurrency import ClockHooks
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.execution.turn_states import TRANSITIONS, TurnEvent, TurnState
-from reactor_trio.pacing import RoundRobin
 
 T = TypeVar("T")
 
@@ -83,71 +78,45 @@ class Turn:
         """Give the turn back, if the calling task has it: the task computes nothing for a while."""
 
     def leave(self) -> None:
-        """Give the turn back: the session is over, and its tasks that waited for a turn have ended."""
+        """Give the turn back: the session is over."""
 
 
-class Turns:
-    """The turns of one model's sessions, one at a time. All methods but `open` are for the model loop."""
+class Turns(ABC):
+    """Which of one model's sessions ask for a turn, and which turns are out; a subclass says who gets the next ones.
+
+    All methods but `open` are for the model loop.
+    """
 
     def __init__(self, time: ClockHooks) -> None:
         self.time = time
-        self.robin = RoundRobin()
         self._numbers = itertools.count()
-        #: in the order in which they have asked
+        #: by their numbers, in the order in which they have asked
         self._asking: dict[int, SharedTurn] = {}
         self._out: set[SharedTurn] = set()
-        #: of the tasks that wait, the one that is to choose the next session
-        self._chooser: trio.lowlevel.Task | None = None
 
     def open(self) -> SharedTurn:
         """The turn of a new session. Turns are numbered in the order of these calls."""
         return SharedTurn(self, next(self._numbers))
 
-    # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
+    @abstractmethod
+    async def until_granted(self, turn: SharedTurn, task: trio.lowlevel.Task, rested: bool) -> None:
+        """Return when this task, which waits for the turn, has it, or when the session is over. Cancelled, it waits no more.
 
-    def claim_choice(self, task: trio.lowlevel.Task) -> bool:
-        """Make this task, which waits, the chooser if no turn is out and there is no other; returns whether it is."""
-        if self._out or self._chooser not in (None, task):
-            return False
-        self._chooser = task
-        return True
+        Args:
+            rested: see `Turn.take`.
+        """
 
-    @property
-    def may_be_joined(self) -> bool:
-        """Whether one session alone asks, and another one that is open may ask soon."""
-        return len(self._asking) == 1 and self.robin.several
-
-    def choose(self) -> None:
-        """Grant a turn to the session that is next."""
-        self._chooser = None
-        if (number := self.robin.next()) is not None:
-            self.grant(number)
-
-    def pass_on_choice(self) -> None:
-        """Make another task the chooser, if one waits."""
-        self._chooser = None
-        self.wake_a_chooser()
-
-    def wake_a_chooser(self) -> None:
-        """Wake a task that waits and make it the chooser, unless a turn is out or there is a chooser."""
-        if self._asking and not self._out and self._chooser is None:
-            self._chooser = next(iter(self._asking.values())).wake()
+    @abstractmethod
+    def grant_next(self) -> None:
+        """Have the next turns granted to sessions that ask, if none is out."""
 
     def ask(self, turn: SharedTurn) -> None:
         """Note that the session wants a turn."""
-        self.robin.ask(turn.number)
         self._asking[turn.number] = turn
 
     def withdraw(self, turn: SharedTurn) -> None:
         """Note that the session wants no turn any more."""
-        self.robin.withdraw(turn.number)
         del self._asking[turn.number]
-
-    def returned(self, turn: SharedTurn, seconds: float) -> None:
-        """Take the turn back, which has lasted for so long."""
-        self.robin.used(turn.number, seconds)
-        self._out.remove(turn)
-        self.wake_a_chooser()
 
     def grant(self, number: int) -> None:
         """Grant a turn to the session with this number, which asks."""
@@ -155,16 +124,32 @@ class Turns:
         self._out.add(turn)
         turn.enter("granted")
 
+    def returned(self, turn: SharedTurn, seconds: float) -> None:
+        """Take the turn back, which has lasted for so long."""
+        self._out.remove(turn)
+
+    def charge(self, turn: SharedTurn, seconds: float) -> None:  # noqa: B027 - sessions that step together owe nothing
+        """Note that the session has used the thread for so long without a turn."""
+
+    def forget(self, turn: SharedTurn) -> None:  # noqa: B027
+        """Forget what the session has used."""
+
 
 class SharedTurn(Turn):
-    """The turn of one of several sessions. One task at a time has it, that in which author code runs."""
+    """The turn of one of several sessions. One task at a time has it, that in which author code runs.
+
+    Attributes:
+        number: its place among the turns of the model's sessions.
+        waiting: the tasks that wait for it, the first one first.
+    """
 
     def __init__(self, turns: Turns, number: int) -> None:
         super().__init__(turns.time)
         self.number = number
         self.state = TurnState.IDLE
         self.turns = turns
-        self._waiting: deque[trio.lowlevel.Task] = deque()
+        self.waiting: deque[trio.lowlevel.Task] = deque()
+        self._asleep: set[trio.lowlevel.Task] = set()  # of these, those that are to be woken
         self._holder: trio.lowlevel.Task | None = None  # while it is HELD or KEPT
         self._owner: trio.lowlevel.Task | None = None  # runs a `run()`
         self._since = 0.0
@@ -188,11 +173,12 @@ class SharedTurn(Turn):
                 case "end":
                     self._holder = None
                     self.turns.returned(self, trio.current_time() - self._since)
+                case "next":
+                    self.turns.grant_next()
                 case "forget":
-                    self.turns.robin.leave(self.number)
-        if self.state is TurnState.IDLE and self._waiting:  # for a turn of their own, while another task had this one
-            self.enter("wanted")
-            self.turns.wake_a_chooser()
+                    self.turns.forget(self)
+                case "release":
+                    self._release()
 
     @property
     def observer(self) -> Observer:
@@ -208,27 +194,16 @@ class SharedTurn(Turn):
         return task is not None
 
     async def take(self, rested: bool) -> float:
-        """Wait for a turn, and perhaps choose whose it is; returns for how many seconds."""
+        """Wait for a turn; returns for how many seconds. If the session is over meanwhile the task goes on without one."""
         task = trio.lowlevel.current_task()
         if self._holder is task:
             return await super().take(rested)
         began = trio.current_time()
-        self._waiting.append(task)
+        self.waiting.append(task)
         self.enter("wanted")
-        while self._holder is not task:
-            if not self.turns.claim_choice(task):
-                await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))
-                rested = True
-                continue
-            try:
-                await super().take(rested)
-                if not rested and self.turns.may_be_joined:
-                    await trio.lowlevel.checkpoint()
-            except trio.Cancelled:
-                self._withdraw(task)
-                self.turns.pass_on_choice()
-                raise
-            self.turns.choose()
+        await self.turns.until_granted(self, task, rested)
+        if self._holder is not task:
+            return trio.current_time() - began
         if self._owner is not None and task is not self._owner:
             trio.lowlevel.current_trio_token().run_sync_soon(self._unseen_waits, self._granted)
         return self._since - began
@@ -258,11 +233,36 @@ class SharedTurn(Turn):
     def give_back(self) -> None:
         """Give the turn back, if the calling task has it."""
         if self._holder is trio.lowlevel.current_task():
-            self.enter("rests")
+            self.enter("passes" if self.waiting else "rests")
 
     def leave(self) -> None:
-        """Give the turn back, and forget what the session has used. A task that still waits asks as a new session would."""
+        """Give the turn back, and forget what the session has used. A task that still waits goes on without a turn.
+
+        Only a task that the author's code has started outside of the session can still wait. Nothing that it computes is
+        shown, so it is no session's step, and no session waits for it.
+        """
         self.enter("over")
+
+    # ---- for `Turns` --------------------------------------------------------------------------------------------------
+
+    def sleep(self, task: trio.lowlevel.Task) -> Awaitable[None]:
+        """Have this task, which waits, sleep until it has the turn, or `wake` wakes it, or the session is over."""
+        self._asleep.add(task)
+        return trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: self._abort(task))  # noqa: ASYNC105 - the caller awaits
+
+    def wake(self) -> trio.lowlevel.Task:
+        """Wake the task that has waited for the longest time; returns it."""
+        task = self.waiting[0]
+        self._asleep.remove(task)
+        trio.lowlevel.reschedule(task)
+        return task
+
+    def withdraw(self, task: trio.lowlevel.Task) -> None:
+        """Note that this task waits no more."""
+        if task in self.waiting:  # else the session is over
+            self.waiting.remove(task)
+            if not self.waiting:
+                self.enter("unwanted")
 
     # ---- `Observer`: where author code waits --------------------------------------------------------------------------
 
@@ -277,12 +277,12 @@ class SharedTurn(Turn):
             return
         self._checkpoints += 1
         if not checkpoint or self._checkpoints > CHECKPOINTS:
-            self.enter("rests")
+            self.enter("passes" if self.waiting else "rests")
 
     def ends(self) -> None:
         """Charge what author code has computed without a turn."""
         if self._resumed is not None:
-            self.turns.robin.used(self.number, trio.current_time() - self._resumed)
+            self.turns.charge(self, trio.current_time() - self._resumed)
             self._resumed = None
 
     # ---- inside -------------------------------------------------------------------------------------------------------
@@ -292,25 +292,22 @@ class SharedTurn(Turn):
         self._granted += 1
         self._checkpoints = 0
         self.ends()  # what it has computed since it was resumed, if it chose itself
-        self._holder = self._waiting.popleft()
-        if self._holder is not trio.lowlevel.current_task():
+        self._holder = self.waiting.popleft()
+        if self._holder in self._asleep:  # else it has chosen itself
+            self._asleep.remove(self._holder)
             trio.lowlevel.reschedule(self._holder)
 
-    def wake(self) -> trio.lowlevel.Task:
-        """Wake the task that has waited for the longest time; returns it."""
-        trio.lowlevel.reschedule(self._waiting[0])
-        return self._waiting[0]
+    def _release(self) -> None:
+        self.waiting.clear()
+        while self._asleep:
+            trio.lowlevel.reschedule(self._asleep.pop())
 
     def _unseen_waits(self, turn: int) -> None:
         """A task that nothing observes has let others run for the first time in its turn."""
         if self._holder is not None and self._granted == turn:
-            self.enter("rests")
+            self.enter("passes" if self.waiting else "rests")
 
     def _abort(self, task: trio.lowlevel.Task) -> trio.lowlevel.Abort:
-        self._withdraw(task)
+        self._asleep.remove(task)
+        self.withdraw(task)
         return trio.lowlevel.Abort.SUCCEEDED
-
-    def _withdraw(self, task: trio.lowlevel.Task) -> None:
-        self._waiting.remove(task)
-        if not self._waiting:
-            self.enter("unwanted")

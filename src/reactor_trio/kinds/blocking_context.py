@@ -6,11 +6,10 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 
-from reactor_trio.concurrency.author_thread import AuthorThread
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.interface.author_code import NamesLocation
@@ -19,6 +18,7 @@ from reactor_trio.interface.declaration import BLOCKING_INPUT
 from reactor_trio.interface.messages import plain
 from reactor_trio.interface.profiling import Profiler, get_profiler
 from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.kinds.emitted_blocks import EmittedBlocks
 from reactor_trio.media import Chunk, TrackPart, chunk_from_output, chunk_of_parts, part_of_track
 
 #: Buckets that may wait for the data of their other tracks, and their bytes together; more are dropped, the oldest first.
@@ -28,34 +28,12 @@ OPEN_BUCKETS, OPEN_BYTES = 64, 256 * 1024 * 1024
 PLAIN_MESSAGE = "message"
 
 
-class TakesBlocks(Protocol):
-    """The driver as a context sees it. Its functions run on the model loop."""
-
-    session_thread: AuthorThread
-    handler_thread: AuthorThread
-
-    async def push_own(self, chunk: Chunk | None) -> None:
-        """Queue a block of the session's thread."""
-
-    def block_begins(self) -> None:
-        """Note that this thread goes on."""
-
-    async def push(self, chunk: Chunk | None) -> None:
-        """Queue a block of another thread."""
-
-    async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
-        """Send a message."""
-
-    async def monitor(self, enabled: bool) -> None:
-        """Note whether the model works."""
-
-
 class BlockingContext:
     """What `get_ctx()` gives; see `interface.context.Context`. The author's threads call it."""
 
-    def __init__(self, session: DrivenSession, driver: TakesBlocks) -> None:
+    def __init__(self, session: DrivenSession, blocks: EmittedBlocks) -> None:
         self._session = session
-        self._driver = driver
+        self._blocks = blocks
         self._outputs = session.declaration.outputs
         self._tracks = {spec.name: spec for spec in self._outputs[0].__reactor_tracks__}
         videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
@@ -100,15 +78,15 @@ class BlockingContext:
             type_ = PLAIN_MESSAGE
         if type_.startswith("reactor."):
             raise ValueError(f"send(): a type that starts with 'reactor.' is the runtime's own: {type_!r}")
-        self._cross(self._driver.tell, type_, data)
+        self._cross(self._blocks.tell, type_, data)
 
     def disable_monitoring(self) -> None:
         """Say that the model pauses on purpose."""
-        self._cross(self._driver.monitor, False)
+        self._cross(self._blocks.monitor, False)
 
     def enable_monitoring(self) -> None:
         """Say that the model works again."""
-        self._cross(self._driver.monitor, True)
+        self._cross(self._blocks.monitor, True)
 
     def get_track(self, name: str | None = None) -> ContextTrack:
         """A track of the model."""
@@ -192,16 +170,16 @@ class BlockingContext:
         return chunk_from_output(frames, self._outputs)
 
     def _push(self, chunk: Chunk | None) -> None:
-        if threading.current_thread() is self._driver.session_thread.thread:
-            self._cross(self._driver.push_own, chunk, resumed=self._driver.block_begins)
+        if threading.current_thread() is self._blocks.session_thread.thread:
+            self._cross(self._blocks.push_own, chunk, resumed=self._blocks.block_begins)
         else:
-            self._cross(self._driver.push, chunk)
+            self._cross(self._blocks.push, chunk)
 
     def _cross(
         self, function: Callable[..., Any], *args: Any, resumed: Callable[[], object] = lambda: None
     ) -> None:
-        handles = threading.current_thread() is self._driver.handler_thread.thread
-        thread = self._driver.handler_thread if handles else self._driver.session_thread  # its clock must know that it waits
+        handles = threading.current_thread() is self._blocks.handler_thread.thread
+        thread = self._blocks.handler_thread if handles else self._blocks.session_thread  # its clock must know that it waits
         with suppress(trio.RunFinishedError):  # a thread that outlived the server
             thread.call_loop(function, *args, resumed=resumed)
 

@@ -78,16 +78,12 @@ class DynamicBatcher(Turns):
 
     # ---- for `SharedTurn` ---------------------------------------------------------------------------------------------
 
-    def claim_choice(self, task: trio.lowlevel.Task) -> bool:
-        """See `Turns`: no task of a session is the chooser; that of `run` grants turns."""
-        return False
+    async def until_granted(self, turn: SharedTurn, task: trio.lowlevel.Task, rested: bool) -> None:
+        """See `Turns`. The task of `run` grants the turn."""
+        self.grant_next()
+        await turn.sleep(task)
 
-    def ask(self, turn: SharedTurn) -> None:
-        """See `Turns`."""
-        super().ask(turn)
-        self.wake_a_chooser()
-
-    def wake_a_chooser(self) -> None:
+    def grant_next(self) -> None:
         """See `Turns`."""
         if not self._out:
             self._granting.unpark_all()
@@ -134,7 +130,6 @@ class DynamicBatcher(Turns):
             await trio.lowlevel.checkpoint()
         granted = [self._asking[number] for number in sorted(self._asking)]
         for turn in granted:
-            self.robin.withdraw(turn.number)
             self.grant(turn.number)
         while self._out:
             await self._granting.park()

@@ -63,8 +63,8 @@ class Driving(msgspec.Struct, frozen=True):
         """Open the driver of the performer's session. `once` is for steps: see `StepLoop`."""
         session = performer.session
         if self.source is None:
-            return self.driver(session, performer)
-        return StepLoop(session, performer, performer.steps(self.source(session)), once=once)
+            return self.driver(session)
+        return StepLoop(session, performer.steps(self.source(session)), once=once)
 
 
 class Loading(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.call_monitor import MonitorsPieces
-from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.driver import AppliesCommands, Driver
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface.declaration import is_generator_function
@@ -20,9 +20,9 @@ from reactor_trio.interface.model import Model, ReactorModel
 class RunLoopDriver(Driver):
     """Applies the commands of a session. `run()` is not the session's."""
 
-    async def drive(self) -> None:
+    async def drive(self, commands: AppliesCommands) -> None:
         """Apply commands as they come."""
-        await self.apply_commands(self._session.host.time.settle)
+        await self.apply_commands(commands, self._session.host.time.settle)
 
 
 async def run(model: Model, binding: SessionBinding) -> None:

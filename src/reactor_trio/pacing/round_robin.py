@@ -14,6 +14,7 @@ stall costs no more than a few usual steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import msgspec
 
@@ -31,7 +32,7 @@ class _Account(msgspec.Struct):
     balance: float = 0.0  # seconds; negative is a debt
     usual: float = 0.0  # the smoothed step time in seconds; 0 before the second step
     steps: int = 0
-    spent: float = 0.0  # seconds used since the last `ask`
+    spent: float = 0.0  # seconds used since the last `settle`
 
     def may_go(self) -> bool:
         return self.balance >= -self.usual / 2 - EPSILON
@@ -51,11 +52,13 @@ class _Account(msgspec.Struct):
 
 
 class RoundRobin:
-    """The order of turns among sessions, which are known by their seat numbers."""
+    """The order of turns among sessions, which are known by their seat numbers.
+
+    It keeps what each seat has used. Which seats ask, its owner knows.
+    """
 
     def __init__(self) -> None:
         self._accounts: dict[int, _Account] = {}
-        self._asking: set[int] = set()
         self._last = -1
 
     @property
@@ -63,30 +66,21 @@ class RoundRobin:
         """Whether more than one seat has asked for turns and has not left."""
         return len(self._accounts) > 1
 
-    def ask(self, seat: int) -> None:
-        """Queue `seat` for a turn. A new seat owes nothing."""
+    def settle(self, seat: int) -> None:
+        """Charge what `seat` has used since it asked the last time: it asks again. A new seat owes nothing."""
         self._accounts.setdefault(seat, _Account()).settle()
-        self._asking.add(seat)
-
-    def withdraw(self, seat: int) -> None:
-        """Take back the request of `seat`."""
-        self._asking.discard(seat)
 
     def leave(self, seat: int) -> None:
         """Remove `seat` and its balance."""
-        self._asking.discard(seat)
         self._accounts.pop(seat, None)
 
-    def next(self) -> int | None:
-        """Choose the seat whose turn it is, and take it out of the queue; None if the queue is empty."""
-        if not self._asking:
-            return None
-        if (able := self._first_able()) is None:
-            self._give_rounds()
-            able = self._first_able()
+    def next(self, asking: Collection[int]) -> int:
+        """Choose the seat whose turn it is, of those that ask: at least one."""
+        if (able := self._first_able(asking)) is None:
+            self._give_rounds(asking)
+            able = self._first_able(asking)
             assert able is not None
         self._last = able
-        self._asking.remove(able)
         return able
 
     def used(self, seat: int, seconds: float) -> None:
@@ -94,19 +88,19 @@ class RoundRobin:
         if (account := self._accounts.get(seat)) is not None:
             account.spent += seconds
 
-    def _first_able(self) -> int | None:
+    def _first_able(self, asking: Collection[int]) -> int | None:
         """The first seat after the last one, in their circle, that asks and may go. A loop: `next` runs for each step."""
         first: int | None = None
-        for seat in self._asking:
+        for seat in asking:
             if not self._accounts[seat].may_go():
                 continue
             if first is None or (seat <= self._last, seat) < (first <= self._last, first):
                 first = seat
         return first
 
-    def _give_rounds(self) -> None:
+    def _give_rounds(self, asking: Collection[int]) -> None:
         usual = missing = math.inf
-        for seat in self._asking:
+        for seat in asking:
             account = self._accounts[seat]
             usual = min(usual, account.usual)
             missing = min(missing, -account.balance - account.usual / 2)
@@ -114,4 +108,4 @@ class RoundRobin:
         given = quantum * max(1, math.ceil((missing - EPSILON) / quantum))
         for seat, account in self._accounts.items():
             rich = account.balance + given
-            account.balance = rich if seat in self._asking else min(rich, max(account.balance, 0.0))
+            account.balance = rich if seat in asking else min(rich, max(account.balance, 0.0))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
+from reactor_trio.execution.round_robin_turns import RoundRobinTurns
 from reactor_trio.execution.session_binding import SessionBinding, SharedBinding
 from reactor_trio.execution.turns import Turns
 from reactor_trio.interface.model import Model
@@ -57,7 +58,7 @@ class ModelInstances:
             self.turns = self.batcher = kind.driving.turns(host.time, model)
             binding.turn = self.turns.open()
         elif self._shared:
-            self.turns = Turns(host.time)
+            self.turns = RoundRobinTurns(host.time)
         self.run_loops: list[ModelInstance] = []
         if kind.driving.run is not None:
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
