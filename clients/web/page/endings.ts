@@ -4,6 +4,7 @@
  * The page is of the same origin as its server (or gate), so it may read what a page elsewhere may not: it asks `/health` why there
  * is no session, and `/schema` whether a token is needed.
  */
+import { MOST_BYTES, textOf } from "../src/client/answer-text.ts";
 import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
@@ -31,7 +32,10 @@ export interface Wishes {
 }
 
 /** The part of `fetch` that this module needs. */
-export type Fetch = (url: URL, options: RequestInit) => Promise<Pick<Response, "ok" | "status" | "json" | "text">>;
+export type Fetch = (url: URL, options: RequestInit) => Promise<Pick<Response, "ok" | "status" | "body">>;
+
+/** Milliseconds in which a server must have answered; one that takes the question and says nothing cannot be reached. */
+const PATIENCE = 10_000;
 
 /** The answer of `/health`, as far as this module reads it. */
 interface Health {
@@ -78,19 +82,21 @@ export const withToken = (token: string | null | undefined): RequestInit => ({
   headers: token ? { Authorization: `Bearer ${token.replace(/[^!-~]/g, "?")}` } : {},
 });
 
+const askingOnce = (token: string | null | undefined): RequestInit => ({ ...withToken(token), signal: AbortSignal.timeout(PATIENCE) });
+
 /** What the model of the server at `base` says of itself; null where none is known, as at a gate or without a valid token. */
 export async function askIntroduction(
   base: string,
   token: string | null,
   fetch: Fetch = globalThis.fetch,
 ): Promise<Pick<ModelSchema, "name" | "about"> | null> {
-  const asking = withToken(token);
+  const asking = askingOnce(token);
   try {
     // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
-    const health: Health = await (await fetch(new URL("health", base), asking)).json();
+    const health: Health = JSON.parse(await textOf(await fetch(new URL("health", base), asking)));
     if (health.model === undefined) return null;
     const answer = await fetch(new URL("schema?format=about", base), asking); // it is there while the model still loads, too
-    return answer.ok ? await answer.json() : null;
+    return answer.ok ? JSON.parse(await textOf(answer, 2 * MOST_BYTES)) : null; // an introduction has at most half of that
   } catch {
     return null; // the page says elsewhere that the server cannot be reached
   }
@@ -99,18 +105,20 @@ export async function askIntroduction(
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
   const { model, role, token, letIn } = wishes;
-  const asking = withToken(token);
+  const asking = askingOnce(token);
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
   let why = "";
   let health: Health;
   try {
     answer = await fetch(new URL("health", base), asking);
-    health = await answer.json().catch(() => ({}));
+    health = await textOf(answer)
+      .then(JSON.parse)
+      .catch(() => ({}));
     // Without a valid credential `/health` has no details, but `/schema` says why. A server that has refused for another reason knows the
     // token, from the WebSocket's query, and a proxy has put its own into the header.
     if (health.model === undefined && !letIn) schema = await fetch(new URL("schema", base), asking);
-    if (schema?.status === 401) why = (await schema.text()).trim();
+    if (schema?.status === 401) why = (await textOf(schema)).trim();
   } catch {
     return { final: false, kind: "lost", text: STRINGS.unreachable };
   }

@@ -203,6 +203,21 @@ test("messages come in order to each listener and loop, and both can leave", asy
   assert.equal((await waiting).done, true);
 });
 
+test("what waits for a slow loop is bounded in bytes, and the oldest goes first", async () => {
+  const { server, client } = begin({ video: ["jpeg"] });
+  const [messages, packets] = [client.messages(), client.packets()];
+  const connection = await server.connection();
+  connection.welcome();
+  const mebibyte = "x".repeat(1 << 20);
+  for (let n = 0; n < 66; n++) connection.say("log", { n, mebibyte });
+  for (let seq = 0; seq < 10; seq++) connection.frame({ seq, payload: new Uint8Array(8 << 20) });
+  assert.equal((await messages.next()).value.data.n, 3); // 63 and their names and braces are just below 64 MiB
+  assert.equal((await packets.next()).value.seq, 2);
+  connection.say("log", { n: 66, mebibyte: mebibyte.repeat(65) });
+  assert.equal((await messages.next()).value.data.n, 66); // one alone may be larger
+  await client.close();
+});
+
 test("a lost link is told at once and resumed: no command is lost or sent twice", async (t) => {
   t.mock.method(Math, "random", () => 0);
   const { server, client, states } = begin();

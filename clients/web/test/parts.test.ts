@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AccessToken } from "../page/access.ts";
 import type { Diagnosis, Wishes } from "../page/endings.ts";
-import { describeEnd, diagnose, explain } from "../page/endings.ts";
+import { askIntroduction, describeEnd, diagnose, explain } from "../page/endings.ts";
 import { describeWait } from "../page/overlay.ts";
 import { wordsOf } from "../page/refused-words.ts";
 import { stallOf } from "../page/stall.ts";
@@ -385,6 +385,39 @@ test("a link that breaks while the server says why is a server that cannot be re
     url.pathname.endsWith("health") ? new Response("{}") : new Response(broken, { status: 401 }),
   );
   assert.deepEqual(told, { final: false, kind: "lost", text: "The server cannot be reached." });
+});
+
+test("a server that takes the question and never answers cannot be reached", async (t) => {
+  const patience = new AbortController();
+  const waits = t.mock.method(AbortSignal, "timeout", () => patience.signal);
+  const silent = (_url: URL, { signal }: RequestInit): Promise<Response> =>
+    new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  const told = diagnose("http://host/", {}, silent);
+  const introduction = askIntroduction("http://host/", null, silent);
+  patience.abort();
+  assert.deepEqual(await told, { final: false, kind: "lost", text: "The server cannot be reached." });
+  assert.equal(await introduction, null);
+  assert.deepEqual(
+    waits.mock.calls.map(({ arguments: [milliseconds] }) => milliseconds),
+    [10_000, 10_000],
+  );
+});
+
+test("an answer without an end is read up to 64 KiB", async () => {
+  let pulled = 0;
+  const endless = (status: number): Response =>
+    new Response(
+      new ReadableStream({
+        pull: (body) => {
+          pulled += 1;
+          body.enqueue(new Uint8Array(1024).fill(0x20));
+        },
+      }),
+      { status },
+    );
+  const told = await diagnose("http://host/", {}, async (url) => endless(url.pathname.endsWith("health") ? 200 : 401));
+  assert.deepEqual(told, { final: true, kind: "locked", tokenWanted: true, text: "This server wants a token." });
+  assert.ok(pulled <= 2 * 66, `${pulled} KiB`);
 });
 
 test("a token is taken out of the address and kept for the tab", () => {

@@ -170,7 +170,7 @@ export class ClientCore implements SessionClient {
   }
 
   messages({ signal }: { signal?: AbortSignal } = {}): AsyncIterableIterator<Message<AnyModel>> {
-    const queue = this.queue<Message<AnyModel>>({ limit: MAX_MESSAGES, signal });
+    const queue = this.queue<Message<AnyModel>>({ limit: MAX_MESSAGES, signal, size: ({ data }) => JSON.stringify(data).length });
     this.#streams.add(queue);
     void queue.ended.then(() => this.#streams.delete(queue));
     return queue;

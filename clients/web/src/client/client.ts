@@ -6,7 +6,7 @@ import type { Session } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
 import { type AskedTracks, addressOf, ClientCore } from "./client-core.ts";
 import type { Source } from "./inputs.ts";
-import type { ItemQueue } from "./item-queue.ts";
+import type { ItemQueue, ItemQueueOptions } from "./item-queue.ts";
 import type { Media, MediaHost } from "./media.ts";
 import type { AnyModel, ModelShape } from "./model.ts";
 import { SoundOutput } from "./sound-output.ts";
@@ -123,12 +123,12 @@ class ModelClient extends ClientCore implements Client {
   }
 
   frames(track?: string, options: FramesOptions = {}): AsyncIterableIterator<Frame> {
-    const queue = this.#trackQueue<Frame>(track, options, (frame) => frame.image.close());
+    const queue = this.#trackQueue<Frame>(track, options, { dropped: (frame) => frame.image.close() });
     return this.#give(queue, (media) => media.giveFrames(track, queue));
   }
 
   packets(track?: string, options: FramesOptions = {}): AsyncIterableIterator<Packet> {
-    const queue = this.#trackQueue<Packet>(track, options);
+    const queue = this.#trackQueue<Packet>(track, options, { size: ({ payload }) => payload.length });
     return this.#give(queue, (media) => media.givePackets(track, queue));
   }
 
@@ -233,12 +233,20 @@ class ModelClient extends ClientCore implements Client {
     return taken;
   }
 
-  #trackQueue<T>(track: string | undefined, { signal, latest = false }: FramesOptions, close: (item: T) => void = () => {}): ItemQueue<T> {
-    const dropped = (item: T): void => {
-      close(item);
-      this.#media?.skipped(track);
-    };
-    return this.queue<T>({ limit: latest ? 1 : MAX_FRAMES, signal, dropped });
+  #trackQueue<T>(
+    track: string | undefined,
+    { signal, latest = false }: FramesOptions,
+    { size, dropped }: Pick<ItemQueueOptions<T>, "size" | "dropped">,
+  ): ItemQueue<T> {
+    return this.queue<T>({
+      limit: latest ? 1 : MAX_FRAMES,
+      signal,
+      size,
+      dropped: (item) => {
+        dropped?.(item);
+        this.#media?.skipped(track);
+      },
+    });
   }
 
   /** Returns `queue`, which `give` fills. */

@@ -1,15 +1,21 @@
 import { deferred } from "./deferred.ts";
 
+/** How much may wait for a loop, as `size` counts it: 64 MiB. */
+const MOST: number = 64 << 20;
+
 export interface ItemQueueOptions<T> {
   /** How many items may wait. */
   readonly limit: number;
   readonly signal?: AbortSignal | undefined;
+  /** Bytes of an item. */
+  readonly size?: ((item: T) => number) | undefined;
   /** Gets each item that the loop does not get. */
   readonly dropped?: (item: T) => void;
 }
 
 /**
- * Items for one `for await` loop. It waits for items; while nobody takes them, up to `limit` wait, and the oldest is dropped.
+ * Items for one `for await` loop. It waits for items; while nobody takes them, up to `limit` and 64 MiB wait, or one of any size, and the
+ * oldest is dropped.
  * Leaving the loop, `end`, and the abort of `signal` all end it.
  */
 export class ItemQueue<T> implements AsyncIterableIterator<T> {
@@ -19,13 +25,17 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
   /** Called when the loop has taken an item that waited. */
   taken: (() => void) | undefined;
   #dropped: (item: T) => void;
+  #sizeOf: (item: T) => number;
+  #sizes: number[] = [];
+  #size = 0;
   #ended = deferred<void>();
   #signal: AbortSignal | undefined;
   #over = false;
   readonly #abort = (): void => this.end();
 
-  constructor({ limit, signal, dropped = () => {} }: ItemQueueOptions<T>) {
+  constructor({ limit, signal, size = () => 0, dropped = () => {} }: ItemQueueOptions<T>) {
     this.limit = limit;
+    this.#sizeOf = size;
     this.#dropped = dropped;
     this.#signal = signal;
     if (signal?.aborted) this.end();
@@ -53,12 +63,20 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
       return;
     }
     this.#items.push(item);
-    if (this.#items.length > this.limit) this.drop();
+    const size = this.#sizeOf(item);
+    this.#sizes.push(size);
+    this.#size += size;
+    while (this.waiting > this.limit || (this.#size > MOST && this.waiting > 1)) this.drop();
   }
 
   /** Drops the oldest item that waits. */
   drop(): void {
-    this.#dropped(this.#items.shift() as T);
+    this.#dropped(this.#shift() as T);
+  }
+
+  #shift(): T | undefined {
+    this.#size -= this.#sizes.shift() ?? 0;
+    return this.#items.shift();
   }
 
   /** No more items come. Those that wait can still be taken. */
@@ -71,7 +89,7 @@ export class ItemQueue<T> implements AsyncIterableIterator<T> {
   }
 
   next(): Promise<IteratorResult<T>> {
-    const item = this.#items.shift();
+    const item = this.#shift();
     if (item !== undefined) {
       this.taken?.();
       return Promise.resolve({ value: item, done: false });
