@@ -64,19 +64,24 @@ def _checked(report: Any) -> Any:
     return report
 
 
-#: One worker has all their tests: what they start for a whole run (a Ray, Firefox, WebKitGTK, servers) is started once.
-ON_ONE_WORKER = ("tests/replicas/", "tests/web/")
+#: One worker has all tests of each: they share what is started once for a run (a Ray; Firefox and WebKitGTK), or a port.
+ON_ONE_WORKER = (
+    ("tests/replicas/",),
+    ("tests/web/test_client_in_browser.py", "tests/web/test_hidden_pages.py"),
+    ("tests/web/test_readme_programs.py", "tests/web/test_web_examples.py"),
+)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist it is no hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile` a worker gets the tests of a file together, or of a folder in `ON_ONE_WORKER`."""
+    """With `--dist loadfile` a worker gets the tests of a file together, or of a group in `ON_ONE_WORKER`."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class LoadFolders(LoadFileScheduling):
+    class LoadGroups(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next(filter(nodeid.startswith, ON_ONE_WORKER), None) or super()._split_scope(nodeid)
+            groups = (group[0] for group in ON_ONE_WORKER if nodeid.startswith(group))
+            return next(groups, None) or super()._split_scope(nodeid)
 
-    return LoadFolders(config, log)
+    return LoadGroups(config, log)

@@ -113,6 +113,7 @@ def has_all_buttons_in_one_row(page: Page, width: int) -> None:
 
 
 def test_a_page_that_loads_does_not_jump_and_gives_the_picture_all_room(server: FakeServer, page: Page) -> None:
+    page.emulate_media(reduced_motion="no-preference")
     page.add_init_script(f"localStorage.clear(); {SHIFTS}")  # each load is a user's first
     for size in SIZES:
         with window(page, size):
@@ -310,7 +311,6 @@ def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(se
 
 
 def test_the_panel_on_the_picture_can_be_read(server: FakeServer, page: Page) -> None:
-    page.emulate_media(reduced_motion="reduce")
     live(page, server)
     full_screen(page, True)
     page.locator("#panel-toggle").click()
@@ -343,7 +343,6 @@ def axe_finds_nothing(page: Page) -> None:
 
 
 def test_axe_finds_nothing_in_a_live_session(server: FakeServer, page: Page) -> None:
-    page.emulate_media(reduced_motion="reduce")
     camera = video(1, "camera", direction="in")
     live(page, server, tracks=[video(), camera])
     page.locator("#stats summary").first.click()
@@ -354,7 +353,6 @@ def test_axe_finds_nothing_in_a_live_session(server: FakeServer, page: Page) -> 
 
 
 def test_axe_finds_nothing_while_there_is_no_session(server: FakeServer, page: Page) -> None:
-    page.emulate_media(reduced_motion="reduce")
     server.about = ABOUT
     page.goto(server.url)
     peer = server.accept()

@@ -37,7 +37,8 @@ LOOK = command("pointer_look", "Turn the head", required=("dx", "dy"), dx=NUMBER
 @pytest.fixture
 def touch_page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
     """A page that is used with fingers; a test gives it the windows."""
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    context = browser.new_context(**phone, reduced_motion="reduce")
     context.add_init_script(READ_BACK)
     page = context.new_page()
     page.set_default_timeout(90_000)
@@ -567,7 +568,6 @@ def camera(**more: Any) -> dict[str, Any]:
 
 def test_the_camera_starts_on_the_picture_while_there_is_none(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
-    page.emulate_media(reduced_motion="reduce")
     peer = begin(page, server, *WALK, tracks=[video(), camera()], shown=False)
     call, pads = page.get_by_role("button", name="Turn on the camera"), page.locator("#pads")
     mirror = page.locator("#calls video")

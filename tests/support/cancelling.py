@@ -110,21 +110,22 @@ async def everywhere(
     thorough: bool,
     within: str = "",
     known: set[tuple[str, Stack]] | None = None,
+    awaits: set[tuple[str, int]] | None = None,
     notes: int = 3,
 ) -> Campaign:
     """Run `serve_client` `notes` times as it is, then for each place that these runs came to until one run reaches it.
 
     Unless `thorough`, of the places at which tasks of one name wait in one and the same await only the first and the last,
     and only where the task waits in files of the package whose path has `within` in it; those in `known` are left out, and
-    the others added to it.
+    the others added to it. With `awaits`, file and line of each, only the places at which the task waits at one of these.
     """
     places: dict[Place, Stack] = {}
     for _ in range(notes):
         injector = Injector()
         await _bounded(serve_client, injector)
         places |= injector.places
-    chosen = list(places)
-    if not thorough:
+    chosen = [place for place, stack in places.items() if awaits is None or not awaits.isdisjoint(stack)]
+    if not thorough and awaits is None:
         known = set() if known is None else known
         there = {
             place: stack for place, stack in places.items()
@@ -181,10 +182,20 @@ def tasks() -> Counter[str]:
     return found
 
 
-def never_waited(campaigns: Iterable[Campaign], *modules: ModuleType) -> dict[str, list[str]]:
-    """The awaits of these modules at which no task waited when a cancellation came: by function, the source lines."""
+@dataclass(frozen=True)
+class Missed:
+    """An await at which no task waited when a cancellation came."""
+
+    function: str
+    source: str
+    #: file and line of each of its lines
+    lines: frozenset[tuple[str, int]] = field(repr=False)
+
+
+def never_waited(campaigns: Iterable[Campaign], *modules: ModuleType) -> list[Missed]:
+    """The awaits of these modules at which no task waited when a cancellation came."""
     waiting = set[tuple[str, int]]().union(*(campaign.waiting for campaign in campaigns))
-    missed: dict[str, list[str]] = {}
+    missed: list[Missed] = []
     for module in modules:
         assert module.__file__ is not None
         source = Path(module.__file__).read_text()
@@ -194,8 +205,9 @@ def never_waited(campaigns: Iterable[Campaign], *modules: ModuleType) -> dict[st
                     continue
                 last = node.end_lineno if isinstance(node, ast.Await) else node.lineno
                 assert last is not None
-                if not any((module.__file__, line) in waiting for line in range(node.lineno, last + 1)):
-                    missed.setdefault(function.name, []).append(source.splitlines()[node.lineno - 1].strip())
+                lines = frozenset((module.__file__, line) for line in range(node.lineno, last + 1))
+                if lines.isdisjoint(waiting):
+                    missed.append(Missed(function.name, source.splitlines()[node.lineno - 1].strip(), lines))
     return missed
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from tests.browser.conftest import FLAGS, WITHOUT, chromium, playwright, troubles
+from tests.browser.conftest import FLAGS, WITHOUT, chromium, chromium_shell, playwright, troubles
 from tests.browser.conftest import page as browser_page
 from tests.support import painter as painter_model
 from tests.support.bidi import Firefox, run_firefox
@@ -73,7 +73,15 @@ def absent(config: pytest.Config, name: str, remedy: str) -> NoReturn:
 
 @pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    """Debian's Chromium, one for all tests of a folder: each test has a context of its own."""
+    """Debian's Chromium without windows, one for all tests of a folder: each test has a context of its own."""
+    browser = playwright.chromium.launch(executable_path=chromium_shell(), args=[*FLAGS, ALLOWED])
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="package")
+def whole_browser(playwright: Playwright) -> Iterator[Browser]:
+    """Debian's Chromium, for the tests that all browsers share."""
     browser = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, ALLOWED])
     yield browser
     browser.close()
@@ -120,7 +128,7 @@ def open_page(engine: str, request: pytest.FixtureRequest) -> OpenPage:
         return request.getfixturevalue("firefox").page
     if engine == "WebKitGTK":
         return request.getfixturevalue("webkit").page
-    return partial(chromium_page, request.getfixturevalue("browser"))
+    return partial(chromium_page, request.getfixturevalue("whole_browser"))
 
 
 @pytest.fixture
