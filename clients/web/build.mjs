@@ -51,6 +51,8 @@ const LATER = {
   "pointer-lock": "page/pointer-lock.ts",
   publications: "src/client/inputs.ts",
   recorder: "src/media/recorder.ts",
+  "settings-link": "page/settings-link.ts",
+  "share-link": "page/share-link.ts",
   sound: "src/sound/audio-player.ts",
   "touch-pads": "page/touch-pads.ts",
   upload: "src/client/upload.ts",

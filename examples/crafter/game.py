@@ -109,7 +109,7 @@ class Crafter(ReactorPipeline):
     key_a = held("a", "move_left", "Left")
     key_s = held("s", "move_down", "Down")
     key_d = held("d", "move_right", "Right")
-    key_space = held("space", "do", "Collect, drink, eat, attack what you face")
+    key_space = held("space", "do", "Use (collect, drink, eat or attack what you face)")
     key_z = tapped("z", "sleep", "Sleep")
     key_n = tapped("n", "noop", "Wait")
     key_1 = tapped("1", "place_stone", "Place a stone")

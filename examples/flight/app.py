@@ -110,6 +110,14 @@ class FlightApp(ReactorApp):
         self.world.reset()
         self.output.flush(hold=True)  # what is queued belongs to the flight before; its last picture stays meanwhile
 
+    @event(name="gamepad_axes", description="Steer")
+    def steer(self, left_x: float = 0.0, left_y: float = 0.0) -> None:
+        self.state._turn, self.state._climb = left_x, -left_y
+
+    @event(name="gamepad_a", description="Begin again above the middle")
+    def begin_again_with_the_gamepad(self) -> None:
+        self.begin_again()
+
     @event(name="load_map", description="Fly over a picture: its brightness is the height")
     def load_map(self, image: UploadedFile = InputField(accept=["image/jpeg"])) -> MapLoaded:
         try:

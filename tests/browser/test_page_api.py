@@ -79,9 +79,16 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
 
     loaded = "performance.getEntriesByType('resource').filter(({ name }) => name.includes('api-page')).length"
     assert page.evaluate(loaded) == 0
-    page.get_by_role("button", name="Use from a program (API)", exact=True).click()
+    opener = page.get_by_role("button", name="Use from a program (API)", exact=True)
+    opener.click()
     dialog = page.get_by_role("dialog", name="API of fake")
     expect(dialog.locator("[data-api]")).to_have_count(len(COMMANDS))
+    connect = dialog.locator("#api-connect pre")
+    expect(connect.nth(0)).to_contain_text(f'import {{ connect }} from "{server.url}page/client.js";')
+    expect(connect.nth(1)).to_contain_text("async for frame in client.frames():")
+    expect(connect.nth(2)).to_have_text(f"curl {server.url}schema")
+    unfolded = "all => all.map((each) => each.open)"
+    assert dialog.locator("[data-api]").evaluate_all(unfolded) == [True] + [False] * (len(COMMANDS) - 1)
     jump = dialog.locator("[data-api=jump]")
     jump.locator("summary").click()
     expect(jump.locator("tbody tr").first).to_contain_text("a whole number, at least 1")
@@ -99,6 +106,7 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
     expect(jump.locator("output")).to_contain_text('the reply is {"far":true}')
     jump.get_by_label("Arguments of jump as JSON").fill("[1")
     expect(jump.get_by_role("button", name="Try it")).to_be_disabled()
-    expect(dialog.locator("section").first).to_contain_text(f'"{server.url}uploads?name=picture.png&mime_type=image/png"')
+    expect(dialog.locator("section").nth(1)).to_contain_text(f'"{server.url}uploads?name=picture.png&mime_type=image/png"')
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
+    expect(opener).to_be_focused()

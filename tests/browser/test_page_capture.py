@@ -294,7 +294,7 @@ def test_a_viewer_has_no_inputs(server: FakeServer, page: Page) -> None:
 
 def test_the_time_from_capture_to_picture_is_shown(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track())
-    expect(page.locator("#figure-capture")).to_have_text("–")
+    expect(page.locator("#figure-capture")).to_have_text("")
     page.get_by_role("button", name="Start camera").click()
     for seq in range(3):
         packet = peer.pushed()

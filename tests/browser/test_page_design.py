@@ -72,6 +72,14 @@ PICTURE = """() => {
 }"""
 
 
+def on_the_picture_lies_nothing(page: Page) -> None:
+    """Header, bar and panel of a low window are beside the picture."""
+    left, _, right, _ = page.evaluate(PICTURE)
+    parts = "header > :visible, #bar button:visible, #bar summary:visible, #panel:visible"
+    for each in page.locator(parts).evaluate_all(PLACES):
+        assert each["x"] + each["width"] <= left or each["x"] >= right, each
+
+
 def gives_the_picture_all_room(page: Page, width: int, height: int) -> None:
     """The picture is as wide as the window, or as the panel leaves; once that is closed, it has the height, too."""
     left, top, right, bottom = page.evaluate(PICTURE)
@@ -79,9 +87,10 @@ def gives_the_picture_all_room(page: Page, width: int, height: int) -> None:
         panel = box(page, "#panel")
         assert left <= 13 < panel[0] - 13 <= right <= panel[0] < panel[2] == width
         assert box(page, "#bar")[1] - bottom <= 8  # the stage has the picture's shape
-    elif width > height:  # a phone on its side: nothing but the picture
+    elif width > height:  # a phone on its side: the picture has the height, and nothing lies on it
         expect(page.locator("#panel")).to_be_hidden()
-        assert box(page, "#hero") == (0, 0, width, height)
+        assert (top, bottom) == pytest.approx((0, height), abs=1)
+        on_the_picture_lies_nothing(page)
     else:  # in the hand: the panel is a sheet below
         panel = box(page, "#panel")
         assert (left, right) == (0, width)
@@ -89,6 +98,8 @@ def gives_the_picture_all_room(page: Page, width: int, height: int) -> None:
     page.locator("#panel-toggle").click()
     if width > height and height <= 480:
         expect(page.locator("#panel")).to_be_visible()
+        on_the_picture_lies_nothing(page)
+        assert box(page, "#bar")[2] <= box(page, "#panel")[0] < box(page, "#panel")[2] == width
         page.locator("#panel-toggle").click()  # which the panel does not cover
         expect(page.locator("#panel")).to_be_hidden()
     else:
@@ -99,16 +110,19 @@ def gives_the_picture_all_room(page: Page, width: int, height: int) -> None:
     assert page.evaluate("document.documentElement.scrollHeight") <= height
 
 
-def has_all_buttons_in_one_row(page: Page, width: int) -> None:
-    """The buttons of the bar lie beside each other within the picture."""
+def has_all_buttons_in_one_row(page: Page, width: int, height: int) -> None:
+    """The buttons of the bar lie beside each other below the picture, or one below another at its side."""
+    low = height <= 480
     expect(page.get_by_role("button", name="Keys and controls (?)")).to_be_visible()
     boxes = page.locator("#bar button:visible, #bar summary").evaluate_all(PLACES)
-    assert len(boxes) == (8 if width <= 700 else 9)  # a narrow bar leaves out the one that copies
-    rows = {round(each["y"] + each["height"] / 2) for each in boxes}
+    assert len(boxes) == (8 if width <= 700 or low else 9)  # a short bar leaves out the one that copies
+    place, size = ("y", "height") if low else ("x", "width")
+    rows = {round(each["x"] + each["width"] / 2 if low else each["y"] + each["height"] / 2) for each in boxes}
     assert len(rows) == 1, rows
     picture = box(page, "#stage")
     assert all(picture[0] <= each["x"] and each["x"] + each["width"] <= picture[2] for each in boxes)
-    ends = sorted((each["x"], each["x"] + each["width"]) for each in boxes)
+    assert all(each["y"] + each["height"] <= height for each in boxes)
+    ends = sorted((each[place], each[place] + each[size]) for each in boxes)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))
 
 
@@ -121,7 +135,7 @@ def test_a_page_that_loads_does_not_jump_and_gives_the_picture_all_room(server: 
             peer.say("progress", {"n": 1})
             expect(page.locator("#log-count")).to_have_text("1")
             assert page.evaluate("window.shifted") < 0.02
-            has_all_buttons_in_one_row(page, size[0])
+            has_all_buttons_in_one_row(page, *size)
             gives_the_picture_all_room(page, *size)
 
 
@@ -182,14 +196,16 @@ def test_the_grip_makes_the_sheet_higher_and_closes_it(server: FakeServer, page:
     assert box(page, "#panel")[1] == pytest.approx(before, abs=1)
 
 
-def test_in_a_low_window_the_name_of_the_picture_lies_below_the_header(server: FakeServer, page: Page) -> None:
+def test_in_a_low_window_the_panel_is_beside_the_picture(server: FakeServer, page: Page) -> None:
     page.set_viewport_size({"width": 667, "height": 375})
     live(page, server, tracks=[video(), video(1, "depth")]).frame(0, picture(0, 0, 0), track=1)
+    expect(page.locator("#others figure")).to_be_visible()
     name = box(page, "#hero figcaption")
-    assert box(page, "#status")[3] <= name[1]
-    assert name[3] <= box(page, "#others figure")[1]
+    assert box(page, "#status")[2] <= name[0]
     page.locator("#panel-toggle").click()
-    assert box(page, "#panel") == (667 - 360, 0, 667, 375)  # no sheet, as in a high window of this width
+    left, *others = box(page, "#panel")
+    assert others == [0, 667, 375]  # no sheet, as in a high window of this width
+    assert box(page, "#hero")[2] <= box(page, "#bar")[0] < box(page, "#bar")[2] <= left
 
 
 def test_figures_are_one_line_until_somebody_asks(server: FakeServer, page: Page) -> None:
@@ -214,8 +230,10 @@ def test_the_mouse_and_the_bar_hide_while_the_mouse_rests(server: FakeServer, pa
     expect(stage).to_have_class("idle")
     expect(page.locator("#hero")).to_have_css("cursor", "none")
     expect(bar).to_have_css("opacity", "1")  # it lies below the picture
-    page.set_viewport_size({"width": 844, "height": 390})  # and here on it
-    expect(bar).to_have_css("opacity", "0")
+    page.evaluate("document.querySelector('#stage').classList.remove('idle')")
+    page.locator("#fullscreen").click()
+    page.clock.run_for(3000)
+    expect(bar).to_have_css("opacity", "0")  # here it lies on it
     page.mouse.move(410, 300)
     expect(stage).not_to_have_class("idle")
     page.locator("#snapshot").focus()  # by the keyboard: the bar is there
@@ -413,7 +431,10 @@ def test_the_whole_page_in_a_script_that_goes_from_right_to_left(server: FakeSer
             width = size[0]
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert box(page, "#name")[2] > width - 60
-            assert box(page, "#pause-toggle")[0] > box(page, "#panel-toggle")[2]
+            if size[1] > 480:
+                assert box(page, "#pause-toggle")[0] > box(page, "#panel-toggle")[2]
+            else:
+                assert box(page, "#bar")[2] <= box(page, "#hero")[0] < box(page, "#hero")[2] <= box(page, "#name")[0]
             if width == 1280:
                 assert box(page, "#panel")[0] == 0
                 assert box(page, "#hero")[0] >= box(page, "#panel")[2]
@@ -435,7 +456,7 @@ def test_a_second_picture_is_there_from_its_first_frame(server: FakeServer, page
     for width, height in SIZES:
         with window(page, (width, height)):
             small, bar = box(page, "#others figure"), box(page, "#bar")
-            assert small[3] <= bar[1] or small[1] >= bar[3]
+            assert small[3] <= bar[1] or small[1] >= bar[3] or small[2] <= bar[0]
             if height > 480:
                 assert small[1] >= page.evaluate(PICTURE)[3]  # below the picture, not on it
 

@@ -125,6 +125,12 @@ def box(page: Page, selector: str) -> FloatRect:
     return area(page.locator(selector))
 
 
+def overlap(one: Any, other: Any) -> bool:
+    """Whether two places share a point."""
+    sides = (("x", "width"), ("y", "height"))
+    return all(one[at] < other[at] + other[size] and other[at] < one[at] + one[size] for at, size in sides)
+
+
 def middle(page: Page, selector: str) -> tuple[float, float]:
     place = box(page, selector)
     return place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
@@ -151,6 +157,7 @@ def test_pads_lie_below_the_picture_or_beside_it_and_say_what_they_do(server: Fa
     peer = begin(page, server, *WALK, *others, tracks=[video(), video(1, "map")])
     peer.frame(0, picture(0, 0, 0), track=1)
     expect(page.locator("#others figure")).to_be_visible()
+    listed = page.locator("#keys .key:visible")
     expect(page.locator("#pads [data-pad]")).to_have_count(4 + 8)  # eight round ones at most
     expect(page.locator("#pads .round-pad button")).to_have_text(["Jump", "Open the door", "0", "1", "2", "3", "4", "5"])
     for size in WINDOWS:
@@ -164,7 +171,7 @@ def test_pads_lie_below_the_picture_or_beside_it_and_say_what_they_do(server: Fa
                 right, bottom = place["x"] + place["width"], place["y"] + place["height"]
                 if size == ON_ITS_SIDE:
                     assert right <= shown["x"] or place["x"] >= shown["x"] + shown["width"]
-                    assert bottom <= bar["y"]
+                    assert place["y"] >= bar["y"] + bar["height"] or right <= bar["x"]
                 else:
                     assert place["y"] >= max(shown["y"] + shown["height"], bar["y"] + bar["height"])
                     assert bottom <= box(page, "#panel")["y"]
@@ -172,6 +179,7 @@ def test_pads_lie_below_the_picture_or_beside_it_and_say_what_they_do(server: Fa
             for target in targets:
                 assert min(target["width"], target["height"]) >= FINGER
                 assert 0 <= target["x"] <= size[0] - target["width"]
+            expect(listed).to_have_count(0 if size == ON_ITS_SIDE else 2)  # what the pads have no room for
             left, right_pad = box(page, ".cross-pad"), box(page, ".round-pad")
             assert left["x"] + left["width"] < right_pad["x"]
             accessible(page)
@@ -201,15 +209,14 @@ def test_a_hint_is_for_fingers_and_stays_until_they_have_done_something(server: 
     for size in WINDOWS:
         with held_in(page, size):
             place, stage = box(page, "#hint"), box(page, "#hero")
-            assert stage["x"] <= place["x"] <= place["x"] + place["width"] <= stage["x"] + stage["width"]
-            assert stage["y"] <= place["y"] <= place["y"] + place["height"] <= stage["y"] + stage["height"]
-    with window(page, WINDOWS[0]):
-        page.locator("#panel-toggle").click()  # leaves room below the picture
-        place, stage = box(page, "#hint"), box(page, "#hero")
-        ratio = float(page.evaluate("document.documentElement.style.getPropertyValue('--ratio')"))
-        below = place["y"] - (stage["y"] + stage["height"] / 2 + stage["width"] / ratio / 2)
-        assert 0 <= below <= 24
-        page.locator("#panel-toggle").click()
+            if size == ON_ITS_SIDE:  # at the picture's side, above the pads
+                assert place["x"] + place["width"] <= stage["x"]
+                assert place["y"] + place["height"] <= box(page, ".cross-pad")["y"]
+            else:  # right below the picture
+                assert place["x"] >= stage["x"]
+                assert 0 <= place["y"] - (stage["y"] + stage["height"]) <= 12
+                for other in page.locator("#bar button:visible, .cross-pad").evaluate_all(PLACES):
+                    assert not overlap(place, other)
     page.locator(pad("w")).tap()
     heard(peer, ("w", True), ("w", False))
     expect(hint).to_be_hidden()

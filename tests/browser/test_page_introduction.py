@@ -139,6 +139,7 @@ def test_settings_come_in_groups_and_advanced_ones_are_folded_away(server: FakeS
     expect(groups.nth(1).get_by_role("heading")).to_have_text("Sky")
     assert groups.nth(1).evaluate(fields) == ["set_light", "set_fog"]
     expect(page.locator("[data-command=set_light] .unit")).to_have_text("klx")
+    expect(page.locator("[data-command=set_light] .ends span")).to_have_text(["0 klx", "2 klx"])
     expect(page.get_by_label("Seed", exact=True)).to_be_hidden()
     page.locator("summary", has_text="Advanced").click()
     expect(page.get_by_label("Seed", exact=True)).to_be_visible()
@@ -259,6 +260,8 @@ def test_the_models_own_progress_is_shown_while_it_loads(server: FakeServer, pag
 
 
 def test_each_state_has_its_drawing_and_is_announced(server: FakeServer, page: Page) -> None:
+    examples = [{"name": "Morning", "picture": None, "values": {"light": 0.5}}]
+    server.about = {"title": "Hills", "description": "A landscape.", "examples": examples}
     status = page.get_by_role("status").first
     page.goto(server.url)
     peer = server.accept()
@@ -267,6 +270,8 @@ def test_each_state_has_its_drawing_and_is_announced(server: FakeServer, page: P
     drawing(page, "queue")
     expect(status).to_have_text("waiting")
     expect(page.locator("#overlay-text")).to_have_text("2 people are before you.")
+    expect(page.locator("#about")).to_have_text("A landscape.")  # to look at meanwhile
+    expect(page.get_by_role("button", name="Morning")).to_be_disabled()
     peer.welcome(LIGHT)
     drawing(page, "warming")
     expect(status).to_have_text("starting")

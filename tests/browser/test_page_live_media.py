@@ -170,7 +170,7 @@ def messages(page: Page) -> Locator:
 
 def test_the_camera_comes_back_as_the_model_changed_it(url: str, page: Page) -> None:
     mirror(page, url)
-    expect(page.locator("#figure-capture")).to_have_text("–")
+    expect(page.locator("#figure-capture")).to_have_text("")
     page.get_by_role("button", name="Start camera").click()
     page.wait_for_function(IS_INVERTED_CAMERA)
     page.wait_for_function(MOVES)

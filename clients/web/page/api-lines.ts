@@ -45,15 +45,15 @@ export function exampleOf(field: Field): unknown {
 
 /** `client.command(...)` of the web client, with what comes before it. */
 export function javascript({ base, token }: Target, name: string, given: Arguments): string {
-  const options = token ? ", { token: TOKEN }" : "";
   const call = Object.keys(given).length ? `, ${JSON.stringify(given)}` : "";
-  return [
-    `import { connect } from "${new URL("page/client.js", base).href}";`,
-    "",
-    `const client = connect("${base}"${options});`,
-    `const { step, reply } = await client.command(${JSON.stringify(name)}${call});`,
-  ].join("\n");
+  return [...connected({ base, token }), `const { step, reply } = await client.command(${JSON.stringify(name)}${call});`].join("\n");
 }
+
+const connected = ({ base, token }: Target): readonly string[] => [
+  `import { connect } from "${new URL("page/client.js", base).href}";`,
+  "",
+  `const client = connect("${base}"${token ? ", { token: TOKEN }" : ""});`,
+];
 
 /** The same with the Python client. */
 export function python({ base, token }: Target, name: string, given: Arguments): string {
@@ -62,24 +62,45 @@ export function python({ base, token }: Target, name: string, given: Arguments):
   const words = plain
     ? entries.map(([argument, value]) => `, ${argument}=${pythonValue(value)}`).join("")
     : `, **${pythonValue(Object.fromEntries(entries))}`;
-  return [
+  return script({ base, token }, [`print(await client.command(${JSON.stringify(name)}${words}))`]);
+}
+
+/** A program with a `client`. */
+const script = ({ base, token }: Target, lines: readonly string[]): string =>
+  [
     "import asyncio",
     ...(token ? ["import os"] : []),
     "from reactor_trio.client import connect",
     "",
     "async def main():",
     `    async with connect("${base}"${token ? ', token=os.environ["REACTOR_TOKEN"]' : ""}) as client:`,
-    `        print(await client.command(${JSON.stringify(name)}${words}))`,
+    ...lines.map((line) => `        ${line}`),
     "",
     "asyncio.run(main())",
   ].join("\n");
-}
 
 /** The same with the command line of the Python package, which takes its token from REACTOR_TOKEN. */
 export function commandLine({ base }: Target, name: string, given: Arguments): string {
   const sent = Object.keys(given).length ? `${name}=${JSON.stringify(given)}` : name;
   return `reactor client ${quoted(base)} --send ${quoted(sent)}`;
 }
+
+/** A page that shows the model's pictures. */
+export function connectJavascript(target: Target): string {
+  return [
+    ...connected(target),
+    'client.attach(document.querySelector("canvas"));',
+    'client.on("state", ({ status }) => console.log(status));',
+  ].join("\n");
+}
+
+/** A script that takes one picture. */
+export const connectPython = (target: Target): string =>
+  script(target, ["async for frame in client.frames():", "    print(frame.data.shape)", "    break"]);
+
+/** Asks what the model can do; pictures and commands need a WebSocket. */
+export const curlSchema = ({ base, token }: Target): string =>
+  `curl ${token ? '-H "Authorization: Bearer $REACTOR_TOKEN" ' : ""}${quoted(new URL("schema", base).href)}`;
 
 /** Sends a file with the upload token of a session. */
 export const curl = ({ base }: Target): string => {

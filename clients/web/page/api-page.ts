@@ -1,15 +1,27 @@
-/** The dialog for programmers: every command with its arguments, a try, and lines to copy. Made from the schema; loaded when it is opened. */
+/** The dialog for programmers: how to connect, and every command with its arguments, a try, and lines to copy. Made from the schema; loaded when it is opened. */
 import type { Field } from "../src/controls.ts";
 import type { SessionInfo } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
-import { type Arguments, argumentsOf, commandLine, curl, exampleOf, javascript, python, type Target } from "./api-lines.ts";
+import {
+  type Arguments,
+  argumentsOf,
+  commandLine,
+  connectJavascript,
+  connectPython,
+  curl,
+  curlSchema,
+  exampleOf,
+  javascript,
+  python,
+  type Target,
+} from "./api-lines.ts";
 import type { SendInSession } from "./controls.ts";
 import { element, loadStyle } from "./dom.ts";
 import { API, fillIn } from "./strings.ts";
 
 type Command = SessionInfo["schema"]["commands"][number];
 
-/** Shows the dialog in `place` until it is closed. `send` sends in the page's session, and is null for a viewer. */
+/** Shows the dialog in `place` until it is closed; then the button that opens it has the focus. `send` sends in the page's session, and is null for a viewer. */
 export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSession | null, token: string | null): void {
   void loadStyle("later.css");
   const target: Target = { base: pageOf(info.url).href, token: token !== null };
@@ -21,7 +33,9 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
     { id: "api-page", "aria-labelledby": "api-title" },
     element("div", { class: "section-head" }, element("h2", { id: "api-title" }, fillIn(API.title, { model: info.model })), close),
     element("p", { class: "description" }, API.intro, " ", target.token ? `${API.token} ` : null, schemaLink),
-    ...schema.commands.map((command) => commandPart(command, send, target)),
+    element("section", { id: "api-connect" }, element("h3", {}, API.connect), ...connectPart(target)),
+    element("h3", {}, API.commands),
+    ...schema.commands.map((command, i) => commandPart(command, send, target, i === 0)),
     schema.commands.length ? null : element("p", {}, API.noCommands),
     info.takesFiles ? element("section", {}, element("h3", {}, API.files), ...filesPart(target)) : null,
     element(
@@ -49,6 +63,7 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
   dialog.addEventListener("close", () => {
     stop.abort();
     dialog.remove();
+    document.getElementById("api")?.focus({ preventScroll: true });
   });
   // The model gets no key while the dialog is open.
   window.addEventListener("keydown", (event) => event.stopPropagation(), { capture: true, signal: stop.signal });
@@ -56,7 +71,22 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
   dialog.showModal();
 }
 
-function commandPart(command: Command, send: SendInSession | null, target: Target): HTMLElement {
+/** How a program gets to the model: a page that shows its pictures, a script, and a shell that asks what it can do. */
+function connectPart(target: Target): readonly HTMLElement[] {
+  const ways = [
+    { title: API.javascript, text: connectJavascript(target) },
+    { title: API.python, text: connectPython(target) },
+    { title: API.curl, text: curlSchema(target) },
+  ];
+  return ways.map(({ title, text }) => {
+    const { part, show } = copyable(title);
+    show(text);
+    return part;
+  });
+}
+
+/** `open`: unfolded. */
+function commandPart(command: Command, send: SendInSession | null, target: Target, open: boolean): HTMLElement {
   const { name, description = "" } = command;
   const fields = argumentsOf(command);
   const example = Object.fromEntries(fields.map((field) => [field.name, exampleOf(field)]));
@@ -102,7 +132,7 @@ function commandPart(command: Command, send: SendInSession | null, target: Targe
   rewrite();
   return element(
     "details",
-    { class: "api-command", "data-api": name },
+    { class: "api-command", "data-api": name, open },
     element("summary", {}, element("code", {}, name), " ", element("span", { class: "description" }, description)),
     fields.length ? argumentTable(fields) : element("p", { class: "description" }, API.noArguments),
     element("div", { class: "try" }, fields.length ? input : null, attempt, outcome),

@@ -17,7 +17,7 @@ import type { Field, JsonField, NumberField, SelectField, SliderField, TextField
 import { element } from "./dom.ts";
 import type { Presentation } from "./presented.ts";
 import { type Scrubbed, scrub } from "./scrub.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, number as formatted, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 import { uploadInput } from "./uploads.ts";
 
@@ -89,6 +89,7 @@ export function createField(
       none,
     ),
     input.element ?? input.control,
+    field.kind === "slider" ? ends(field, unit) : null,
     hint,
   );
 
@@ -183,6 +184,14 @@ function createInput(field: Field, id: string, uploads: Uploads): FieldInput {
       return uploadInput(field, id, uploads);
   }
 }
+
+/** What the ends of a slider stand for. Screen readers say it with the slider. */
+const ends = ({ minimum, maximum }: SliderField, unit: string | null): HTMLElement =>
+  element(
+    "div",
+    { class: "ends", "aria-hidden": "true" },
+    ...[minimum, maximum].map((end) => element("span", {}, [formatted(end, 0, 4), unit].filter(Boolean).join(" "))),
+  );
 
 function slider({ title, minimum, maximum, step, nullable }: SliderField, id: string): FieldInput {
   const bounds = { min: minimum, max: maximum, step };

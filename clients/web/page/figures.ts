@@ -62,7 +62,7 @@ export class Figures {
     set("audio-underruns", sound.underruns);
     set("audio-lost", sound.lost);
     const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
-    byId("figure-format").textContent = format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? "–");
+    byId("figure-format").textContent = format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? "");
     if (latency && !panel)
       panel = Promise.all([import("./latency-panel.ts"), loadStyle("latency.css")]).then(
         ([{ LatencyPanel }]) => new LatencyPanel(byId("latency")),
@@ -93,7 +93,7 @@ export class Figures {
   }
 }
 
-/** Writes a figure; one that was not measured is a dash. */
+/** Writes a figure; one that was not measured is empty, and style.css hides its row. */
 function set(name: string, value: number | null | undefined, digits = 0): void {
-  byId(`figure-${name}`).textContent = value === null || value === undefined ? "–" : number(value, digits);
+  byId(`figure-${name}`).textContent = value === null || value === undefined ? "" : number(value, digits);
 }

@@ -111,6 +111,7 @@ export class Hands {
         return { key, sign: keyboard.sign(command), description, press, repeats: !held };
       });
       this.#pads = new TouchPads(byId("stage"), keys);
+      keyboard.showOnPads(this.#pads.shown);
     } catch (error) {
       failed(fillIn(STRINGS.problems.keys, { why: (error as Error).message }));
     }

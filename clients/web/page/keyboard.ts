@@ -21,6 +21,7 @@ export class Keyboard {
   /** Called when what stands on the keys has changed. */
   signsChanged: () => void = () => {};
   #notes: HTMLElement | null = null;
+  #onPads: ReadonlySet<string> = new Set();
   #refusal = refusalLine(wordsOf);
   #binding: KeyboardBinding;
   #stop = new AbortController();
@@ -62,6 +63,13 @@ export class Keyboard {
     return [legendButtons(this.keys.map(({ command, button }) => [command.key, button])), this.#notes, this.#refusal.element];
   }
 
+  /** Marks the keys that touch pads show: the legend need not show them again. */
+  showOnPads(keys: ReadonlySet<string>): void {
+    this.#onPads = keys;
+    for (const { command, button } of this.keys) button.button.classList.toggle("on-pad", keys.has(command.key));
+    this.#showLines();
+  }
+
   /** Uses and shows the keys that the user has chosen. */
   showMap(): void {
     this.#binding.layout = this.map.layout;
@@ -69,9 +77,7 @@ export class Keyboard {
       button.button.textContent = this.sign(command);
       button.button.ariaLabel = this.#label(command);
     }
-    const lines = this.#lines();
-    if (lines) this.#notes?.replaceWith(lines);
-    this.#notes = lines;
+    this.#showLines();
     this.signsChanged();
   }
 
@@ -79,7 +85,16 @@ export class Keyboard {
     return labelOf(command.description || fillIn(HANDS.key, { key: command.title }), this.sign(command));
   }
 
+  #showLines(): void {
+    const lines = this.#lines();
+    if (lines) this.#notes?.replaceWith(lines);
+    this.#notes = lines;
+  }
+
   #lines(): HTMLElement | null {
-    return legendNotes(this.keys.map(({ command }) => [this.sign(command), command.description]));
+    const described = this.keys.map(({ command }) => command).filter(({ description }) => description);
+    const lines = legendNotes(described.map((command) => [this.sign(command), command.description]));
+    described.forEach(({ key }, i) => lines?.children[i]?.classList.toggle("on-pad", this.#onPads.has(key)));
+    return lines;
   }
 }

@@ -30,7 +30,7 @@ import { parseCodecs } from "./requested-codecs.ts";
 import { rove } from "./roving.ts";
 import { SessionStates } from "./session-states.ts";
 import { Settings, type Values } from "./settings.ts";
-import { ShareLink } from "./share-link.ts";
+import { ShareButton } from "./share-button.ts";
 import { SoundButton } from "./sound-button.ts";
 import { Stall } from "./stall.ts";
 import { SafeStorage } from "./storage.ts";
@@ -89,7 +89,7 @@ byId("controls").addEventListener("input", () => hint.done());
 const failure = new FailureNotice(toasts);
 const states = new SessionStates(client, access, { model, role }, failure);
 const ending = new EndingBanner(byId("ending"));
-const share = new ShareLink(byId("share"), byId("share-status"), byId("share-link", HTMLInputElement));
+const share = new ShareButton(byId("share"), reportProblem);
 const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
   {
@@ -242,7 +242,7 @@ class RunningSession {
   /** Sends the settings that the page's address carries, and takes them out of the address. */
   takeLink(): void {
     if (this.#settings === null || !this.#controlling || !new URLSearchParams(location.hash.slice(1)).has("s")) return;
-    this.#settings.take(location.href);
+    void this.#settings.take(location.href);
     history.replaceState(history.state, "", location.href.replace(/#.*$/s, ""));
   }
 
@@ -272,7 +272,7 @@ class RunningSession {
 
   async copySettings(): Promise<void> {
     if (this.#settings === null) return;
-    const address = this.#settings.address(location.href);
+    const address = await this.#settings.address(location.href);
     try {
       await navigator.clipboard.writeText(address);
       toasts.show(STRINGS.settings.copied, "info");

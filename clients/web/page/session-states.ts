@@ -2,10 +2,11 @@
 import { type Client, type ClientState, type LoadProgress, SessionEnded } from "../src/index.ts";
 import { showIntroduction } from "./about.ts";
 import type { AccessToken } from "./access.ts";
-import { byId } from "./dom.ts";
+import { byId, within } from "./dom.ts";
 import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
 import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
+import { Presets } from "./presets.ts";
 import { fillIn, plural, STRINGS } from "./strings.ts";
 
 const LOADING_AGAIN = 1000; // until the page asks again how far the model's load is
@@ -111,7 +112,11 @@ export class SessionStates {
     if (this.#introduced) return;
     this.#introduced = true;
     const introduction = await askIntroduction(document.baseURI, this.#access.token);
-    if (introduction && this.#client.session === null) showIntroduction(introduction.name, introduction.about);
+    if (!introduction || this.#client.session !== null) return;
+    showIntroduction(introduction.name, introduction.about);
+    const { elements } = new Presets(introduction.about?.examples ?? [], new Map(), document.baseURI); // to look at
+    byId("presets").hidden = elements.length === 0;
+    within(byId("presets"), ".list").replaceChildren(...elements);
   }
 
   /** The page may find a refusal final that the client would try again, and the other way round. */

@@ -4,7 +4,6 @@ import type { ModelIntroduction, Setting } from "../src/index.ts";
 import { type SettingControl, settingControl } from "./controls.ts";
 import { byId, element } from "./dom.ts";
 import { Presets } from "./presets.ts";
-import { addressWith, valuesIn } from "./settings-link.ts";
 import { STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 
@@ -77,12 +76,14 @@ export class Settings {
   }
 
   /** Sends the values that the page's address carries. */
-  take(address: string): void {
+  async take(address: string): Promise<void> {
+    const { valuesIn } = await import("./settings-link.ts");
     this.give(valuesIn(address));
   }
 
   /** The page's address with the settings that differ from their defaults. */
-  address(address: string): string {
+  async address(address: string): Promise<string> {
+    const { addressWith } = await import("./settings-link.ts");
     return addressWith(this.changed, address);
   }
 

@@ -1,5 +1,6 @@
-/** The link that lets other people watch this session without control. */
-import { STRINGS } from "./strings.ts";
+/** The link that lets other people watch this session without control. Loaded when somebody wants it. */
+import { byId } from "./dom.ts";
+import { SHARE } from "./strings.ts";
 
 const SHOWN_FOR = 4000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -19,56 +20,42 @@ export function viewerAddress(address: string, token: string, serverPage: string
 
 /** The message for the user after copying a link to this address. */
 export function describeCopied(address: string): string {
-  const only = LOOPBACK.test(new URL(address).hostname) ? ` ${STRINGS.share.hereOnly}` : "";
-  return `${STRINGS.share.copied}${only}`;
+  const only = LOOPBACK.test(new URL(address).hostname) ? ` ${SHARE.hereOnly}` : "";
+  return `${SHARE.copied}${only}`;
 }
 
-/** The Share button, its status text, and a field with the link for browsers that do not let the page copy. */
-export class ShareLink {
-  #button: HTMLElement;
-  #status: HTMLElement;
-  #field: HTMLInputElement;
-  #token: string | null = null;
-  #serverPage: URL | null = null;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+const status = (): HTMLElement => byId("share-status");
+let field: HTMLInputElement | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(button: HTMLElement, status: HTMLElement, field: HTMLInputElement) {
-    this.#button = button;
-    this.#status = status;
-    this.#field = field;
-    button.addEventListener("click", () => this.#copy());
-    field.addEventListener("keydown", ({ key }) => key === "Escape" && this.#hide());
-    field.addEventListener("blur", () => this.#hide());
+/** Copies the link with this token to the page of the session's server, or shows it where the browser does not let the page copy. */
+export async function share(token: string, serverPage: URL): Promise<void> {
+  const address = viewerAddress(location.href, token, serverPage);
+  field ??= shownField();
+  hide();
+  try {
+    await navigator.clipboard.writeText(address);
+  } catch {
+    // The browser refused, or the page is plain http and has no clipboard. The user copies the link.
+    status().textContent = SHARE.copyYourself;
+    field.value = address;
+    field.hidden = false;
+    field.select();
+    return;
   }
+  status().textContent = describeCopied(address);
+  timer = setTimeout(hide, SHOWN_FOR);
+}
 
-  /** `token` is the session's share token, or null while there is nothing to share; `serverPage` the page of the session's server. */
-  show(token: string | null, serverPage: URL | null = null): void {
-    [this.#token, this.#serverPage] = [token, serverPage];
-    this.#button.hidden = token === null;
-    if (token === null) this.#hide();
-  }
+function shownField(): HTMLInputElement {
+  const found = byId("share-link", HTMLInputElement);
+  found.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+  found.addEventListener("blur", hide);
+  return found;
+}
 
-  async #copy(): Promise<void> {
-    if (this.#token === null || this.#serverPage === null) return; // the button is hidden
-    const address = viewerAddress(location.href, this.#token, this.#serverPage);
-    this.#hide();
-    try {
-      await navigator.clipboard.writeText(address);
-    } catch {
-      // The browser refused, or the page is plain http and has no clipboard. The user copies the link.
-      this.#status.textContent = STRINGS.share.copyYourself;
-      this.#field.value = address;
-      this.#field.hidden = false;
-      this.#field.select();
-      return;
-    }
-    this.#status.textContent = describeCopied(address);
-    this.#timer = setTimeout(() => this.#hide(), SHOWN_FOR);
-  }
-
-  #hide(): void {
-    clearTimeout(this.#timer);
-    this.#status.textContent = "";
-    this.#field.hidden = true;
-  }
+function hide(): void {
+  clearTimeout(timer);
+  status().textContent = "";
+  if (field) field.hidden = true;
 }

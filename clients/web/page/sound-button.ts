@@ -1,9 +1,6 @@
 /** The button that turns the model's sound on and off, and the slider of its loudness. */
 import type { Sound } from "../src/index.ts";
 import { byId } from "./dom.ts";
-import { STRINGS } from "./strings.ts";
-
-const WORDS = STRINGS.sound;
 
 export class SoundButton {
   #sound: Sound;
@@ -32,7 +29,6 @@ export class SoundButton {
 
   #changed(): void {
     byId("sound").dataset.sound = this.#state;
-    this.#toggle.textContent = WORDS[this.#state];
     this.#toggle.setAttribute("aria-pressed", String(this.#state !== "off"));
   }
 }

@@ -30,7 +30,6 @@ export const plural = (forms: Plural, n: number, values: { readonly [name: strin
   fillIn(forms[new Intl.PluralRules(LANGUAGE).select(n)] ?? forms.other, { n, ...values });
 
 // Texts of both tables. (By name, and not as STRINGS.x, so that a part of the page takes only the table that it uses.)
-const SOUND_OFF = "Sound off";
 const CONNECTING = "Connecting …";
 const CONNECTING_STATUS = "connecting";
 const RECORD = "Record to a file";
@@ -43,6 +42,7 @@ export interface Texts {
   readonly STRINGS: Words<typeof STRINGS>;
   readonly HTML: { readonly [English in (typeof HTML)[keyof typeof HTML]]: string };
   readonly HANDS: Words<typeof HANDS>;
+  readonly SHARE: Words<typeof SHARE>;
   readonly HINTS: Words<typeof HINTS>;
   readonly LATENCY: Words<typeof LATENCY>;
   readonly LEGEND: Words<typeof LEGEND>;
@@ -158,12 +158,6 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     draining: "The server is shutting down. The session ends in",
     other: "The session ends in",
   },
-  share: {
-    copied: "Link copied: anyone who has it can watch.",
-    hereOnly: "It works on this computer only.",
-    copyYourself: "Copy this link: anyone who has it can watch.",
-  },
-  sound: { off: SOUND_OFF, starting: "Starting …", on: "Sound on" },
   tools: {
     record: RECORD,
     stopRecording: "Stop recording and save",
@@ -267,7 +261,7 @@ export const HTML = {
   commandMedian: "Command to picture, median",
   median: "median",
   most: "95 %",
-  soundOff: SOUND_OFF,
+  playSound: "Play sound",
   share: "Share",
   connectingNow: CONNECTING,
   connect: "Connect",
@@ -303,6 +297,13 @@ export const HANDS = /* @__PURE__ */ inLanguage("HANDS", {
   notLooking: "The browser kept the pointer: {why}",
   file: "Choose a file for the model",
   broken: "That did not work: the model made a mistake.",
+} as const);
+
+/** The texts of the link for viewers, which is made when somebody asks for it. */
+export const SHARE = /* @__PURE__ */ inLanguage("SHARE", {
+  copied: "Link copied: anyone who has it can watch.",
+  hereOnly: "It works on this computer only.",
+  copyYourself: "Copy this link: anyone who has it can watch.",
 } as const);
 
 /** The texts of a hint that is made of what the model declares. */
@@ -402,6 +403,8 @@ export const API = /* @__PURE__ */ inLanguage("API", {
     "What a program can send to this model. Each example opens a session of its own; at a server with one session it waits for yours to end.",
   token: "The server wants a token; put yours where the examples name it.",
   schema: "Schema as JSON",
+  connect: "Connect",
+  commands: "Commands",
   noCommands: "This model has no commands.",
   noArguments: "No arguments.",
   argument: "Argument",

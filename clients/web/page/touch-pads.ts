@@ -17,6 +17,8 @@ export interface PadKey {
 }
 
 export class TouchPads {
+  /** The names of the keys that have a place. */
+  readonly shown: ReadonlySet<string>;
   #root: HTMLElement;
   #pads: readonly Pad[];
   #stop = new AbortController();
@@ -32,7 +34,8 @@ export class TouchPads {
       for (const name of cross) left.delete(name);
       return new CrossPad(four);
     });
-    const others = [...left.values()].slice(0, MOST_ROUND);
+    const others = [...left.values()].slice(0, crosses.length > 1 ? MOST_ROUND / 2 : MOST_ROUND);
+    this.shown = new Set([...crosses.flat(), ...others.map(({ key }) => key)]);
     const round = others.length ? new RoundPad(others) : null;
     this.#pads = [...pads, ...(round ? [round] : [])];
     const parts = [pads[0], round, pads[1]].map((pad) => pad?.element ?? null);

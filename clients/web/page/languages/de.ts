@@ -114,12 +114,6 @@ const texts: Texts = {
       draining: "Der Server wird beendet. Die Sitzung endet in",
       other: "Die Sitzung endet in",
     },
-    share: {
-      copied: "Link kopiert: Wer ihn hat, kann zuschauen.",
-      hereOnly: "Er gilt nur auf diesem Rechner.",
-      copyYourself: "Diesen Link kopieren: Wer ihn hat, kann zuschauen.",
-    },
-    sound: { off: "Ton aus", starting: "Startet …", on: "Ton an" },
     tools: {
       record: "In eine Datei aufnehmen",
       stopRecording: "Aufnahme beenden und speichern",
@@ -222,7 +216,7 @@ const texts: Texts = {
     "Command to picture, median": "Befehl bis Bild, Median",
     median: "Median",
     "95 %": "95 %",
-    "Sound off": "Ton aus",
+    "Play sound": "Ton abspielen",
     Share: "Teilen",
     "Connecting …": "Verbinden …",
     Connect: "Verbinden",
@@ -256,6 +250,11 @@ const texts: Texts = {
     notLooking: "Der Browser behielt den Zeiger: {why}",
     file: "Datei für das Modell wählen",
     broken: "Das hat nicht geklappt: Das Modell hat einen Fehler gemacht.",
+  },
+  SHARE: {
+    copied: "Link kopiert: Wer ihn hat, kann zuschauen.",
+    hereOnly: "Er gilt nur auf diesem Rechner.",
+    copyYourself: "Diesen Link kopieren: Wer ihn hat, kann zuschauen.",
   },
   HINTS: {
     does: "{sign} {what}",
@@ -338,6 +337,8 @@ const texts: Texts = {
       "Was ein Programm diesem Modell senden kann. Jedes Beispiel öffnet eine eigene Sitzung; hat der Server nur eine, wartet es auf das Ende der Ihren.",
     token: "Der Server verlangt ein Token; setzen Sie Ihres ein, wo die Beispiele es nennen.",
     schema: "Schema als JSON",
+    connect: "Verbinden",
+    commands: "Befehle",
     noCommands: "Dieses Modell hat keine Befehle.",
     noArguments: "Keine Argumente.",
     argument: "Argument",

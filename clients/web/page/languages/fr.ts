@@ -114,12 +114,6 @@ const texts: Texts = {
       draining: "Le serveur s’arrête. La session se termine dans",
       other: "La session se termine dans",
     },
-    share: {
-      copied: "Lien copié : quiconque l’a peut regarder.",
-      hereOnly: "Il ne fonctionne que sur cet ordinateur.",
-      copyYourself: "Copiez ce lien : quiconque l’a peut regarder.",
-    },
-    sound: { off: "Son coupé", starting: "Démarrage …", on: "Son activé" },
     tools: {
       record: "Enregistrer dans un fichier",
       stopRecording: "Arrêter et sauver l’enregistrement",
@@ -229,7 +223,7 @@ const texts: Texts = {
     "Command to picture, median": "De la commande à l’image, médiane",
     median: "médiane",
     "95 %": "95 %",
-    "Sound off": "Son coupé",
+    "Play sound": "Écouter le son",
     Share: "Partager",
     "Connecting …": "Connexion …",
     Connect: "Se connecter",
@@ -263,6 +257,11 @@ const texts: Texts = {
     notLooking: "Le navigateur a gardé le pointeur : {why}",
     file: "Choisir un fichier pour le modèle",
     broken: "Cela n’a pas marché : le modèle a fait une erreur.",
+  },
+  SHARE: {
+    copied: "Lien copié : quiconque l’a peut regarder.",
+    hereOnly: "Il ne fonctionne que sur cet ordinateur.",
+    copyYourself: "Copiez ce lien : quiconque l’a peut regarder.",
   },
   HINTS: {
     does: "{sign} {what}",
@@ -351,6 +350,8 @@ const texts: Texts = {
       "Ce qu’un programme peut envoyer à ce modèle. Chaque exemple ouvre sa propre session ; si le serveur n’en a qu’une, il attend la fin de la vôtre.",
     token: "Le serveur demande un jeton ; mettez le vôtre là où les exemples le nomment.",
     schema: "Schéma en JSON",
+    connect: "Se connecter",
+    commands: "Commandes",
     noCommands: "Ce modèle n’a pas de commandes.",
     noArguments: "Pas d’arguments.",
     argument: "Argument",
