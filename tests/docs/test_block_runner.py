@@ -131,6 +131,19 @@ reactor client http://127.0.0.1:8081/ --seconds 1.5 | tail -1
 """)  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text", ["a\nb c\nd", "a\n...", "...\nd", "a\n...\nb c\n...\nd\n...", "a\nb...\nd", "...a\n... c\n...d..."]
+)
+def test_a_text_is_what_the_commands_print(text, tmp_path):
+    run(tmp_path, f"```sh\necho a\necho b c\necho d\n```\n\n```text\n{text}\n```")
+
+
+@pytest.mark.parametrize("text", ["a\nd", "b...", "a...d", "a\n...\nc", "A\nb c\nd"])
+def test_a_text_that_the_commands_do_not_print_fails(text, tmp_path):
+    said = fails(tmp_path, f"```sh\necho a\necho b c\necho d\n```\n\n```text\n{text}\n```")
+    assert said == "page.md:8: the commands at line 2 say:\na\nb c\nd\n"
+
+
 def test_a_command_may_fail_with_the_error_that_the_page_shows(tmp_path):
     run(tmp_path, "```sh\nreactor schema\n```\n\n```text\nreactor: ...no such file...\n```")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 import types
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trio
 from PIL import Image
 from tests.docs.blocks.page import ROOT, blocks_of
 
@@ -92,13 +92,17 @@ async def test_the_tone_has_the_pitch_and_no_gap(recipe, autojump_clock):
         assert np.abs(np.diff(samples)).max() <= 6000 * 2 * np.pi * 220 / 48_000 + 1
 
 
-async def test_three_play_and_the_fourth_waits(recipe, autojump_clock):
+async def test_three_play_at_once_and_the_fourth_waits(recipe, autojump_clock):
     async with open_server(recipe("three-at-once").Rolling, step_cost=0.001) as server:
-        async with server.connect() as one, server.connect() as two, server.connect() as three:
-            await one.command("set_speed", speed=0)
-            for client in (one, two, three):
-                await client.take(1)
-            assert json.loads(server.http("/health").body)["sessions"] == 3
+        with trio.fail_after(60):
+            async with server.connect() as one, server.connect() as two, server.connect() as three:
+                for client in (one, two, three):
+                    await client.take(1)
+                places = []
+                with trio.move_on_after(1):
+                    async with server.connect(on_queued=lambda *place: places.append(place)):
+                        raise AssertionError("a fourth plays")
+                assert places == [(1, 1)]
 
 
 async def test_two_sessions_are_one_batch(recipe, autojump_clock):

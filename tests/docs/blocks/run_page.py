@@ -134,20 +134,23 @@ def _run_tests(page: Path, module: types.ModuleType) -> None:
 
 
 def _compare(expected: Block, text: str, commands: Block, said: str) -> None:
-    """The commands say what the page says; `...` stands for anything. What follows a ready server does not matter."""
-    pattern = ".*?".join(re.escape(part) for part in _trimmed(text).split("..."))
-    if re.fullmatch(pattern + ".*?" * _serves(said), _trimmed(said), re.DOTALL) is None:
+    """The commands say what the page says. What follows a ready server does not matter.
+
+    `...` stands for anything within a line, and as a line of its own for any lines, or none.
+    """
+    pattern = "".join(_pattern(line) for line in _lines(text)) + r"(?:.*\n)*" * ("ready: http" in said)
+    if re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(said))) is None:
         raise expected.failed(f"the commands at line {commands.line} say:\n{said}")
+
+
+def _pattern(line: str) -> str:
+    return r"(?:.*\n)*" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n"
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def _shows_error(block: Block) -> bool:
     """Whether a page says below a command with which error it ends."""
     return block.language == "text" and any(line.startswith("reactor: ") for line in block.text.splitlines())
-
-
-def _serves(said: str) -> bool:
-    return "ready: http" in said
-
-
-def _trimmed(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
