@@ -12,7 +12,7 @@ sys.path.insert(0, str(DOCS))
 project = "reactor-trio"
 author = "the authors of reactor-trio"
 project_copyright = author
-release = version = installed_version("reactor-trio")
+release = version = installed_version("reactor-trio").partition(".dev")[0]
 
 extensions = [
     "myst_parser",          # pages are Markdown, as GitHub shows them

@@ -64,7 +64,7 @@ def _entry(module: str, name: str, meaning: str) -> str:
     else:
         plain = _LINK.sub(r"\1", meaning).replace("`", "``")
         lines = [f".. py:data:: {module}.{name}", "", f"   {plain}."]
-    return "\n".join(["```{eval-rst}", *lines, "```", ""])
+    return "\n".join(["```{eval-rst}", f".. py:currentmodule:: {module}", "", *lines, "```", ""])
 
 
 def _bases(kind: type) -> list[str]:
