@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,11 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
-import trustme
-from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from tests.support.fault_checks import wait_for
 from tests.support.fault_peers import reactor_run
+from tests.support.tls_files import Files, serial, serial_in
 
 from reactor_trio import RuntimeHost
 from reactor_trio.client import connect
@@ -45,28 +43,6 @@ class Model(ReactorPipeline):
     def inference(self):
         while True:
             yield np.zeros((240, 320, 3), np.uint8)
-
-
-class Files:
-    """Certificates of one authority, as files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.authority = trustme.CA()
-
-    def issue(self, name: str = "127.0.0.1", prefix: str = "") -> TlsSettings:
-        cert = self.authority.issue_cert(name, "localhost")
-        certfile, keyfile = self.folder / f"{prefix}cert.pem", self.folder / f"{prefix}key.pem"
-        certfile.write_bytes(b"".join(blob.bytes() for blob in cert.cert_chain_pems))
-        keyfile.write_bytes(cert.private_key_pem.bytes())
-        keyfile.chmod(0o600)
-        return TlsSettings(str(certfile), str(keyfile))
-
-    @property
-    def trust(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        self.authority.configure_trust(context)
-        return context
 
 
 @pytest.fixture
@@ -214,16 +190,6 @@ class Model(ReactorPipeline):
         while True:
             yield Picture(main_video=np.zeros((8, 8, 3), np.uint8))
 """
-
-
-def serial(files: Files, port: int) -> int:
-    with socket.create_connection(("127.0.0.1", port), timeout=120) as tcp:
-        with files.trust.wrap_socket(tcp, server_hostname="127.0.0.1") as tls:
-            return int(tls.getpeercert()["serialNumber"], 16)
-
-
-def serial_in(tls: TlsSettings) -> int:
-    return x509.load_pem_x509_certificate(Path(tls.certfile).read_bytes()).serial_number
 
 
 @contextmanager

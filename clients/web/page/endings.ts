@@ -4,8 +4,9 @@
  * The page is of the same origin as its server (or gate), so it may read what a page elsewhere may not: it asks `/health` why there
  * is no session, and `/schema` whether a token is needed.
  */
-import { MOST_BYTES, textOf } from "../src/client/answer-text.ts";
+
 import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
+import { MOST_BYTES, textOf } from "./bounded-text.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */

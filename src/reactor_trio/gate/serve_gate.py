@@ -26,6 +26,7 @@ class Gate(msgspec.Struct, frozen=True):
     host: str
     port: int
     allocation: Allocation
+    certificates: Certificates | None = None
 
 
 async def serve_gate(
@@ -62,13 +63,15 @@ async def serve_gate(
         with LoopLag().watched() as lag:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(lag.tick)
+                if certificates is not None:
+                    nursery.start_soon(certificates.run)
                 warn_if_open(ports.clients, settings)
                 await nursery.start(allocation.run)
                 acceptor = Acceptor(site, drain, certificates)
                 nursery.start_soon(acceptor.run, ports.clients, nursery)
                 if ports.management:
                     nursery.start_soon(serve_management, site, settings, ports.management, nursery, drain)
-                task_status.started(Gate(*ports.address, allocation))
+                task_status.started(Gate(*ports.address, allocation, certificates))
                 await drain.wait()
                 allocation.drain()
                 with trio.move_on_after(settings.drain_grace):
