@@ -169,6 +169,7 @@ def webp(png: bytes) -> bytes:
 
 def main() -> None:
     """Take the pictures that the command line names, or all."""
+    from playwright.sync_api import TimeoutError as TooSlow
     from playwright.sync_api import sync_playwright
 
     names = sys.argv[1:] or list(SHOTS)
@@ -177,8 +178,11 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         for name in names:
-            with served(SHOTS[name]) as url:
-                made = webp(screenshot(browser, url, SHOTS[name]))
+            try:
+                with served(SHOTS[name]) as url:
+                    made = webp(screenshot(browser, url, SHOTS[name]))
+            except TooSlow as error:
+                sys.exit(f"{name}: the page did not get so far; try again when the machine is quiet. {error}")
             path = DOCS / "pictures" / f"{name}.webp"
             if len(made) > LARGEST:
                 sys.exit(f"{path}: {len(made)} bytes are more than {LARGEST}; lower QUALITY")
