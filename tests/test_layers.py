@@ -25,7 +25,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 #:
 #: The client is the one part that runs on asyncio too: it must not import trio, nor a part that does.
 LAYERS: dict[str, tuple[str, str]] = {
-    "errors": ("", ""),
+    "error_catalog": ("", ""),
+    "errors": ("error_catalog", ""),
     "lost_part": ("", ""),
     "interpreter": ("", ""),
     "descriptors": ("", ""),
@@ -101,8 +102,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors interpreter standard_streams plain_text protocol typegen interface media recording configuration execution "
-        "kinds edge server replicas offline client deployment loadtest",
+        "errors interpreter standard_streams plain_text protocol typegen concurrency interface media recording "
+        "configuration execution kinds edge server replicas offline client deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
@@ -174,7 +175,8 @@ def test_a_model_in_a_process_of_its_own_does_not_name_ranks():
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     modules = {
-        "errors", "lost_part", "interpreter", "descriptors", "processors", "standard_streams", "plain_text", "telemetry"
+        "error_catalog", "errors", "lost_part", "interpreter", "descriptors", "processors", "standard_streams", "plain_text",
+        "telemetry",
     }  # fmt: skip
     assert parts | modules == set(LAYERS)
 

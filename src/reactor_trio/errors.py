@@ -9,9 +9,62 @@ An error that reports a wrong type or value also inherits `TypeError` or `ValueE
 built-in class.
 """
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType, FunctionType, TracebackType
+
+from reactor_trio.error_catalog import SECTION_OF_MODULE
+
+__all__ = [
+    "BufferClosed",
+    "CommandError",
+    "ConnectionRefused",
+    "DeclarationError",
+    "ManifestError",
+    "ModelFailed",
+    "OutputError",
+    "ProtocolError",
+    "ReactorError",
+    "SessionEnded",
+    "UploadRefused",
+]
+
+#: packages whose frames between a model's call and the error that answers it are no author's
+_NOT_THE_AUTHORS = ("reactor_trio", "trio", "outcome", "anyio")
+#: The page that says what to do about each error. A path in the repository; what is shown adds the anchor of the error.
+ERRORS_PAGE = "docs/reference/errors.md"
+
 
 class ReactorError(Exception):
-    """Base class of every error that this package raises on purpose."""
+    """Base class of every error that this package raises on purpose.
+
+    The command line shows after its text where its remedy is, `docs/reference/errors.md#ANCHOR`. So does Python's traceback
+    of an error that an author has made.
+
+    Args:
+        anchor: of a mistake with a section of its own on that page; None means the section of the module that makes the
+            error, or else of the class.
+
+    Attributes:
+        anchor: the section of that page (`error_catalog` has all of them).
+    """
+
+    anchor: str = "wrong-use"
+    #: whether it is the mistake of who reads Python's traceback; the others are what another program answers
+    _of_author = True
+
+    def __init__(self, *args: object, anchor: str | None = None) -> None:
+        super().__init__(*args)
+        if self._of_author:
+            self.anchor = anchor or SECTION_OF_MODULE.get(_maker(), self.anchor)
+            self.add_note(self.link)
+
+    @property
+    def link(self) -> str:
+        """Where the remedy is."""
+        return f"{ERRORS_PAGE}#{self.anchor}"
 
 
 class DeclarationError(ReactorError, TypeError, ValueError):
@@ -20,9 +73,13 @@ class DeclarationError(ReactorError, TypeError, ValueError):
     Python raises it while it creates the class. The message names the class and the attribute.
     """
 
+    anchor = "declaration"
+
 
 class ManifestError(ReactorError):
     """`reactor.yaml`, `config.yml` or a file that they name cannot be used. The message names the file and the key."""
+
+    anchor = "manifest"
 
 
 class OutputError(ReactorError, TypeError, ValueError):
@@ -32,13 +89,30 @@ class OutputError(ReactorError, TypeError, ValueError):
     `emit`, if the runtime knows them.
     """
 
+    anchor = "output"
+
     def name_location(self, location: str) -> None:
         """Append the author's `file:line` to the message, unless the message has one already."""
-        if location and not self._located:
-            self._located = True
+        if location and not self._location:
+            self._location = location
             self.args = (f"{self} (at {location})",)
 
-    _located = False
+    def begin_at_author(self) -> None:
+        """Leave the frames of author code alone in the traceback; at a `yield` there is none, so make one of its line.
+
+        The frames of this package say only how it came to look at the value.
+        """
+        made: TracebackType | None = None
+        for entry in reversed(list(walk(self.__traceback__))):
+            if str(entry.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_THE_AUTHORS:
+                made = TracebackType(made, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        file, _, line = self._location.rpartition(":")
+        if made is None and file:
+            made = _traceback_at(file, int(line))
+        if made is not None:
+            self.__traceback__ = made
+
+    _location = ""
 
 
 class BufferClosed(ReactorError):
@@ -47,6 +121,9 @@ class BufferClosed(ReactorError):
     In a pipeline, do not catch it: it ends the generator cleanly. In `run()`, catch it and wait for the next client.
     """
 
+    anchor = "input-ended"
+    _of_author = False
+
 
 class CommandError(ReactorError):
     """A command was refused and changed nothing.
@@ -54,6 +131,9 @@ class CommandError(ReactorError):
     An author's handler raises it to answer the client with a code of the author's choice. The Python client raises it when
     the server answers a command with an error. `str()` gives the message. If one value is wrong, the message has its path.
     """
+
+    anchor = "command-refused"
+    _of_author = False
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(message or code)
@@ -64,12 +144,18 @@ class CommandError(ReactorError):
 class ProtocolError(ReactorError):
     """The other end sent data that is not a message of the protocol."""
 
+    anchor = "protocol"
+    _of_author = False
+
 
 class SessionEnded(ReactorError):
     """The session is over. `reason` is a `reactor_trio.protocol.EndReason`, or `"lost"` if the connection broke.
 
     `code` says why the server refused this client, if it did (`docs/reference/protocol.md` has the codes); else None.
     """
+
+    anchor = "session-ended"
+    _of_author = False
 
     def __init__(self, reason: str, message: str = "", *, code: str | None = None) -> None:
         super().__init__(message or f"the session ended: {reason}")
@@ -83,6 +169,9 @@ class ConnectionRefused(ReactorError):
     `message` is the server's text. `retry_after` is its `Retry-After` in seconds, or None if the response has none. `code`
     says why, for programs (`docs/reference/protocol.md` has the codes); None if a proxy or another program answered.
     """
+
+    anchor = "connection-refused"
+    _of_author = False
 
     def __init__(
         self, status: int, message: str, *, retry_after: float | None = None, code: str | None = None
@@ -101,6 +190,9 @@ class UploadRefused(ReactorError):
     is not known.
     """
 
+    anchor = "upload-refused"
+    _of_author = False
+
     def __init__(self, status: int, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
@@ -110,3 +202,30 @@ class UploadRefused(ReactorError):
 
 class ModelFailed(ReactorError):
     """`load()` or `run()` raised, or `run()` returned, so no model is served. `__cause__` is the author's exception."""
+
+    anchor = "model-failed"
+
+
+def _maker() -> str:
+    """The name of the module that makes the error for which this is called."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
+
+
+def walk(entry: TracebackType | None) -> Iterator[TracebackType]:
+    """Yield the entries of a traceback, the outermost first."""
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def _traceback_at(file: str, line: int) -> TracebackType | None:
+    """Make a traceback of one entry, a line of a file: that of code which raises there."""
+    code = compile("\n" * (line - 1) + "raise Exception", file, "exec").replace(co_name="yield")
+    try:
+        FunctionType(code, {"__name__": ""})()
+    except Exception as raised:
+        return None if raised.__traceback__ is None else raised.__traceback__.tb_next
+    return None

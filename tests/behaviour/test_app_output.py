@@ -172,7 +172,7 @@ async def test_metadata_that_does_not_fit_is_refused(autojump_clock: object, mad
             return Picture(picture=made())
 
     async with open_session(Wrong) as client:
-        with pytest.raises(OutputError, match=rf"{wrong}.*test_app_output\.py:\d+\)$"):
+        with pytest.raises(OutputError, match=rf"(?m){wrong}.*test_app_output\.py:\d+\)$"):
             await client.take()
 
 
@@ -254,5 +254,5 @@ async def test_generate_cannot_emit(autojump_clock: object) -> None:
             self.emit(picture())
 
     async with open_session(Emitting) as client:
-        with pytest.raises(ReactorError, match=r"must be awaited, which `def generate` cannot: .* in process_output$"):
+        with pytest.raises(ReactorError, match=r"(?m)must be awaited, which `def generate` cannot: .* in process_output$"):
             await client.take()

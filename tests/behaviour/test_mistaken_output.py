@@ -273,11 +273,25 @@ async def test_the_line_of_the_mistake_is_named(
     autojump_clock: object, kind: Any, function: Callable[..., Any], how: dict[str, Any]
 ) -> None:
     async with open_server(kind, step_cost=COST, **how) as server, server.connect() as client:
-        with pytest.raises(Exception, match=r"at .*\)$") as raised:
+        with pytest.raises(Exception, match=r"(?m)at .*\)$") as raised:
             await client.take(9)
         assert type(raised.value).__name__ == "OutputError"
         assert str(raised.value).endswith(f" (at {line_of(function, 'here')})")
         assert str(raised.value).count("(at ") == 1
+        assert raised.value.anchor in ("tracks", "frame-type", "output")
+
+
+@pytest.mark.parametrize("how", [{}, {"isolation": "process"}], ids=["inline", "process"])
+async def test_the_traceback_in_the_log_has_the_line_of_the_author_and_none_of_the_runtime(
+    autojump_clock: object, how: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_server(SyncSteps, step_cost=COST, **how) as server, server.connect() as client:
+        with pytest.raises(Exception, match=r"\(at "):
+            await client.take(9)
+    file, _, line = line_of(SyncSteps.inference, "here").rpartition(":")
+    _, _, text = caplog.text.partition("Traceback (most recent call last):\n")
+    assert text.splitlines()[:2] == [f'  File "{file}", line {line}, in yield', "    yield BAD  # here"]
+    assert "/reactor_trio/" not in text.partition("OutputError")[0]
 
 
 async def test_the_line_of_a_task_of_its_own_is_not_guessed(autojump_clock: object) -> None:
@@ -340,7 +354,7 @@ def test_the_error_of_a_mistaken_output_says_how_to_mend_it(value: object, says:
 
 
 def test_a_wrong_track_name_lists_the_tracks() -> None:
-    with pytest.raises(TypeError, match=r"^Two has no track 'dept'; its tracks: picture, depth \(at .*\)$") as raised:
+    with pytest.raises(TypeError, match=r"(?m)^Two has no track 'dept'; its tracks: picture, depth \(at .*\)$") as raised:
         Two(picture=picture(1), dept=picture(2))
     assert isinstance(raised.value, OutputError)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'depth'"):

@@ -160,7 +160,7 @@ def test_required_parameters_get_theirs_too():
     ],
 )  # fmt: skip
 def test_a_configuration_that_does_not_fit_names_missing_and_unknown_keys(config, message):
-    with pytest.raises(ManifestError, match=f"^config: {message}$"):
+    with pytest.raises(ManifestError, match=f"(?m)^config: {message}$"):
         instantiate(Strict, config)
 
 

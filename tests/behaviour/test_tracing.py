@@ -230,7 +230,7 @@ async def test_a_malformed_variable_of_the_exporter_ends_a_server_only_if_tracin
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "10 s")
     if setting:
-        with pytest.raises(ManifestError, match=r"^runtime.tracing: true: a variable OTEL_\* is malformed: .*'10 s'$"):
+        with pytest.raises(ManifestError, match=r"(?m)^runtime.tracing: true: a variable OTEL_\* is malformed: .*'10 s'$"):
             async with open_tracing(setting, "mine"):
                 pass
         return

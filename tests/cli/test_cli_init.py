@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
-from tests.support.cli_doubles import reactor
+from tests.support.cli_doubles import reactor, without_links
 
 from reactor_trio.cli import main
 from reactor_trio.cli.init_command import PLACEHOLDER, template_names
@@ -111,7 +111,7 @@ async def test_the_app_template_answers_and_pauses(autojump_clock):
 def test_an_existing_folder_is_refused_and_nothing_is_written(capsys):
     Path("demo").mkdir()
     assert main(["init", "demo"]) == 2
-    assert capsys.readouterr().err == "reactor: demo exists already; nothing was written\n"
+    assert without_links(capsys.readouterr().err) == "reactor: demo exists already; nothing was written\n"
     assert list(Path("demo").iterdir()) == []
 
 
@@ -128,7 +128,7 @@ def test_an_existing_folder_is_refused_and_nothing_is_written(capsys):
 def test_a_name_that_cannot_be_used_is_refused_in_one_line(arguments, message, capsys):
     Path("file").write_text("kept")
     assert main(arguments) == 2
-    error = capsys.readouterr().err
+    error = without_links(capsys.readouterr().err)
     assert error.startswith(f"reactor: {message}")
     assert error.count("\n") == 1
     assert Path("file").read_text() == "kept"
@@ -148,4 +148,8 @@ def test_what_to_do_next_can_be_copied_also_if_reactor_is_not_on_the_path(monkey
         path = str(Path.cwd())
     monkeypatch.setenv("PATH", path)
     assert main(["init", "demo"]) == 0
-    assert capsys.readouterr().out == f"wrote demo; next: cd demo && {program} run\n"
+    assert capsys.readouterr().out == (
+        "wrote demo: README.md, config.yml, pipeline.py, reactor.yaml, requirements.txt, thumbnail.webp\n"
+        f"next: cd demo && {program} run\n"
+        f"in another terminal, first: source {sys.prefix}/bin/activate\n"
+    )

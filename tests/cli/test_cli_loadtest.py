@@ -78,7 +78,7 @@ def test_no_server_is_a_mistake_in_the_command_line():
     done = reactor("loadtest", "http://127.0.0.1:9/", "--sessions", 2, "--rate", 100)
     assert done.returncode == 2
     assert done.stderr == (
-        "reactor: http://127.0.0.1:9/: cannot connect: no connection; does the server run?\n"
+        "reactor: http://127.0.0.1:9/: no connection; does the server run?\n"
     )  # fmt: skip
 
 

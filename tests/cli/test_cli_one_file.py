@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 import trio
-from tests.support.cli_doubles import SKY, SOURCE, reactor
+from tests.support.cli_doubles import SKY, SOURCE, reactor, without_links
 from tests.support.started_program import started_program
 
 from reactor_trio import ReactorError, run
@@ -42,6 +42,7 @@ def test_a_file_is_served(folder, place, name):
     with served(folder, "-m", "reactor_trio", "run", place, "--port", "0", "--set", "size.width=3") as server:
         assert name_at(server.ready) == name
         assert "loaded with {'size': {'width': 3}}\n" in server.said
+        assert server.said[0] == f"{name} will be ready at {server.ready} - its page shows the load\n"
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(120) == 0
 
@@ -57,9 +58,10 @@ def test_other_commands_take_a_file_too(folder, capsys):
     assert main(["deploy", "--print", "serve", "model.py:Sky"]) == 0
     assert "path: /project/model.py:Sky\n" in capsys.readouterr().out
     assert main(["schema", "model.py:Sea"]) == 2
-    assert capsys.readouterr().err.endswith("model.py has no class Sea; did you mean model.py:Sky?\n")
+    assert without_links(capsys.readouterr().err).endswith("model.py has no class Sea; did you mean model.py:Sky?\n")
     assert main(["ticket", "model.py"]) == 2
-    assert capsys.readouterr().err.startswith(f"reactor: {folder}/model.py: runtime.auth.ticket_keys: a ticket needs")
+    error = without_links(capsys.readouterr().err)
+    assert error.startswith(f"reactor: {folder}/model.py: runtime.auth.ticket_keys: a ticket needs")
 
 
 def test_a_file_is_rendered(folder):
@@ -80,7 +82,7 @@ def test_a_file_is_rendered(folder):
 )
 def test_a_mistake_is_one_line_and_exit_code_2(folder, arguments, message, capsys):
     assert main(["run", "--port", "0", *arguments]) == 2
-    error = capsys.readouterr().err
+    error = without_links(capsys.readouterr().err)
     assert error.startswith("reactor: ")
     assert error.endswith(f"{message}\n")
 
@@ -145,7 +147,7 @@ def test_run_fails_in_one_line_with_the_exit_codes_of_the_command(folder, call, 
 def test_a_file_that_calls_run_unguarded_gets_an_error_that_says_so(folder, capsys):
     (folder / "model.py").write_text(f"{SKY}\nrun(Sky, port=0)\n")
     assert main(["schema", "model.py"]) == 2
-    assert capsys.readouterr().err == (
+    assert without_links(capsys.readouterr().err) == (
         f"reactor: {folder}/model.py: importing model raised ReactorError: run() was called while its file is imported; put "
         'the call under `if __name__ == "__main__":` (model.py:19)\n'
     )

@@ -123,8 +123,8 @@ def test_clients_return_on_the_same_port_and_broken_code_is_reported(project):
 
         (project / "reactor.yaml").write_text("modle: pipeline:Demo\n")
         told = until(process, "waiting for a change in ")
-        assert any("reactor.yaml: model: missing" in line for line in told), told
-        assert "model: missing" in health(url)[1]["reason"]
+        assert any("reactor.yaml: modle: unknown key; did you mean model?" in line for line in told), told
+        assert "did you mean model?" in health(url)[1]["reason"]
 
         (project / "reactor.yaml").write_text(
             "model: pipeline:MyModel\nname: demo\nconfig: config.yml\nruntime: {drain_notice: 600}\n"  # not waited for

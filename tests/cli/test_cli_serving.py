@@ -184,8 +184,10 @@ def test_a_class_that_cannot_be_served_is_one_error_before_load(tmp_path):
         "class MyModel(ReactorPipeline):\n    def inference(self):\n        return\n"
     )
     done = reactor("run", "--path", tmp_path, "--port", "0")
-    told = "reactor: brief: MyModel.inference must be a generator or an async generator\n"
-    assert (done.returncode, done.stderr) == (1, told)
+    told = f"yield each one, as in `yield frame` (at {tmp_path / 'pipeline.py'}:4)\n"
+    assert (done.returncode, done.stderr) == (
+        1, f"reactor: brief: there is no `yield` in MyModel.inference, so it makes no frames: {told}"
+    )  # fmt: skip
 
 
 def test_a_run_that_returns_is_exit_code_1(tmp_path):

@@ -77,13 +77,16 @@ async def test_an_error_gets_a_line_below_the_live_line(autojump_clock):
     assert screen.getvalue() == "\rloading my-model ... 0 s\nreactor: load() raised\n"
 
 
+PAGE = "docs/reference/errors.md"
+
+
 @pytest.mark.parametrize(
     ("errors", "code", "line"),
     [
-        ([KeyError("x"), ModelFailed("run() returned")], FAILED, "run() returned"),
-        ([ModelFailed("gone"), ManifestError("model:\n missing")], USAGE, "model: missing"),
+        ([KeyError("x"), ModelFailed("run() returned")], FAILED, f"run() returned ({PAGE}#model-failed)"),
+        ([ModelFailed("gone"), ManifestError("model:\n missing")], USAGE, f"model: missing ({PAGE}#manifest)"),
         ([KeyError("x"), ValueError("y\nz")], INTERNAL,
-         "the runtime itself failed: KeyError: 'x'; ValueError: y z (--debug shows the traceback)"),
+         f"the runtime itself failed: KeyError: 'x'; ValueError: y z (--debug shows the traceback) ({PAGE}#runtime-failed)"),
     ],
 )  # fmt: skip
 def test_of_a_group_the_error_of_user_or_model_is_printed(errors, code, line):

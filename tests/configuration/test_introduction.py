@@ -240,7 +240,7 @@ def test_group_and_unit_are_texts_of_state_fields():
         InputField(default=1, group=" ")
     with pytest.raises(DeclarationError, match=r"InputField: unit must be a text that is not empty, not 3"):
         InputField(default=1, unit=3)
-    message = r"Wrong\.move\.by: group and advanced are for settings: .* \(at .*test_introduction\.py:\d+\)$"
+    message = r"(?m)Wrong\.move\.by: group and advanced are for settings: .* \(at .*test_introduction\.py:\d+\)$"
     with pytest.raises(DeclarationError, match=message):
 
         class Wrong(ReactorPipeline):

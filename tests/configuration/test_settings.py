@@ -64,7 +64,7 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"first_step_timeout": 86_401}, "runtime.first_step_timeout: Expected float <= 86400.0"),
         ({"codec": {"jpeg_quality": 101}}, "runtime.codec.jpeg_quality: Expected int <= 100"),
         ({"codec": "jpeg"}, "runtime.codec: expected a mapping, got str"),
-        ({"slow_client": "wait"}, "runtime.slow_client: Invalid enum value 'wait'"),
+        ({"slow_client": "wait"}, "runtime.slow_client: expected drop or hold, got 'wait'"),
         ({"hosts": "studio"}, "runtime.hosts: Expected array, got str"),
         ({"hosts": [1]}, "runtime.hosts[0]: Expected str, got int"),
         ({"max_sessions": 0}, "runtime.max_sessions: Expected int >= 1"),

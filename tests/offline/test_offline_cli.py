@@ -9,6 +9,7 @@ import av
 import pytest
 import trio
 import trio.testing
+from tests.support.cli_doubles import without_links
 
 from reactor_trio.cli import main
 from reactor_trio.configuration.manifest import load_manifest
@@ -66,7 +67,7 @@ def reactor(project, monkeypatch, capsys):
     def run(line):
         code = main(line.split())
         printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        return code, printed.out, without_links(printed.err)
 
     return run
 

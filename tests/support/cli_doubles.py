@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -125,13 +126,21 @@ async def no_port(behaviour, manifest):
     return []
 
 
+def without_links(text: str) -> str:
+    """Leave out where the remedy of an error is, with which its line ends; `test_first_day.py` has these."""
+    return re.sub(r" \(docs/reference/errors\.md#[a-z-]+\)$", "", text, flags=re.MULTILINE)
+
+
 def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, cwd=None) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a process: with a behaviour on the fake server, without one on the real server."""
+    """Run the command line as a process: with a behaviour on the fake server, without one on the real server.
+
+    `stderr` of the result is without links, see `without_links`.
+    """
     main = reactor_main if behaviour is None else partial(on_the_fake_server, behaviour)
     variables = os.environ | {"PYTHONPATH": WITH_TESTS}
     with ForkedCommand(arguments, cwd=cwd, env=variables, stdout=stdout, main=main) as process:
         out, err = process.communicate(120)
-        return subprocess.CompletedProcess(process.words, process.wait(), out, err)
+        return subprocess.CompletedProcess(process.words, process.wait(), out, without_links(err))
 
 
 def on_the_fake_server(behaviour, words) -> int:

@@ -16,7 +16,7 @@ import trio
 from reactor_trio.cli.signals import handled, in_loop
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import parse_value
-from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
+from reactor_trio.errors import CommandError, ConnectionRefused, ManifestError, ProtocolError, ReactorError, SessionEnded
 from reactor_trio.plain_text import one_line
 from reactor_trio.protocol.reasons import ENDS_WITHOUT_FAULT
 
@@ -51,14 +51,15 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
                 terminal.say(one_line(str(leaf)))
                 return OK
             if isinstance(leaf, SessionEnded | ProtocolError | StillWaiting):
-                terminal.fail(one_line(f"{target}: {leaf}"))
+                terminal.fail(one_line(f"{target}: {leaf} ({leaf.link})"))
                 return FAILED
             if isinstance(leaf, CommandError):
                 raise UsageError(f"--send: {leaf}") from error
             if isinstance(leaf, ReactorError):
-                raise UsageError(f"{target}: {leaf}") from error
+                hint = token_hint(leaf.status, token) if isinstance(leaf, ConnectionRefused) else ""
+                raise UsageError(f"{target}: {leaf}{hint}", anchor=leaf.anchor) from error
             if isinstance(leaf, OSError):
-                raise UsageError(f"{target}: {leaf}; does the server run?") from error
+                raise UsageError(f"{target}: {leaf}; does the server run?", anchor="no-server") from error
         raise
     return OK
 
@@ -97,8 +98,17 @@ def command_of(text: str) -> tuple[str, dict[str, Any]]:
             raise UsageError(f"{text}: expected names of arguments before the colons: {name}={{argument: value}}")
         return name, value
     if not name.startswith("set_"):
-        raise UsageError(f"{text}: {name} is not a set_ command, so name its arguments: {name}={{argument: value}}")
+        setting = f"did you mean set_{name}={value_text}? If {name} is a command, name its arguments"
+        raise UsageError(f"{text}: {name} is not a set_ command; {setting}: {name}={{argument: value}}", anchor="send")
     return name, {name.removeprefix("set_"): value}
+
+
+def token_hint(status: int, token: str | None) -> str:
+    """How to give the token that a server wants; "" for a refusal with another HTTP status than 401."""
+    if status != 401:
+        return ""
+    how = "put it into the variable REACTOR_TOKEN"
+    return f"; {how}, or give --token" if token is None else "; the token of --token, the URL or REACTOR_TOKEN is not valid"
 
 
 def target_of(options: argparse.Namespace) -> tuple[str, str | None]:

@@ -60,7 +60,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
     Raises UsageError; SystemExit(0) for `--help` and `--version`.
     """
-    options = build_parser().parse_args(arguments or ["--help"], argparse.Namespace(arguments=arguments, place=None))
+    given = argparse.Namespace(arguments=arguments, place=None, drawn_token=None)
+    options = build_parser().parse_args(arguments or ["--help"], given)
     if options.place is not None:
         options.path = options.place
     return options
@@ -123,6 +124,14 @@ def _add_run(commands: _Commands[_Parser]) -> None:
         help="answer /health, /ready and /metrics on this port too (default: runtime.management, none)")  # fmt: skip
     add("--record", type=Path, metavar="DIR",
         help="record each session into this folder: a film, and a timeline of its commands")  # fmt: skip
+    add("--token", metavar="FROM",
+        help="let in only who has a token: auto (the variable REACTOR_TOKEN, or one drawn and shown on this terminal), "
+        "env:NAME or file:PATH")  # fmt: skip
+    add("--max-sessions", type=count, metavar="N", help="sessions at the same time (default: runtime.max_sessions)")
+    add("--isolation", choices=("thread", "process"), metavar="WHERE",
+        help="where the model runs: thread, or process, which is started again after a crash (default: runtime.isolation)")
+    add("--fps", type=rate, metavar="R", help="frames a second, instead of what the model declares")
+    add("--open", action="store_true", help="open the page in this machine's browser")
     add("--certfile", type=Path, metavar="F", help="serve TLS with this certificate (PEM): https and wss")
     add("--keyfile", type=Path, metavar="F", help="its private key (PEM), if it is in a file of its own")
     add("--reload", action="store_true", help="restart the server when a .py, .yml or .yaml file changes")

@@ -36,16 +36,22 @@ def init(options: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError(f"{target} exists already; nothing was written") from None
     except OSError as error:
         raise UsageError(f"cannot make {target}: {error.strerror}") from error
+    written = []
     with as_file(files("reactor_trio.cli") / "templates" / template) as source:
         for file in sorted(source.iterdir()):
             if file.suffix in PICTURES:
                 (target / file.name).write_bytes(file.read_bytes())
+                written.append(file.name)
             elif file.is_file():
                 named = _as_yaml_text(target.name) if file.suffix == ".yaml" else target.name
                 text = file.read_text(encoding="utf-8").replace(PLACEHOLDER, named)
                 (target / file.name).write_text(text, encoding="utf-8")
+                written.append(file.name)
     program = "reactor" if shutil.which("reactor") else f"{sys.executable} -m reactor_trio"
-    terminal.say(f"wrote {target}; next: cd {target} && {program} run")
+    terminal.say(f"wrote {target}: {', '.join(written)}")
+    terminal.say(f"next: cd {target} && {program} run")
+    if sys.prefix != sys.base_prefix:  # a virtual environment
+        terminal.say(f"in another terminal, first: source {Path(sys.prefix) / 'bin' / 'activate'}")
     return OK
 
 

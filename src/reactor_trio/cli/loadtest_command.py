@@ -47,7 +47,7 @@ def loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
     terminal.say(_title(target, shape))
     summary = trio.run(_drive, load, terminal)
     if summary.outcomes.get("failed") == summary.clients and not summary.counts.get("sessions"):
-        raise UsageError(f"{target}: cannot connect: {', '.join(summary.errors)}; does the server run?")
+        raise UsageError(f"{target}: {', '.join(summary.errors)}; does the server run?", anchor="no-server")
     _print(summary, terminal)
     if options.json is not None:
         try:

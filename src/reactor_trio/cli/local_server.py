@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -11,16 +12,20 @@ from dataclasses import replace
 import msgspec
 import trio
 
+from reactor_trio.cli.access_token import page_with, whose_token
+from reactor_trio.cli.browser import show_page
 from reactor_trio.cli.log_output import route_structlog
-from reactor_trio.cli.serving import listen, where
+from reactor_trio.cli.serving import ALONE, listen, page_urls_of, where
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal
+from reactor_trio.concurrency.bounded_prints import bounded_prints
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.interpreter import settle
 from reactor_trio.server.lock_watch import POSSIBLE, LockWatch, limits, running
 from reactor_trio.server.serve import Serving, serve
 from reactor_trio.server.watchdog import Watchdog
 
+log = logging.getLogger("reactor_trio.server")
 
 class LocalServer:
     """The server in this process, from the load of the model until it has drained.
@@ -30,9 +35,20 @@ class LocalServer:
 
     Args:
         sockets: file descriptors of the inherited sockets.
+        token: one that was drawn, which the terminal shows.
+        in_browser: whether to open the page.
     """
 
-    def __init__(self, manifest: Manifest, terminal: Terminal, *, debug: bool = False, sockets: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        terminal: Terminal,
+        *,
+        debug: bool = False,
+        sockets: Sequence[int] = (),
+        token: str | None = None,
+        in_browser: bool = False,
+    ) -> None:
         if sockets:  # under --reload a restart must not wait for sessions to end
             manifest = replace(manifest, settings=msgspec.structs.replace(manifest.settings, drain_notice=0.0))
         settings = manifest.settings
@@ -40,6 +56,7 @@ class LocalServer:
         self._terminal = terminal
         self._debug = debug or bool(sockets)  # who reloads a model develops it, and wants to see its exceptions
         self._inherited = sockets
+        self._token, self._in_browser = token, in_browser
         self._watchdog: Watchdog | None = None
         if settings.watchdog:
             self._watchdog = Watchdog(settings.watchdog, open_lock_watch=self._watch_lock, running=self._running)
@@ -54,7 +71,7 @@ class LocalServer:
         # SIGHUP renews the certificates of a service. A closed terminal sends it, too, so a server on a terminal drains.
         renews = self._manifest.settings.tls is not None and not os.isatty(0)
         on_hangup = in_loop(self._renew_certificates) if renews else stop
-        with handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
+        with bounded_prints(), handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
             async with trio.open_nursery() as nursery:
                 if self._watchdog is not None:
                     nursery.start_soon(self._watchdog.run)
@@ -73,8 +90,12 @@ class LocalServer:
         return running(None if self._serving is None else self._serving.runtime.facts)
 
     async def _load(self, nursery: trio.Nursery) -> Serving:
-        async with self._terminal.loading(self._manifest.name):
-            serving: Serving = await nursery.start(self._serve, nursery.cancel_scope, await self._listen())
+        listeners = await self._listen()
+        urls = page_urls_of(listeners, self._manifest.settings)
+        if self._in_browser and urls:
+            nursery.start_soon(show_page, page_with(urls[0], self._token), self._terminal.say)
+        async with self._terminal.loading(self._manifest.name, page_with(urls[0], self._token) if urls else ""):
+            serving: Serving = await nursery.start(self._serve, nursery.cancel_scope, listeners)
         return serving
 
     async def _listen(self) -> list[trio.SocketListener]:
@@ -96,7 +117,10 @@ class LocalServer:
         everything.cancel()
 
     async def _announce(self, serving: Serving) -> None:
-        self._terminal.say(f"{self._manifest.name} is ready: {where(serving.urls)}")
+        urls = [page_with(url, self._token) for url in serving.urls]
+        self._terminal.say(f"{self._manifest.name} is ready: {where(urls)}")
+        if self._terminal.interactive and self._token is None and (whose := whose_token(self._manifest.settings)):
+            self._terminal.say(whose)
         route_structlog()  # a library may have imported it
         preparation = serving.runtime.preparation
         await preparation.tried.wait()
@@ -106,6 +130,8 @@ class LocalServer:
         settle()
 
     def _on_phase(self, phase: str) -> None:
+        if phase == "failed" and self._serving is not None and self._manifest.settings.isolation != "process":
+            log.warning("%s", ALONE)
         if phase == "drained" and self._watchdog is not None:
             why = f"a step of {self._manifest.name} does not end; abandoning it"
             self._watchdog.expect_exit(self._manifest.settings.stuck_after, why)

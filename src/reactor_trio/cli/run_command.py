@@ -35,8 +35,11 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         from reactor_trio.cli.run_reloading import run_reloading
 
         return run_reloading(options, terminal)
-    manifest = manifest_of(options)
-    serve_here(manifest, terminal, json_logs=options.json_logs, debug=options.debug, sockets=options.inherited.sockets)
+    manifest = manifest_of(options, terminal)
+    serve_here(
+        manifest, terminal, json_logs=options.json_logs, debug=options.debug, sockets=options.inherited.sockets,
+        token=options.drawn_token, in_browser=options.open,
+    )  # fmt: skip
     return OK
 
 
@@ -47,6 +50,8 @@ def serve_here(
     json_logs: bool | None,
     debug: bool,
     sockets: Sequence[int] = (),
+    token: str | None = None,
+    in_browser: bool = False,
 ) -> None:
     """Serve a model in this process, which is set up for that, until it has drained. See `configure_logging`, `LocalServer`.
 
@@ -63,4 +68,4 @@ def serve_here(
     with importing():
         from reactor_trio.cli.local_server import LocalServer
 
-    trio.run(LocalServer(manifest, terminal, debug=debug, sockets=sockets).run)
+    trio.run(LocalServer(manifest, terminal, debug=debug, sockets=sockets, token=token, in_browser=in_browser).run)

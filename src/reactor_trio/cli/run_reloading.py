@@ -22,8 +22,10 @@ from typing import Any, cast
 
 import trio
 
+from reactor_trio.cli.access_token import page_with
+from reactor_trio.cli.browser import show_page
 from reactor_trio.cli.inherited_sockets import Inherited
-from reactor_trio.cli.serving import listen, manifest_of
+from reactor_trio.cli.serving import ALONE, listen, manifest_of, page_urls_of
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, project_folder
@@ -72,7 +74,8 @@ class _Supervisor:
     def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
         self._options = options
         self._folder = project_folder(options.path)
-        self._command = [sys.executable, *PROGRAM, *(word for word in options.arguments if word != "--reload")]
+        words = (word for word in options.arguments if word not in ("--reload", "--open"))
+        self._command = [sys.executable, *PROGRAM, *words]
         self._terminal = terminal
         self._process: trio.Process | None = None
         self._end_signal = signal.SIGUSR1
@@ -80,6 +83,7 @@ class _Supervisor:
         self._listeners: list[trio.SocketListener] = []
         self._manifest: Manifest | None = None  # the last one that could be read
         self._until_change = trio.CancelScope()
+        self._shown = False
 
     async def run(self) -> None:
         watch = _Watch()
@@ -98,16 +102,17 @@ class _Supervisor:
                 try:
                     while True:
                         with trio.CancelScope() as self._until_change:
-                            await self._serve(nursery.cancel_scope)
+                            await self._serve(nursery)
                             await trio.sleep_forever()
                 finally:
                     watch.set()
                     self._close_sockets()
 
-    async def _serve(self, everything: trio.CancelScope) -> None:
+    async def _serve(self, nursery: trio.Nursery) -> None:
         try:
-            manifest = manifest_of(self._options)
+            manifest = manifest_of(self._options, self._terminal)
             await self._listen(manifest)
+            self._show_page(nursery, manifest)
         except (ManifestError, UsageError) as error:
             reason = str(error)
             self._terminal.fail(reason)
@@ -115,8 +120,10 @@ class _Supervisor:
         else:
             code, reason = await self._run_child()
             if code == OK:
-                everything.cancel()
+                nursery.cancel_scope.cancel()
                 return
+            if code < 0 and manifest.settings.isolation != "process":
+                self._terminal.say(f"a signal ended it: {ALONE}")
             self._terminal.say(f"the server ended with code {code}; waiting for a change in {self._folder}")
         if self._listeners and self._manifest is not None:
             await serve_standby(self._listeners, self._manifest.settings, self._manifest.name, reason)
@@ -130,6 +137,18 @@ class _Supervisor:
         self._close_sockets()
         self._listeners = await listen(manifest)
         self._address = address
+
+    def _show_page(self, nursery: trio.Nursery, manifest: Manifest) -> None:
+        """Say once, and open once, what the children do not know: the address with the token that was drawn here."""
+        shown, self._shown = self._shown, True
+        if shown:
+            return
+        token = self._options.drawn_token
+        for url in page_urls_of(self._listeners, manifest.settings)[:1]:
+            if token is not None:
+                self._terminal.say(f"open {page_with(url, token)}")
+            if self._options.open:
+                nursery.start_soon(show_page, page_with(url, token), self._terminal.say)
 
     async def _run_child(self) -> tuple[int, str]:
         """Run the server until it ends. Returns its exit code and its last error."""

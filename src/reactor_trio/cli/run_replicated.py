@@ -33,12 +33,15 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError("--reload: works with one process only; leave --replicas out")
     if importlib.util.find_spec("ray") is None:
         raise UsageError("--replicas needs the package ray: pip install 'reactor-trio[ray]'")
-    manifest = manifest_of(options)
+    for option in ("token", "open"):
+        if getattr(options, option):
+            raise UsageError(f"--{option}: works with one process only; leave --replicas out, or use runtime.auth")
+    manifest = manifest_of(options, terminal)
     from reactor_trio.replicas.cluster import Application, joined_cluster, local_cluster
     from reactor_trio.replicas.options import Options
 
     settings, replicas, gpus, ray = manifest.settings, options.replicas, options.gpus_per_replica, options.ray_address
-    options_too = ("record", "tls", "hosts", "origins", "management")
+    options_too = ("record", "tls", "hosts", "origins", "management", "max_sessions", "isolation", "fps")
     runtime = {name: msgspec.to_builtins(getattr(settings, name) or None) for name in options_too}
     deployed = Options(
         path=str(manifest.load_path), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,

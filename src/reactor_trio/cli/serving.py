@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
 import trio
 
+from reactor_trio.cli.access_token import with_token
 from reactor_trio.cli.listening import listen_remedy
-from reactor_trio.cli.terminal import UsageError
+from reactor_trio.cli.terminal import Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, load_manifest
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.own_addresses import page_urls
+
+#: what to do about a model that ends the server, since it runs in the same process
+ALONE = "with --isolation process (runtime.isolation) the server would go on, and load the model again"
 
 
-def manifest_of(options: argparse.Namespace) -> Manifest:
+def manifest_of(options: argparse.Namespace, terminal: Terminal) -> Manifest:
     """Load the manifest and override it with the options. `hosts` and `origins` are added to those of the manifest.
+
+    `options.drawn_token` becomes the token that is drawn.
 
     Raises ManifestError, UsageError.
     """
@@ -24,11 +33,23 @@ def manifest_of(options: argparse.Namespace) -> Manifest:
     tls = {name: str(file.absolute()) for name in ("certfile", "keyfile") if (file := getattr(options, name)) is not None}
     record = None if options.record is None else str(options.record.absolute())
     given = {"host": options.host, "port": options.port, "record": record, "tls": tls or None,
-             "management": options.management}  # fmt: skip
+             "management": options.management, "max_sessions": options.max_sessions, "isolation": options.isolation,
+             "fps": options.fps}  # fmt: skip
     manifest = load_manifest(options.path, options.overrides, given)
     settings = manifest.settings
+    if options.token is not None:
+        settings, drawn = with_token(settings, options.token, terminal)
+        options.drawn_token = drawn or options.drawn_token  # under --reload this is called again
     hosts, origins = (*settings.hosts, *options.hosts), (*settings.origins, *options.origins)
     return replace(manifest, settings=msgspec.structs.replace(settings, hosts=hosts, origins=origins))
+
+
+def page_urls_of(listeners: Sequence[trio.SocketListener], settings: Settings) -> list[str]:
+    """The URLs of the page that answers at these sockets, from before the load on."""
+    if not listeners or listeners[0].socket.family not in (socket.AF_INET, socket.AF_INET6):
+        return []
+    host, port, *_ = listeners[0].socket.getsockname()
+    return page_urls(host, port, secure=settings.tls is not None)
 
 
 def where(urls: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import TextIO
 
 import trio
 
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
+from reactor_trio.errors import ERRORS_PAGE, DeclarationError, ManifestError, ModelFailed, ReactorError
 from reactor_trio.plain_text import one_line
 from reactor_trio.standard_streams import lost
 
@@ -28,6 +28,8 @@ BAR = 24
 
 class UsageError(ReactorError):
     """The command line asks for something impossible; the message says what to do instead."""
+
+    anchor = "command-line"
 
 
 class ReaderLeft(ReactorError):
@@ -111,9 +113,14 @@ class Terminal:
         self._progress = fraction, text
 
     @asynccontextmanager
-    async def loading(self, name: str) -> AsyncIterator[None]:
-        """Show that a model loads during this block: a bar and a count of seconds on a terminal, elsewhere two lines."""
+    async def loading(self, name: str, url: str = "") -> AsyncIterator[None]:
+        """Show that a model loads during this block: a bar and a count of seconds on a terminal, elsewhere two lines.
+
+        `url` is where a page shows it, too.
+        """
         begin = trio.current_time()
+        if url:
+            self.say(f"{name} will be ready at {url} - its page shows the load")
         async with trio.open_nursery() as nursery:
             if self.interactive:
                 nursery.start_soon(self._count_seconds, name, begin)
@@ -152,10 +159,11 @@ class Terminal:
         for kinds, code in (((ManifestError, DeclarationError, UsageError), USAGE), ((ModelFailed,), FAILED)):
             for leaf in errors:
                 if isinstance(leaf, kinds):
-                    self.fail(_model_failure(leaf, place) if code == FAILED else one_line(str(leaf)))
+                    self.fail(f"{_model_failure(leaf, place) if code == FAILED else one_line(str(leaf))} ({_link(leaf)})")
                     return code
         texts = "; ".join(f"{type(leaf).__name__}: {one_line(str(leaf))}" for leaf in errors)
-        self.fail(f"the runtime itself failed: {texts}" + ("" if debug else " (--debug shows the traceback)"))
+        self.fail(f"the runtime itself failed: {texts}" + ("" if debug else " (--debug shows the traceback)")
+                  + f" ({ERRORS_PAGE}#runtime-failed)")  # fmt: skip
         return INTERNAL
 
     @staticmethod
@@ -180,7 +188,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 def _model_failure(error: BaseException, place: Path | None) -> str:
     from reactor_trio.configuration.manifest import project_folder
-    from reactor_trio.configuration.model_import import author_location
+    from reactor_trio.configuration.model_import import author_location, missing_module_advice
 
     line = one_line(str(error)) or "the model failed"
     cause = error.__cause__
@@ -190,5 +198,15 @@ def _model_failure(error: BaseException, place: Path | None) -> str:
     named = type(cause).__name__ in line or isinstance(cause, DeclarationError)  # its text needs no class name
     if not named or text not in line:
         line += f": {type(cause).__name__}: {text}"
-    where = author_location(cause, project_folder(place)) if place is not None else None
-    return f"{line} ({where})" if where else line
+    if place is None:
+        return line
+    folder = project_folder(place)
+    line += missing_module_advice(cause, folder)
+    where = author_location(cause, folder) or (cause.__cause__ and author_location(cause.__cause__, folder))
+    return f"{line} ({where})" if where and f"(at {folder / where})" not in line else line
+
+
+def _link(error: ReactorError) -> str:
+    """Where the remedy is: of the mistake that made the model fail, if it is one that we know."""
+    cause = error.__cause__
+    return cause.link if isinstance(cause, ReactorError) else error.link

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from reactor_trio.cli.client_command import target_of
+from reactor_trio.cli.client_command import target_of, token_hint
 from reactor_trio.cli.schema_command import give, schema_of
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import load_manifest
@@ -74,12 +74,12 @@ def _fetched(target: str, token: str | None) -> bytes:
     try:
         answer = trio.run(partial(http_get, target, "schema", headers, most=MOST_SCHEMA, timeout=TIMEOUT))
     except OSError as error:
-        raise UsageError(f"{target}: {error}; does the server run?") from error
+        raise UsageError(f"{target}: {error}; does the server run?", anchor="no-server") from error
     except ProtocolError as error:
         raise UsageError(f"{target}: {error}, which is not the schema of a model") from error
     if answer.status != 200:
         reason, _ = refusal_reason(answer.status, answer.body)
-        raise UsageError(f"{target}: the server answered {answer.status}: {reason}")
+        raise UsageError(f"{target}: the server answered {answer.status}: {reason}{token_hint(answer.status, token)}")
     return answer.body
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from reactor_trio.errors import ManifestError
+from reactor_trio.errors import DeclarationError, ManifestError
+from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.manifest_files import MANIFEST_FILES
 from reactor_trio.plain_text import one_line
 
@@ -19,8 +20,10 @@ def load_argument(load: Callable[..., object], config: dict[str, Any]) -> Any:
     """Return `config`, or the path of its file if `load` takes a path, as Reactor 3.x gives it.
 
     The path is that of the manifest's `config`, None without any configuration. If values were replaced, or given without a
-    manifest, a private file holds them until the program ends. Raises ManifestError if YAML cannot hold them.
+    manifest, a private file holds them until the program ends. Raises ManifestError if YAML cannot hold them, and
+    DeclarationError for a `load` without a parameter.
     """
+    _refuse_without_parameter(load)
     if not _takes_path(load):
         return config
     if (path := MANIFEST_FILES.get().config) is not None or not config:
@@ -38,6 +41,19 @@ def load_argument(load: Callable[..., object], config: dict[str, Any]) -> Any:
 
 #: deleted when the program ends
 _folders: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _refuse_without_parameter(load: Callable[..., object]) -> None:
+    """Raise DeclarationError if a bound `load` cannot be called with one value."""
+    try:
+        inspect.signature(load).bind({})
+    except TypeError:
+        at = defining_line(load)
+        name = getattr(load, "__qualname__", "load")
+        wrong = f"{name} is called with the configuration, a dict: write `def load(self, config):` (at {at})"
+        raise DeclarationError(wrong, anchor="load-argument") from None
+    except ValueError:  # of code that is not Python's
+        pass
 
 
 def _takes_path(load: Callable[..., object]) -> bool:

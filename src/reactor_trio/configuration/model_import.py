@@ -102,6 +102,15 @@ def author_location(error: BaseException, folder: Path) -> str | None:
     return None
 
 
+def missing_module_advice(error: BaseException, folder: Path) -> str:
+    """What to install if author code raised `error` because it has not found a module; "" for any other."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if not missing or _has_module(folder, missing.partition(".")[0]):
+        return ""
+    files = sorted(folder.glob("requirements*.txt"))
+    return f"; install what the model needs: pip install -r {files[0]}" if files else "; install the package that has it"
+
+
 def _import_module(folder: Path, name: str, at: str) -> ModuleType:
     head = name.partition(".")[0]
     beside = _has_module(folder, head)
@@ -122,7 +131,8 @@ def _import_module(folder: Path, name: str, at: str) -> ModuleType:
         if error.name is not None and (error.name == name or name.startswith(f"{error.name}.")):
             hint = _advice(name) or f" (looked for {folder / name.replace('.', '/')}.py)"
             raise ManifestError(f"{at}no module {name}{hint}") from error
-        raise ManifestError(_import_failure(at, name, error, folder) + _advice(error.name or "")) from error
+        advice = _advice(error.name or "") or missing_module_advice(error, folder)
+        raise ManifestError(_import_failure(at, name, error, folder) + advice, anchor="missing-module") from error
     except (Exception, SystemExit) as error:
         raise ManifestError(_import_failure(at, name, error, folder)) from error
 

@@ -70,6 +70,9 @@ class ReactorConfig(msgspec.Struct, frozen=True):
         else:
             flat, unused, model_key = dict(raw), (), "model"
         if "model" not in flat:
+            unknown = [str(key) for key in flat if key not in _Flat.__struct_fields__]
+            if meant := difflib.get_close_matches("model", unknown, n=1):
+                raise ManifestError(f"{meant[0]}: unknown key; did you mean model?")
             raise ManifestError("model: missing; write `model: module:Class`")
         file = parse_struct(flat, _Flat)
         split_path(file.model, model_key)

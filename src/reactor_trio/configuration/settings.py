@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -201,7 +201,23 @@ def parse_struct(values: object, kind: type[T], path: str = "") -> T:
         return msgspec.convert(checked, kind)
     except msgspec.ValidationError as error:
         text, _, where = str(error).replace("`", "").partition(" - at $")
+        if text.startswith("Invalid enum value "):
+            text = _among(kind, where, text.removeprefix("Invalid enum value "))
         raise ManifestError(f"{path}{where}".lstrip(".") + f": {text}") from None
+
+
+def _among(kind: Any, where: str, given: str) -> str:
+    """What is wrong with the value of a key that takes one of some, all of which it names."""
+    for name in filter(None, where.split(".")):
+        section = next((k for k in (kind, *get_args(kind)) if isinstance(k, type) and issubclass(k, msgspec.Struct)), None)
+        kind = {} if section is None else {field.name: field.type for field in msgspec.structs.fields(section)}.get(name)
+    known = [value for each in (kind, *get_args(kind)) if get_origin(each) is Literal for value in get_args(each)]
+    if not known:
+        return f"Invalid enum value {given}"
+    import difflib  # for a mistake alone
+
+    near = difflib.get_close_matches(given.strip("'"), known, n=1)
+    return f"expected {' or '.join(map(str, known))}, got {given}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:

@@ -13,6 +13,8 @@ from reactor_trio.plain_text import sendable
 class ModelCodeError(ReactorError):
     """Code in another process raised an exception, of a model's mostly. Its class has the name of that exception's type."""
 
+    anchor = "model-failed"
+
 
 class _Traceback(Exception):
     """The cause of a `ModelCodeError`: with it, a log shows the traceback of the other process."""
@@ -27,14 +29,18 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     text: str
     traceback: str
+    anchor: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Describe an exception for another process."""
-        return cls(type(error).__name__, sendable(error), sendable("".join(traceback.format_exception(error))))
+        anchor = error.anchor if isinstance(error, ReactorError) else ""
+        return cls(type(error).__name__, sendable(error), sendable("".join(traceback.format_exception(error))), anchor)
 
     def error(self) -> ModelCodeError:
         """Make an exception of another process's description."""
-        error: ModelCodeError = type(self.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})(self.text)
+        error: ModelCodeError = type(self.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})(
+            self.text, anchor=self.anchor or None
+        )
         error.__cause__ = _Traceback(self.traceback)
         return error

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing import messages
 from reactor_trio.crossing.channel import ChannelEnd
+from reactor_trio.execution.sound_rhythm import SoundRhythm
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.lifecycle import OutputRule, StepPermit
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
@@ -38,6 +39,9 @@ class OutputPacer:
         first_frame: called once, with the first frame that the model makes.
         waits: called before a pipeline's frame waits for room.
     """
+
+    #: of a model that makes pictures and sound
+    _sound_rhythm: SoundRhythm | None = None
 
     #: of the frames that the model makes at once, for how many times as many there is room
     _blocks = 1
@@ -140,6 +144,10 @@ class OutputPacer:
         if of_model and self._first_frame is not None:
             first_frame, self._first_frame = self._first_frame, None
             first_frame()
+        if self._sound_rhythm is not None and of_model:
+            self._sound_rhythm.observe(bool(chunk.audios))
+        elif chunk.audios and chunk.videos:
+            self._sound_rhythm = SoundRhythm(next(iter(chunk.audios)))
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length

@@ -7,7 +7,7 @@ import logging
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
-from reactor_trio.errors import BufferClosed
+from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.author_failures import ends_model, without_cancellation
 from reactor_trio.lost_part import LOST, ModelPartLost
 from reactor_trio.plain_text import sendable
@@ -106,6 +106,8 @@ class SessionFailures:
         Args:
             needed: whether the session cannot go on without what has raised.
         """
+        if isinstance(error, OutputError):
+            error.begin_at_author()
         model = ends_model(error)
         if not model:
             error = without_cancellation(with_twin(error))

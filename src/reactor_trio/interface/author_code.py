@@ -44,6 +44,19 @@ class NamesLocation:
             error.name_location(self._find())
 
 
+def awaited_as(call: str) -> Callable[[F], F]:
+    """Name the coroutines of an async function by the `call` that makes them, for Python's warning that one was not awaited.
+
+    That warning names the coroutine and the author's line, and so says what to write there.
+    """
+
+    def name(function: F) -> F:
+        function.__qualname__ = f"{call}: write `await {call}`"
+        return function
+
+    return name
+
+
 def calls_plain_methods(function: F) -> F:
     """Mark a function that sets `this_thread.plain_method` while it calls such a method."""
     _callers.add(function.__code__)

@@ -17,7 +17,16 @@ import msgspec.inspect
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.context import set_during
-from reactor_trio.interface.files import RESOLVE, Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema
+from reactor_trio.interface.files import (
+    RESOLVE,
+    Resolve,
+    UnknownUpload,
+    UploadedFile,
+    accepts,
+    decode_file,
+    file_schema,
+    not_of_a_client,
+)
 from reactor_trio.interface.input_field import MISSING, FieldInfo, refuse_wrong_widget
 from reactor_trio.plain_text import sendable
 
@@ -215,7 +224,7 @@ def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
 def _refuse_unknown(info: Any) -> None:
     """Raise TypeError for a type that msgspec cannot validate: msgspec would pass the client's value through unchecked."""
     if isinstance(info, msgspec.inspect.CustomType) and info.cls is not UploadedFile:
-        raise TypeError(f"{info.cls.__name__} is not a type that a client can set")
+        raise TypeError(not_of_a_client(info.cls))
     for part in _parts_of(info):
         _refuse_unknown(part)
 

@@ -11,6 +11,11 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Final, overload
 
+#: what the types of settings and arguments may be
+_CLIENT_TYPES: Final = (
+    "use bool, int, float, str, Literal, an Enum, a list, dict or dataclass of these, or UploadedFile for a picture"
+)
+
 #: returns the file of an upload's id; raises LookupError for an unknown id
 Resolve = Callable[[str], "UploadedFile"]
 
@@ -63,10 +68,15 @@ class UnknownUpload(ValueError):
     """A command refers to an upload that does not exist."""
 
 
+def not_of_a_client(kind: type) -> str:
+    """Why a client cannot set a value of this type, and which it can."""
+    return f"{kind.__name__} is not a type that a client can set; {_CLIENT_TYPES}"
+
+
 def decode_file(kind: type, value: Any) -> Any:
     """Decode an `UploadedFile` (msgspec's `dec_hook`). Raises UnknownUpload, or ValueError if the value has no upload id."""
     if kind is not UploadedFile:
-        raise NotImplementedError(f"{kind.__name__} is not a type that a client can set")
+        raise NotImplementedError(not_of_a_client(kind))
     if isinstance(value, UploadedFile):
         return value
     if not isinstance(value, dict):

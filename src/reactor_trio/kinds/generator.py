@@ -10,8 +10,9 @@ from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.step_loop import DONE, StepMade, StepSource
 from reactor_trio.execution.traced_awaitable import Observer, TracedAwaitable
-from reactor_trio.interface.author_code import calls_plain_methods, plain_step, this_thread, yielding_line
+from reactor_trio.interface.author_code import calls_plain_methods, defining_line, plain_step, this_thread, yielding_line
 from reactor_trio.interface.declaration import is_generator_function
+from reactor_trio.interface.model import ReactorPipeline
 
 AuthorGenerator = Generator[Any, None, None] | AsyncGenerator[Any, None]
 
@@ -83,4 +84,8 @@ def open_source(session: DrivenSession | None) -> GeneratorSource:
 def check(name: str, model: Any) -> None:
     """Refuse an `inference()` that is no generator."""
     if not is_generator_function(model.inference):
-        raise DeclarationError(f"{name}.inference must be a generator or an async generator")
+        at = defining_line(model.inference)
+        if getattr(model.inference, "__module__", None) == ReactorPipeline.__module__:
+            raise DeclarationError(f"{name} has no inference(): define it, with a `yield` for each frame", anchor="no-yield")
+        wrong = f"there is no `yield` in {name}.inference, so it makes no frames: yield each one, as in `yield frame`"
+        raise DeclarationError(f"{wrong} (at {at})", anchor="no-yield")

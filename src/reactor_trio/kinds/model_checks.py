@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import DeclarationError, ManifestError
+from reactor_trio.errors import ERRORS_PAGE, DeclarationError, ManifestError
 from reactor_trio.interface.declaration import Declaration, declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.state import InputState
+from reactor_trio.kinds.blocking_sleeps import blocking_sleeps
 from reactor_trio.kinds.hand_commands import unreachable
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
@@ -143,7 +144,12 @@ def _doubts(model_class: type[Model], schema: dict[str, Any]) -> Iterator[Doubt]
             "define an Output class in its module, with a field for each track: `main_video: Video`",
         )
     for text, remedy in unreachable(schema["commands"]):
-        yield Doubt(text, remedy)
+        yield Doubt(text, f"{remedy} ({ERRORS_PAGE}#keys)")
+    for method, at in blocking_sleeps(model_class):
+        yield Doubt(
+            f"{method} calls time.sleep (at {at}), which stops the model and all of its sessions",
+            f"write `await trio.sleep(seconds)` ({ERRORS_PAGE}#blocking-sleep)",
+        )
     for state in _unused_states(model_class):
         yield Doubt(
             f"no model uses the InputState {state.__qualname__}, so no client can set it",

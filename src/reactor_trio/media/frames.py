@@ -23,7 +23,7 @@ from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackPayload, TrackSpec
 from reactor_trio.media.device_frames import DeviceFrames, Made
 from reactor_trio.media.frame_metadata import metadata_of
-from reactor_trio.media.output_mistakes import example, mistake, stack_hint
+from reactor_trio.media.output_mistakes import example, mistake, object_hint
 from reactor_trio.media.read_only import is_read_only
 
 #: A frame or samples that may still lie on a device.
@@ -255,7 +255,7 @@ def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> tuple[TrackS
         known = ", ".join(o.__qualname__ for o in outputs) or "none"
         raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
     if not isinstance(value, np.ndarray) and not is_tensor(value):
-        hint = stack_hint(value)
+        hint = object_hint(value)
         if isinstance(value, dict):
             hint = "; yield " + " or ".join(example(output) for output in outputs)
         raise OutputError(f"a model yields an Output, a frame, Idle or None, not {type(value).__name__}{hint}")

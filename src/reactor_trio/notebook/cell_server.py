@@ -21,7 +21,7 @@ from typing import Any
 
 from reactor_trio.configuration.manifest import manifest_of_class
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import ModelFailed, ReactorError
+from reactor_trio.errors import ManifestError, ModelFailed, ReactorError
 from reactor_trio.interface.model import Model
 from reactor_trio.server.runtime_host import RuntimeHost
 
@@ -115,14 +115,18 @@ def show(
     host = RuntimeHost(
         manifest, port=manifest.settings.port, debug=debug, on_progress=on_progress, on_phase=on_phase
     )
+    failed: ReactorError | None = None
     try:
         host.start()
-    except ModelFailed as error:  # without the runtime's own frames
-        raise ModelFailed(str(error)) from error.__cause__
+    except (ModelFailed, ManifestError) as error:
+        failed = type(error)(str(error), anchor=error.anchor)  # without the runtime's own frames
+        failed.__cause__ = error.__cause__
     except KeyboardInterrupt:  # load() cannot be interrupted, but its server ends as soon as it has loaded
         with suppress(TimeoutError):
             host.stop(0)
         raise
+    if failed is not None:
+        raise failed  # here, so that it has no context: the notebook shows that and no error if it has a group
     address = host.url if url is None else url.format(port=host.serving.port)
     shown = CellServer(host, address, manifest.settings, manifest.name)
     cells.servers[cell].append(shown)

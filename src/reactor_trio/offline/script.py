@@ -29,6 +29,8 @@ _KEYS = {"step", "t", "name", "type", "arguments", "data", "id"}
 class ScriptError(ReactorError):
     """A script or recording cannot be used; names the file and the line."""
 
+    anchor = "scripts"
+
 
 class ScriptCommand(msgspec.Struct, frozen=True):
     """A command of a script.

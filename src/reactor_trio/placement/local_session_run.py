@@ -10,6 +10,7 @@ import trio
 from reactor_trio.concurrency import ModelHost, forget_variables
 from reactor_trio.crossing.local_channel import LocalEnd, Wake, open_local_channel
 from reactor_trio.crossing.messages import LateCall
+from reactor_trio.errors import ERRORS_PAGE
 from reactor_trio.execution.call_monitor import RunningCall
 from reactor_trio.execution.session_tasks import SessionTasks
 from reactor_trio.interface.input_buffer import InputFrame
@@ -22,6 +23,9 @@ log = logging.getLogger("reactor_trio.model")
 OpenChannel = Callable[[Wake, Wake], tuple[LocalEnd, LocalEnd]]
 #: Where a call is that waits, say for a device, with no line of author code above that.
 NO_LINE = "(no line of the model: it waits for what it has started)"
+#: what the author can do
+_SLEEPS = "time.sleep stops the model and all of its sessions: write `await trio.sleep(seconds)` in an async method"
+_TAKES_LONG = "The picture stands still until it ends: make its steps shorter, or bound the wait with trio.move_on_after"
 
 
 class LocalSessionRun:
@@ -81,8 +85,9 @@ class LocalSessionRun:
 
     def _report(self, call: RunningCall) -> None:
         log.warning(
-            "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
-            self.session_id, call.what, self._stuck_after, type(self._driven.model).__name__, self._stack(call),
+            "session %s: %s for %g s in %s, whose client is still there. %s (%s#step-too-long). It is here:\n%s",
+            self.session_id, call.what, self._stuck_after, type(self._driven.model).__name__,
+            _remedy(stack := self._stack(call)), ERRORS_PAGE, stack,
         )  # fmt: skip
 
     def _late(self, what: str, since: float) -> None:
@@ -98,3 +103,7 @@ class LocalSessionRun:
     def take_input(self, track: str, frame: InputFrame) -> None:
         """Queue the frame for the model loop; dropped if the session is over."""
         self._input_queue.put(self._input_queue_number, track, frame)
+
+
+def _remedy(stack: str) -> str:
+    return _SLEEPS if "time.sleep(" in stack.rpartition("  File ")[2] else _TAKES_LONG

@@ -284,6 +284,7 @@ class Runtime:
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. Clients that wait go on waiting; new ones are refused meanwhile."""
         restarts.gone(ending)
+        gone_at = trio.current_time()
         log.error("the model is gone: %s; its sessions end%s", ending.what, restarts.then(ending), exc_info=ending.cause)
         self.metrics.model_restarted()
         for session in self.sessions:
@@ -300,6 +301,7 @@ class Runtime:
                 log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=cause)
             else:
                 restarts.loaded()
+                log.info("the model is loaded again, %.1f s after its end", trio.current_time() - gone_at)
                 await self.admit_clients()
                 return
         await self._end_for_good(what, cause, self.drain_reason)

@@ -68,7 +68,8 @@ def process(server):
     return server.runtime.placement.process
 
 
-async def test_a_process_that_is_gone_ends_its_sessions_and_comes_back(autojump_clock):
+async def test_a_process_that_is_gone_ends_its_sessions_and_comes_back(autojump_clock, caplog):
+    caplog.set_level("INFO", "reactor_trio.server")
     config = {"loads": []}
     async with open_server(World, isolation="process", config=config) as server:
         assert config["loads"] == [LOAD]
@@ -93,6 +94,7 @@ async def test_a_process_that_is_gone_ends_its_sessions_and_comes_back(autojump_
         await trio.sleep(0.02)
         assert server.http("/health").status == 200
         assert config["loads"] == [LOAD, at + LOAD]
+        assert f"the model is loaded again, {LOAD:.1f} s after its end" in caplog.messages
         async with server.connect() as client:
             assert (await client.take(1))[0].data[0, 0, 0] == 0  # a new model, and a fresh state
         assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 1.0") == 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime
 import trio
 
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface.author_code import refuse_in_plain_step
+from reactor_trio.interface.author_code import awaited_as, refuse_in_plain_step
 from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
 from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -212,6 +212,7 @@ class ReactorModel(Model):
         refuse_in_plain_step("self.send(message)")
         return self._reactor_send(message)
 
+    @awaited_as("self.send(message)")
     async def _reactor_send(self, message: ModelMessage) -> None:
         if self._reactor_binding is None:
             message_data(message)  # raises for a wrong message; without a runtime there may be no Trio for a checkpoint

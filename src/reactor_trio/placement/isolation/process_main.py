@@ -22,6 +22,7 @@ from contextlib import suppress
 import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
+from reactor_trio.concurrency.bounded_prints import bounded_prints
 from reactor_trio.crossing.socket_link import IpcLink, SocketLink
 from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
@@ -86,8 +87,9 @@ async def _main(sock: socket.socket, memory: SharedMapping, serve: Serve) -> Non
     link.wire.share(frames)
     logging.basicConfig(handlers=[LinkHandler(link)], force=True)  # the levels come with `LoadModel`
     logging.captureWarnings(True)
-    async with open_model_host() as host:
-        await serve(link, host, frames)
+    with bounded_prints():
+        async with open_model_host() as host:
+            await serve(link, host, frames)
 
 
 if __name__ == "__main__":
