@@ -139,7 +139,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     no_room: "There is no room for another client.",
   },
   lost: "The connection was lost.",
-  hidden: "Whoever runs the server sees why with `reactor run --debug`.",
+  hidden: "Its code raised an exception, or ended. The server's log has the line; `reactor run --debug` shows it here.",
   failure: { restarted: "The model had to be loaded again: {reason}.", settings: "Use the old settings", dismiss: "Dismiss" },
   stall: { pictures: "no pictures for", code: "{what} for" },
   endedBecause: "The session ended: {reason}.",

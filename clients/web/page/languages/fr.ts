@@ -95,7 +95,7 @@ const texts: Texts = {
       no_room: "Il n’y a plus de place.",
     },
     lost: "La connexion est perdue.",
-    hidden: "La personne qui gère le serveur en voit la cause avec `reactor run --debug`.",
+    hidden: "Son code a levé une exception ou s’est arrêté. Le journal du serveur indique la ligne ; `reactor run --debug` l’affiche ici.",
     failure: { restarted: "Le modèle a dû être rechargé : {reason}.", settings: "Reprendre les anciens réglages", dismiss: "Fermer" },
     stall: { pictures: "pas d’image depuis", code: "{what} depuis" },
     endedBecause: "La session est terminée : {reason}.",
