@@ -182,7 +182,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "manifest-keys": Section(
         "A key of reactor.yaml is unknown, or its value is wrong",
         "The message names the key by its path, what it may be, and which key was probably meant. "
-        "`reactor.yaml.example` has each key with its default; `docs/limits.md` has the limits.",
+        "`reactor.yaml.example` has each key with its default; `docs/reference/limits.md` has the limits.",
         ("configuration.reactor_config", "configuration.settings"),
     ),
     "model-import": Section(
@@ -273,7 +273,7 @@ SECTIONS: Final[dict[str, Section]] = {
     ),
     "deploy": Section(
         "The project cannot be deployed so",
-        "Give the option that the message names. `docs/guide/cluster.md` has the whole way.",
+        "Give the option that the message names. `docs/operate/cluster.md` has the whole way.",
         ("cli.deploy_command", "deployment.choices"),
     ),
     "replicas": Section(
@@ -306,7 +306,7 @@ SECTIONS: Final[dict[str, Section]] = {
     ),
     "upload-refused": Section(
         "An upload was refused",
-        "`code` says why; `docs/limits.md` has the sizes that are allowed.",
+        "`code` says why; `docs/reference/limits.md` has the sizes that are allowed.",
     ),
     "protocol": Section(
         "The other end does not speak the protocol",

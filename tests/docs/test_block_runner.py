@@ -114,6 +114,7 @@ reactor run model.py --port 8081
 ```
 
 ```text
+model will be ready at http://127.0.0.1:8080/ - its page shows the load
 loading model ...
 ...
 model is ready: http://127.0.0.1:8080/
