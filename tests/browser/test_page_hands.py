@@ -187,8 +187,11 @@ def test_pads_lie_below_the_picture_or_beside_it_and_say_what_they_do(server: Fa
 
 def test_a_turned_phone_keeps_the_picture_free(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
-    begin(page, server, *WALK)
+    peer = begin(page, server, *WALK, shown=False)
     panel, pads = page.locator("#panel"), page.locator("#pads")
+    expect(pads).to_have_css("opacity", "0.4")  # there is nothing to steer yet
+    peer.frame(0, picture(200, 30, 60))
+    expect(pads).to_have_css("opacity", "1")
     expect(panel).to_be_visible()
     with window(page, ON_ITS_SIDE):
         expect(panel).to_be_hidden()  # it would lie on the picture

@@ -272,6 +272,9 @@ def test_each_state_has_its_drawing_and_is_announced(server: FakeServer, page: P
     expect(page.locator("#overlay-text")).to_have_text("2 people are before you.")
     expect(page.locator("#about")).to_have_text("A landscape.")  # to look at meanwhile
     expect(page.get_by_role("button", name="Morning")).to_be_disabled()
+    for scheme, stage in (("light", "rgb(227, 232, 238)"), ("dark", "rgb(11, 14, 18)")):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator("#hero")).to_have_css("background-color", stage)  # no black frame on a light page
     peer.welcome(LIGHT)
     drawing(page, "warming")
     expect(status).to_have_text("starting")

@@ -308,8 +308,8 @@ export const SHARE = /* @__PURE__ */ inLanguage("SHARE", {
 
 /** The texts of a hint that is made of what the model declares. */
 export const HINTS = /* @__PURE__ */ inLanguage("HINTS", {
-  does: "{sign} {what}",
-  and: " · ",
+  does: "{sign}\u00a0{what}",
+  and: "\u00a0· ",
   sticks: "Sticks",
   drag: "Drag",
   click: "Click",

@@ -257,8 +257,8 @@ const texts: Texts = {
     copyYourself: "Diesen Link kopieren: Wer ihn hat, kann zuschauen.",
   },
   HINTS: {
-    does: "{sign} {what}",
-    and: " · ",
+    does: "{sign}\u00a0{what}",
+    and: "\u00a0· ",
     sticks: "Sticks",
     drag: "Ziehen",
     click: "Klicken",

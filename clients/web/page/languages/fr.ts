@@ -264,8 +264,8 @@ const texts: Texts = {
     copyYourself: "Copiez ce lien : quiconque l’a peut regarder.",
   },
   HINTS: {
-    does: "{sign} {what}",
-    and: " · ",
+    does: "{sign}\u00a0{what}",
+    and: "\u00a0· ",
     sticks: "Sticks",
     drag: "Glisser",
     click: "Cliquer",
