@@ -4,5 +4,6 @@ Each of `commands`, `manifest`, `metrics`, `vectors` and `python` is a function 
 `site` is the Sphinx extension, which puts it into the page that has the block
 
     ```{generated} manifest
+    a line for readers on GitHub
     ```
 """

@@ -18,7 +18,8 @@ from reference_pages.vectors import vectors
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-_GENERATED = re.compile(r"^```\{generated\} (\w+) ?([\w.]*)\n```$", re.MULTILINE)
+#: Its own lines say to readers on GitHub where they find the same.
+_GENERATED = re.compile(r"^```\{generated\} (\w+) ?([\w.]*)\n(?:[^`]*\n)?```$", re.MULTILINE)
 _MAKERS = {"commands": commands, "manifest": manifest, "metrics": metrics, "vectors": vectors, "python": python}
 _FIRST_CELL = re.compile(r"^\| (`[^|]+`) \|", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)([^`]*)`")

@@ -15,6 +15,7 @@ from reference_pages.manifest import comments, manifest
 from reference_pages.metrics import metrics
 from reference_pages.navigation import pages_below
 from reference_pages.python import MODULES, meanings, python
+from reference_pages.site import page_for_the_site
 from reference_pages.vectors import FILE, vectors
 
 from reactor_trio.cli.command_parser import build_parser
@@ -108,7 +109,19 @@ def test_every_public_name_has_one_entry():
     idle = ".. py:data:: reactor_trio.interface.Idle\n\n   ``yield Idle``: no frame this time.\n"
     assert idle in texts["reactor_trio.interface"]
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference" / "python").glob("*.md"))
-    assert [module for module in MODULES if f"```{{generated}} python {module}\n```" not in pages] == []
+    assert [module for module in MODULES if f"```{{generated}} python {module}\n" not in pages] == []
+
+
+def test_a_block_that_names_what_is_generated_becomes_it():
+    page = DOCS / "reference" / "vectors.md"
+    text = page_for_the_site("```{generated} vectors\nOn GitHub read it.\n```\n\n```text\nx\n```\n", page, DOCS)
+    assert text == f"{vectors()}\n\n```text\nx\n```\n"
+    page = DOCS / "compare" / "index.md"
+    assert page_for_the_site("# Compare\n", page, DOCS) == "# Compare\n"  # no page below it
+    page = DOCS / "reference" / "python.md"
+    names = page_for_the_site("# P\n\n## `reactor_trio.client`\n\n| `Client` | a |\n", page, DOCS)
+    assert "| {py:obj}`Client <reactor_trio.client.Client>` | a |\n" in names
+    assert names.endswith("\n/reference/python/client\n```\n")
 
 
 def test_a_docstring_keeps_its_code_and_its_lists():
