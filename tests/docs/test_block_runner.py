@@ -108,18 +108,15 @@ def test_a_server_goes_on_beside_the_rest_and_is_seen_and_stopped(tmp_path):
 reactor run model.py
 ```
 
-```sh
-reactor run model.py
-reactor run model.py --port 8081
-```
-
 ```text
 model will be ready at http://127.0.0.1:8080/ - its page shows the load
 loading model ...
 ...
 model is ready: http://127.0.0.1:8080/
-...
-model is ready: http://127.0.0.1:8081/
+```
+
+```sh
+reactor run model.py --port 8081
 ```
 
 ```sh
@@ -174,6 +171,7 @@ def test_a_block_that_shows_a_model_is_a_cell(tmp_path):
      "page.md:2: needs the network: no-such-package-at-all is not installed here"),
     ("```sh\necho a\n```\n\n```text\nb\n```", "page.md:6: the commands at line 2 say:\na\n"),
     ("```sh\necho a\n```\n\n```text\na\n...\nb\n```", "page.md:6: the commands at line 2 say:\na\n"),
+    (MODEL + "```sh\nreactor run model.py\nls\n```", "page.md:20: `ls` waits for the server above; give "),
     ("```json\n{\n 1}\n```", "page.md:3: no JSON: Expecting property name enclosed in double quotes"),
     ("```yaml\na: 1\n b: [\n```", "page.md:3: no YAML: mapping values are not allowed here"),
     ("```toml\na =\n```", "page.md:2: no TOML: "),

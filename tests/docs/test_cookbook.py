@@ -111,8 +111,9 @@ async def test_two_sessions_are_one_batch(recipe, autojump_clock):
     plain = model.batch_inference
     model.batch_inference = lambda self, sessions: sizes.append(len(sessions)) or plain(self, sessions)
     async with open_server(model, step_cost=0.05) as server:
-        async with server.connect() as one, server.connect() as two:
-            assert ((await one.take(10))[-1].data != (await two.take(10))[-1].data).any()
+        with trio.fail_after(60):
+            async with server.connect() as one, server.connect() as two:
+                assert ((await one.take(10))[-1].data != (await two.take(10))[-1].data).any()
     assert max(sizes) == 2
 
 

@@ -24,7 +24,7 @@ from tests.support.forked_command import WITH_TESTS
 READY = re.compile(r"(?:is ready|serves).*?: (https?://\S+)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 #: A command with one of these outside of quotes needs a shell.
-SIGNS = re.compile(r"[|<>;`*]|\$\(|&(?!\s*$)")
+SIGNS = re.compile(r"[|<>;`*&]|\$\(")
 #: A command that only sets variables.
 SETS = re.compile(r"export \w+=|\w+=(\$\(.*\)|\S*)$")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -102,7 +102,14 @@ class Shell:
         Each has to end with 0, unless the page shows the error with which one ends.
         """
         self._may_fail = shows_error
-        return "".join(self._command(block, line, command) for line, command in commands(block.text))
+        said = ""
+        for line, command in commands(block.text):
+            if self.servers and self.servers[-1].block is block:
+                raise block.failed(
+                    f"`{command}` waits for the server above; give a second terminal a block of its own", line
+                )
+            said += self._command(block, line, command)
+        return said
 
     def stop_servers(self) -> None:
         """See and stop them, in the order in which they were started."""
@@ -114,7 +121,7 @@ class Shell:
     def _command(self, block: Block, line: int, command: str) -> str:
         said = ""
         for part in [command] if needs_shell(command.replace(" && ", " ")) else command.split(" && "):
-            text = with_free_ports(part.removesuffix("&").strip(), self._ports)
+            text = with_free_ports(part.strip(), self._ports)
             if needs_shell(text) and not SETS.match(text):
                 said += self._waited(block, line, ["bash", "-c", text])
             else:
