@@ -120,11 +120,11 @@ reactor run model.py --port 8081
 ```
 
 ```sh
-reactor client http://127.0.0.1:8081/ --seconds 1.5 | tail -1
+python -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8081/ready').status)"
 ```
 
 ```text
-...main_video: ... fps...
+200
 ```
 """)  # fmt: skip
 
