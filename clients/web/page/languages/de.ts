@@ -95,7 +95,8 @@ const texts: Texts = {
       no_room: "Es ist kein Platz frei.",
     },
     lost: "Die Verbindung ist abgebrochen.",
-    hidden: "Sein Code hat eine Ausnahme ausgelöst oder geendet. Das Log des Servers nennt die Zeile; `reactor run --debug` zeigt sie hier.",
+    hidden:
+      "Sein Code hat eine Ausnahme ausgelöst oder geendet. Das Log des Servers nennt die Zeile; `reactor run --debug` zeigt sie hier.",
     failure: { restarted: "Das Modell wurde neu geladen: {reason}.", settings: "Alte Einstellungen verwenden", dismiss: "Schließen" },
     stall: { pictures: "kein Bild seit", code: "{what} seit" },
     endedBecause: "Die Sitzung ist zu Ende: {reason}.",
