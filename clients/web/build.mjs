@@ -71,12 +71,14 @@ const slashes = (path) => path.split(sep).join("/");
 
 /** The page's files by name, the names of all files that they are made of, and the sizes of the modules in each. */
 async function page() {
-  const { main, ...others } = ENTRIES;
+  const { main, "decoder-worker": worker, ...others } = ENTRIES;
   const isLater = (from, path) => fileOf(from, path) !== undefined;
   const built = await Promise.all([
     bundle({ main }, [LOADED_LATER, inTheSameFile(isLater)]),
     bundle(LATER, [LOADED_LATER, LANGUAGE_KEPT, inTheSameFile(isLater)]),
     bundle(others, [inTheSameFile(() => false)]),
+    // Its errors reach the page as texts, so that nobody sees the names of its functions.
+    bundle({ "decoder-worker": worker }, [inTheSameFile(() => false)], { keepNames: false }),
   ]);
   const files = new Map(built.flatMap((each) => each.files));
   for (const name of COPIED) files.set(name, readFileSync(join(HERE, "page", name)));
@@ -138,7 +140,7 @@ const inTheSameFile = (isLater) => ({
   },
 });
 
-async function bundle(entries, plugins) {
+async function bundle(entries, plugins, options = {}) {
   const { outputFiles, metafile } = await build({
     absWorkingDir: HERE,
     entryPoints: Object.entries(entries).map(([out, input]) => ({ in: input, out })),
@@ -156,6 +158,7 @@ async function bundle(entries, plugins) {
     metafile: true,
     write: false,
     logLevel: "warning",
+    ...options,
   });
   const files = outputFiles.map(({ path, contents }) => [relative(OUT, path), contents]);
   // A library's version is in package-lock.json; without Node its files are not there.
