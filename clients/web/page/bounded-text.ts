@@ -1,17 +1,15 @@
-/** The text of an answer, of which no more is read than a server of this project may say. */
+/** Bytes of an answer that are read at most: twice those of a model's introduction, the longest that a server of ours gives the page. */
+const MOST_BYTES = 128 << 10;
 
-/** Bytes of an answer about the server that are read at most. */
-export const MOST_BYTES: number = 64 << 10;
-
-/** The text of an answer; of one with more than `most` bytes its beginning. */
-export async function textOf({ body }: Pick<Response, "body">, most: number = MOST_BYTES): Promise<string> {
+/** The text of an answer; of a longer one its beginning. */
+export async function textOf({ body }: Pick<Response, "body">): Promise<string> {
   const reader = body?.getReader();
   const decoder = new TextDecoder();
   let text = "";
-  for (let bytes = 0; bytes < most; ) {
+  for (let bytes = 0; bytes < MOST_BYTES; ) {
     const { value } = (await reader?.read()) ?? {};
     if (value === undefined) break;
-    text += decoder.decode(value.subarray(0, most - bytes), { stream: true });
+    text += decoder.decode(value, { stream: true });
     bytes += value.length;
   }
   reader?.cancel().catch(() => {}); // what it would still say is of no interest

@@ -6,7 +6,7 @@
  */
 
 import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
-import { MOST_BYTES, textOf } from "./bounded-text.ts";
+import { textOf } from "./bounded-text.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
@@ -97,7 +97,7 @@ export async function askIntroduction(
     const health: Health = JSON.parse(await textOf(await fetch(new URL("health", base), asking)));
     if (health.model === undefined) return null;
     const answer = await fetch(new URL("schema?format=about", base), asking); // it is there while the model still loads, too
-    return answer.ok ? JSON.parse(await textOf(answer, 2 * MOST_BYTES)) : null; // an introduction has at most half of that
+    return answer.ok ? JSON.parse(await textOf(answer)) : null;
   } catch {
     return null; // the page says elsewhere that the server cannot be reached
   }

@@ -4,6 +4,7 @@ import { type ConnectionRefused, ReactorError, type SessionEnded, UploadRefused 
 import type { Session, Settings, SocketOptions } from "../wire/protocol.ts";
 import { pageOf } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
+import { socketUrl } from "./address.ts";
 import { type Arguments, Commands } from "./commands.ts";
 import { type Deferred, deferred } from "./deferred.ts";
 import { Emitter } from "./emitter.ts";
@@ -37,24 +38,9 @@ type Events = ClientEvents<AnyModel>;
 /** What to ask a server for, of its tracks. */
 export type AskedTracks = Pick<SocketOptions, "video" | "tracks" | "paused" | "audio">;
 
-/** The address of a server, in a page also relative to the document. */
-export function addressOf(url: string | URL): URL {
-  return new URL(url, globalThis.document?.baseURI);
-}
-
 /** Emits the event `error` of `client` for what fails outside of it. */
 export function reportFault(client: SessionClient, code: string, message: string): void {
   if (client instanceof ClientCore) client.fail(code, message);
-}
-
-/** The WebSocket address: `ws` beside the server's page, or below a folder; an address `ws:` or `wss:` of anything else is the WebSocket's own. */
-function socketUrl(url: URL): string {
-  if (!/^(http|ws)s?:$/.test(url.protocol)) throw new TypeError(`${url.href} is no address of a server: http, https, ws, or wss`);
-  const own = url.protocol.startsWith("ws") && !url.pathname.endsWith("/");
-  const socket = new URL(own ? url : "ws", url);
-  socket.search = socket.hash = "";
-  socket.protocol = socket.protocol.replace("http", "ws");
-  return socket.href;
 }
 
 /** Does nothing, and has nothing to give back, before its first `reconnect()`. The protected methods are for the tracks of a session. */

@@ -1,5 +1,6 @@
 /** `connect` of `reactor-trio/session`: a client that neither asks for tracks nor has the code for them. */
-import { addressOf, ClientCore } from "./client-core.ts";
+import { addressOf } from "./address.ts";
+import { ClientCore } from "./client-core.ts";
 import type { AnyModel, ModelShape } from "./model.ts";
 import type { SessionClient, SessionClientOptions } from "./types.ts";
 
