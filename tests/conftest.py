@@ -1,19 +1,23 @@
 """What holds for all tests.
 
 A failed assertion of `tests.support` shows its values, as one of a test does. A test that needs a package that is not
-installed is skipped, or fails where all must be there (`tests.support.needs`). And no collection of garbage looks at the
-modules and tests that are loaded before the first test.
+installed is skipped, or fails where all must be there (`tests.support.needs`). No collection of garbage looks at the modules
+and tests that are loaded before the first test. And torch computes on one thread, here and in what tests start.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
+# Before numpy and torch are loaded. Threads of theirs that wait for each other at each step of a small model stand still for
+# minutes where a processor is busy, and workers of pytest keep all busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.support import needs  # noqa: E402 - its assertions are rewritten
 
