@@ -4,9 +4,7 @@
  * The page is of the same origin as its server (or gate), so it may read what a page elsewhere may not: it asks `/health` why there
  * is no session, and `/schema` whether a token is needed.
  */
-
 import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
-import { textOf } from "./bounded-text.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
@@ -33,7 +31,7 @@ export interface Wishes {
 }
 
 /** The part of `fetch` that this module needs. */
-export type Fetch = (url: URL, options: RequestInit) => Promise<Pick<Response, "ok" | "status" | "body">>;
+export type Fetch = (url: URL, options: RequestInit) => Promise<Pick<Response, "ok" | "status" | "json" | "text">>;
 
 /** Milliseconds in which a server must have answered; one that takes the question and says nothing cannot be reached. */
 const PATIENCE = 10_000;
@@ -94,10 +92,10 @@ export async function askIntroduction(
   const asking = askingOnce(token);
   try {
     // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
-    const health: Health = JSON.parse(await textOf(await fetch(new URL("health", base), asking)));
+    const health: Health = await (await fetch(new URL("health", base), asking)).json();
     if (health.model === undefined) return null;
     const answer = await fetch(new URL("schema?format=about", base), asking); // it is there while the model still loads, too
-    return answer.ok ? JSON.parse(await textOf(answer)) : null;
+    return answer.ok ? await answer.json() : null;
   } catch {
     return null; // the page says elsewhere that the server cannot be reached
   }
@@ -113,13 +111,11 @@ export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = glob
   let health: Health;
   try {
     answer = await fetch(new URL("health", base), asking);
-    health = await textOf(answer)
-      .then(JSON.parse)
-      .catch(() => ({}));
+    health = await answer.json().catch(() => ({}));
     // Without a valid credential `/health` has no details, but `/schema` says why. A server that has refused for another reason knows the
     // token, from the WebSocket's query, and a proxy has put its own into the header.
     if (health.model === undefined && !letIn) schema = await fetch(new URL("schema", base), asking);
-    if (schema?.status === 401) why = (await textOf(schema)).trim();
+    if (schema?.status === 401) why = (await schema.text()).trim();
   } catch {
     return { final: false, kind: "lost", text: STRINGS.unreachable };
   }

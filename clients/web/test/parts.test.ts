@@ -403,23 +403,6 @@ test("a server that takes the question and never answers cannot be reached", asy
   );
 });
 
-test("an answer without an end is read up to 128 KiB", async () => {
-  let pulled = 0;
-  const endless = (status: number): Response =>
-    new Response(
-      new ReadableStream({
-        pull: (body) => {
-          pulled += 1;
-          body.enqueue(new Uint8Array(1024).fill(0x20));
-        },
-      }),
-      { status },
-    );
-  const told = await diagnose("http://host/", {}, async (url) => endless(url.pathname.endsWith("health") ? 200 : 401));
-  assert.deepEqual(told, { final: true, kind: "locked", tokenWanted: true, text: "This server wants a token." });
-  assert.ok(pulled <= 2 * 130, `${pulled} KiB`);
-});
-
 test("a token is taken out of the address and kept for the tab", () => {
   const tab = (href: string, kept = new Map<string, string>()): { access: AccessToken; shown: unknown[][]; kept: Map<string, string> } => {
     const storage = {
