@@ -57,8 +57,10 @@ class ReactorError(Exception):
 
     def __init__(self, *args: object, anchor: str | None = None) -> None:
         super().__init__(*args)
-        if self._of_author:
-            self.anchor = anchor or SECTION_OF_MODULE.get(_maker(), self.anchor)
+        if anchor is None and self._of_author:
+            anchor = SECTION_OF_MODULE.get(_maker(), self.anchor)
+        if anchor is not None:
+            self.anchor = anchor
             self.add_note(self.link)
 
     @property

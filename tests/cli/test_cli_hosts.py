@@ -6,12 +6,12 @@ import pytest
 
 from reactor_trio.cli.command_parser import parse
 from reactor_trio.cli.serving import manifest_of, where
-from reactor_trio.cli.terminal import UsageError
+from reactor_trio.cli.terminal import Terminal, UsageError
 
 
 def settings_of(tmp_path, *arguments):
     (tmp_path / "reactor.yaml").write_text("model: a:B\nruntime: {hosts: [a.example], origins: [https://a.example]}\n")
-    return manifest_of(parse(["run", "--path", str(tmp_path), *arguments])).settings
+    return manifest_of(parse(["run", "--path", str(tmp_path), *arguments]), Terminal()).settings
 
 
 def test_hosts_and_origins_of_the_command_line_are_added_to_the_manifests(tmp_path):

@@ -98,6 +98,9 @@ def test_a_real_server_shows_its_load_and_its_model(tmp_path, isolation):
             server.kill()
 
 
+PAGE = "docs/reference/errors.md"
+
+
 def test_a_wrong_preset_ends_the_start_before_the_load(tmp_path):
     (tmp_path / "lamp.py").write_text(MODEL)
     (tmp_path / "reactor.yaml").write_text("model: lamp:Lamp\nexamples: [{name: Bright, values: {level: 10}}]\n")
@@ -106,4 +109,5 @@ def test_a_wrong_preset_ends_the_start_before_the_load(tmp_path):
     )
     assert done.returncode == 2
     manifest = os.path.join(tmp_path, "reactor.yaml")
-    assert done.stderr == f"reactor: {manifest}: examples[0] (Bright): values.level: Expected int <= 9\n"
+    told = f"reactor: {manifest}: examples[0] (Bright): values.level: Expected int <= 9"
+    assert done.stderr == f"{told} ({PAGE}#introduction)\n"

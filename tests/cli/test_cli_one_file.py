@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -111,6 +112,8 @@ def test_run_serves_the_class_of_a_program_until_a_signal(folder, number):
         server.process.send_signal(number)
         assert server.process.wait(120) == 0
     said = "".join(server.said)
+    first, _, said = said.partition("\n")
+    assert re.fullmatch(r"Sky will be ready at http://127\.0\.0\.1:\d+/ - its page shows the load", first)
     assert said.startswith("loading Sky ...\nloaded with {'width': 3}\n")
     assert "draining Sky; a second signal ends at once\n" in said
     assert said.endswith("after run\n")

@@ -66,6 +66,9 @@ async def test_elsewhere_a_load_is_one_line_before_and_one_after(autojump_clock)
     assert out.getvalue() == "loading my-model ...\nloaded my-model in 2.5 s\n"
 
 
+PAGE = "docs/reference/errors.md"
+
+
 async def test_an_error_gets_a_line_below_the_live_line(autojump_clock):
     screen = Screen()
     terminal = Terminal(screen, screen)
@@ -74,10 +77,7 @@ async def test_an_error_gets_a_line_below_the_live_line(autojump_clock):
             await trio.sleep(0.5)
             raise ModelFailed("load() raised")
     assert terminal.explain(caught.value) == FAILED
-    assert screen.getvalue() == "\rloading my-model ... 0 s\nreactor: load() raised\n"
-
-
-PAGE = "docs/reference/errors.md"
+    assert screen.getvalue() == f"\rloading my-model ... 0 s\nreactor: load() raised ({PAGE}#model-failed)\n"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,8 @@ class LocalServer:
         urls = page_urls_of(listeners, self._manifest.settings)
         if self._in_browser and urls:
             nursery.start_soon(show_page, page_with(urls[0], self._token), self._terminal.say)
-        async with self._terminal.loading(self._manifest.name, page_with(urls[0], self._token) if urls else ""):
+        shown = page_with(urls[0], self._token) if urls and not self._inherited else ""  # who reloads has said it
+        async with self._terminal.loading(self._manifest.name, shown):
             serving: Serving = await nursery.start(self._serve, nursery.cancel_scope, listeners)
         return serving
 

@@ -27,7 +27,7 @@ from reactor_trio.cli.browser import show_page
 from reactor_trio.cli.inherited_sockets import Inherited
 from reactor_trio.cli.serving import ALONE, listen, manifest_of, page_urls_of
 from reactor_trio.cli.signals import Stop, handled, in_loop
-from reactor_trio.cli.terminal import OK, Terminal, UsageError
+from reactor_trio.cli.terminal import OK, WILL_BE_READY, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, project_folder
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.standby import serve_standby
@@ -145,8 +145,7 @@ class _Supervisor:
             return
         token = self._options.drawn_token
         for url in page_urls_of(self._listeners, manifest.settings)[:1]:
-            if token is not None:
-                self._terminal.say(f"open {page_with(url, token)}")
+            self._terminal.say(WILL_BE_READY.format(name=manifest.name, url=page_with(url, token)))
             if self._options.open:
                 nursery.start_soon(show_page, page_with(url, token), self._terminal.say)
 

@@ -22,6 +22,8 @@ from reactor_trio.standard_streams import lost
 OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
 #: the exit code that a shell gives a program which writes to a pipe that its reader has closed
 READER_LEFT = 128 + signal.SIGPIPE
+#: the first line of a server, whose port answers before the model is loaded
+WILL_BE_READY = "{name} will be ready at {url} - its page shows the load"
 #: characters of the bar that shows how far a load is
 BAR = 24
 
@@ -120,7 +122,7 @@ class Terminal:
         """
         begin = trio.current_time()
         if url:
-            self.say(f"{name} will be ready at {url} - its page shows the load")
+            self.say(WILL_BE_READY.format(name=name, url=url))
         async with trio.open_nursery() as nursery:
             if self.interactive:
                 nursery.start_soon(self._count_seconds, name, begin)

@@ -14,6 +14,7 @@ class ModelCodeError(ReactorError):
     """Code in another process raised an exception, of a model's mostly. Its class has the name of that exception's type."""
 
     anchor = "model-failed"
+    _of_author = False
 
 
 class _Traceback(Exception):
