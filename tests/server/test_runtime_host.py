@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import urllib.request
-from typing import Any
+import weakref
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -146,6 +148,40 @@ def test_wait_raises_what_ended_the_server_whoever_asked_first() -> None:
         with pytest.raises(ModelFailed, match="out of paint"):
             host.wait()
         host.stop()  # the end is told
+
+
+class Weakly(np.ndarray):
+    """An array to which there may be weak references."""
+
+
+class Falls(ReactorModel):
+    output: Picture
+    frames: ClassVar[list[weakref.ref[Weakly]]] = []
+    may_fall = threading.Event()
+
+    async def run(self) -> None:
+        await trio.to_thread.run_sync(self.may_fall.wait, 60)
+        frame = np.zeros((4, 6, 3), np.uint8).view(Weakly)
+        self.frames.append(weakref.ref(frame))
+        raise ValueError("out of paint")
+
+
+def test_a_host_keeps_no_frame_of_the_code_that_failed() -> None:
+    """Its traceback has the locals of the author's functions."""
+    host = RuntimeHost(Falls)
+    lengths: list[int] = []
+    host.start()
+    Falls.may_fall.set()
+    for _ in range(2):
+        with pytest.raises(ModelFailed, match="out of paint") as failed:
+            host.wait()
+        assert repr(failed.value.__cause__) == "ValueError('out of paint')"
+        lengths.append(len(failed.traceback))
+        del failed
+    gc.collect()
+    assert [frame() is None for frame in Falls.frames] == [True]
+    assert lengths[1] <= lengths[0]
+    assert [entry.phase for entry in host.watch()][-1] == "failed"
 
 
 def test_what_runs_beside_a_server_ends_with_it() -> None:

@@ -65,8 +65,9 @@ class ModelRun:
                 if self._instances.batcher is not None:
                     nursery.start_soon(self._go_on, self._instances.batcher.run)
                 await trio.sleep_forever()
-        assert self._ending is not None
-        return self._ending
+        ending, self._ending = self._ending, None  # its cause has the frames of the author's code
+        assert ending is not None
+        return ending
 
     async def _go_on(self, function: Callable[[], Awaitable[None]]) -> None:
         self.running += 1

@@ -81,7 +81,7 @@ class Runtime:
         #: what all parts of the server read about it
         self.facts = ServerFacts(name, settings, introduction, parts.lag, self.journal, progress, health, admission)
         self.metrics = Metrics(self.facts, parts.tracing, lambda: len(self.session_manager.away))
-        #: why the model has ended for good; None while it has not
+        #: why the model has ended for good, until `run` raises it
         self.failure: ModelFailed | None = None
         self._failures = FailureLog()
         #: until when sessions may go on in a drain
@@ -315,7 +315,10 @@ class Runtime:
             session.end(reason, what)
         # Shielded: a server that is cancelled now still reports the failure by its exit code. It drops its clients.
         await self.session_manager.all_left(self.settings.drain_grace, shield=True)
-        raise self.failure
+        try:
+            raise self.failure
+        finally:
+            self.failure = None  # it has the frames of the author's code
 
     def _fail(self, reason: str) -> None:
         self.enter("failed", reason)

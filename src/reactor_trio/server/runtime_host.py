@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -49,7 +50,7 @@ class ServerThread(Generic[T]):
         self._drain: trio.Event | None = None
         #: `stop` may be called before the thread has its loop
         self._stop_asked = False
-        #: what `serve` raised, None while it has not
+        #: what `serve` raised, None while it has not; once that was raised to a caller, a copy without frames
         self._error: BaseException | None = None
         #: whether `wait` or `stop` has reported the end, so that `stop` has nothing to add
         self._reported = False
@@ -111,8 +112,12 @@ class ServerThread(Generic[T]):
     def _finish(self) -> None:
         self._thread.join()
         self._reported = True
-        if self._error is not None:
-            raise self._error
+        if (error := self._error) is not None:
+            self._error = _without_frames(error)
+            try:
+                raise error
+            finally:
+                del error  # else it and this frame keep each other
 
     def _run(self) -> None:
         try:
@@ -130,15 +135,13 @@ class ServerThread(Generic[T]):
         self._token = trio.lowlevel.current_trio_token()
         if self._stop_asked:  # read after the token is there, so that `stop` cannot come between
             drain.set()
-        failure: BaseException | None = None
         async with trio.open_nursery() as nursery:
 
             async def run(task_status: trio.TaskStatus[T]) -> None:
-                nonlocal failure
                 try:
                     await self._serve(drain=drain, task_status=task_status)
                 except Exception as error:
-                    failure = error
+                    self._error = error  # raised here, it would stay with Trio, and that with the nurseries of the server
                 nursery.cancel_scope.cancel()
 
             for function in self._beside:
@@ -146,10 +149,20 @@ class ServerThread(Generic[T]):
             try:
                 self._serving = await nursery.start(run)
                 self._ready.set()
-            except RuntimeError:  # ended before it was ready; `failure` says why
+            except RuntimeError:  # ended before it was ready; `_error` says why
                 pass
-        if failure is not None:
-            raise failure
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """Copy an exception. Its traceback has the frames of the author's code, with the pictures and the model in them."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.derive([_without_frames(each) for each in error.exceptions])
+    try:
+        again = copy(error)
+    except Exception:  # its class wants other arguments
+        again = ReactorError(f"{type(error).__name__}: {error}")
+    again.__cause__ = None if error.__cause__ is None else _without_frames(error.__cause__)
+    return again
 
 
 class RuntimeHost(ServerThread[Serving]):

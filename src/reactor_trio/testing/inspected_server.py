@@ -130,7 +130,7 @@ class InspectedServer:
             return None
         if self.runtime.journal.phase == "failed":
             self._failure_seen = True
-        if (failure := self.runtime.failure) is not None:
+        if (failure := self.failure or self.runtime.failure) is not None:
             cause = failure.__cause__
             return failure if cause is None or ends_model(cause) else cause
         return next((session.error for session in self.sessions if session.id == client.session_id), None)
