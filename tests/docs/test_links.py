@@ -36,7 +36,8 @@ def anchors(page: Path) -> set[str]:
         shown = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", heading)
         name = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
         names[name] = names.get(name, 0) + 1
-    return {name if number == 0 else f"{name}-{number}" for name, count in names.items() for number in range(count)}
+    own = set(re.findall(r'^<a id="([\w-]+)"></a>$', prose(page), re.MULTILINE))
+    return own | {name if number == 0 else f"{name}-{number}" for name, count in names.items() for number in range(count)}
 
 
 def dead(page: Path) -> Iterator[str]:
@@ -56,8 +57,9 @@ def test_the_links_of_a_page_lead_to_files_and_headings(page):
 def test_a_dead_link_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
-        "# Of `a_b` & [c](other.md)\n## Twice\n## Twice\n"
-        "[1](#of-a_b--c) [2](#twice-1) [3](page.md#twice) [4](https://example.org/x) [5](missing.md) [6](#twice-2)\n"
+        '# Of `a_b` & [c](other.md)\n## Twice\n## Twice\n<a id="own"></a>\n'
+        "[0](page.md#own) [1](#of-a_b--c) [2](#twice-1) [3](page.md#twice) [4](https://example.org/x) [5](missing.md)\n"
+        "[6](#twice-2)\n"
         "```\n# no heading\n[7](missing.md)\n```\n[8](#no-heading)\n"
     )
     assert list(dead(page)) == ["other.md", "missing.md", "#twice-2", "#no-heading"]

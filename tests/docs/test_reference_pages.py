@@ -140,6 +140,14 @@ def test_a_link_out_of_the_site_leads_to_the_repository():
     )
 
 
+def test_an_anchor_that_a_page_sets_itself_is_one_of_the_site(tmp_path):
+    page, errors = tmp_path / "index.md", tmp_path / "errors.md"
+    errors.write_text('# Errors\n\n<a id="no-yield"></a>\n\n## No yield\n')
+    text = "[a](errors.md#no-yield) [b](errors.md#errors) [c](errors.md)"
+    assert links_for_the_site(text, page, tmp_path) == "[a](#no-yield) [b](errors.md#errors) [c](errors.md)"
+    assert links_for_the_site(errors.read_text(), errors, tmp_path) == "# Errors\n\n(no-yield)=\n\n## No yield\n"
+
+
 def test_the_navigation_has_the_order_of_the_links_and_every_page(tmp_path):
     for name in ("index.md", "learn/b.md", "learn/a.md", "reference/index.md", "reference/x.md", "reference/x/inner.md",
                  "reference/part/index.md", "reference/new.md"):  # fmt: skip
