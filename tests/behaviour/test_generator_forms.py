@@ -88,7 +88,7 @@ async def test_an_inference_that_is_no_generator_stops_the_start(
         async with open_server(model):
             raise AssertionError("the server is up")
     assert isinstance(failed.value.__cause__, TypeError)
-    told = "has no inference(): define it" if model is NoInference else "there is no `yield` in "
+    told = "has no inference(): define it" if model in (NoInference, AssignedFunction) else "there is no `yield` in "
     assert told in str(failed.value.__cause__)
 
 
@@ -390,12 +390,12 @@ async def test_none_for_a_track_is_an_error_that_names_the_track(autojump_clock:
     ("frame", "given"),
     [
         (np.zeros((2, 2, 3), np.float32), "float32 (2, 2, 3); scale to 0..255 and cast to uint8"),
-        (np.zeros((2, 2, 4), np.uint8), "uint8 (2, 2, 4)"),
-        (np.zeros((2, 2), np.uint8), "uint8 (2, 2)"),
+        (np.zeros((2, 2, 4), np.uint8), "uint8 (2, 2, 4); it looks like RGBA: frame[..., :3]"),
+        (np.zeros((2, 2), np.uint8), "uint8 (2, 2); it looks grey: np.stack([frame] * 3, axis=-1)"),
         (np.zeros((1, 1, 2, 2, 3), np.uint8), "uint8 (1, 1, 2, 2, 3)"),
         (np.zeros((3, 2, 2), np.uint8), "uint8 (3, 2, 2); it looks channels-first: transpose(1, 2, 0)"),
         (np.zeros((0, 2, 3), np.uint8), "uint8 (0, 2, 3)"),
-        (np.zeros((2, 2, 3), np.int16), "int16 (2, 2, 3)"),
+        (np.zeros((2, 2, 3), np.int16), "int16 (2, 2, 3); frame.clip(0, 255).astype(np.uint8)"),
     ],
     ids=["float32", "four-channels", "2-D", "5-D", "channels-first", "no-rows", "int16"],
 )
