@@ -230,3 +230,60 @@ def test_a_page_goes_on_with_the_files_of_another(tmp_path):
     (tmp_path / "first.md").write_text("```python\n# a.py\nNAME = 1\n```\n\n```python\n# a.py\nNAME = 2\n```\n")
     (tmp_path / "second.md").write_text("<!-- files of first.md -->\n```python\n# b.py\nfrom a import NAME\n```\n")
     run(tmp_path, "<!-- files of second.md -->\n```sh\npython -c 'import b; print(b.NAME)'\n```\n\n```text\n2\n```\n")
+
+
+def test_a_page_begins_where_the_commands_before_it_end(tmp_path):
+    before = "<!-- before: mkdir sky -->\n<!-- before: cd sky -->\n"
+    run(tmp_path, f"{before}```python\n# a.py\nprint(1)\n```\n\n```sh\npython a.py\n```\n\n```text\n1\n```\n")
+    assert (tmp_path / "empty" / "sky" / "a.py").exists()
+
+
+def test_a_command_before_a_page_that_fails_has_its_line(tmp_path):
+    said = fails(tmp_path, "# A\n<!-- before: false -->\n```sh\ntrue\n```\n")
+    assert said.startswith("page.md:2: `false` ended with code 1")
+
+
+@pytest.mark.parametrize(("command", "said"), [
+    ("scripts/test --all tests/docs/blocks -k init", None),
+    ("scripts/soak --minutes 30   # long", None),
+    ("scripts/bench gap --against /tmp/old/src", None),
+    ("cd examples/gradient\nreactor render --script film.yaml --seconds 6 --out film.mp4", None),
+    ("LONG=1 scripts/faults 3 && git archive COMMIT src | tar -x", None),
+    ('pip install "reactor-trio[video]" torch', None),
+    ("scripts/tset", "`scripts/tset`: no such script"),
+    ("scripts/soak --hours 3", "it has no --hours"),
+    ("scripts/bench gapp", "scripts/bench does not know gapp"),
+    ("scripts/demo gradiant", "scripts/demo does not know gradiant"),
+    ("scripts/test tests/doc", "no such path: tests/doc"),
+    ("python -m benchmarks.tabels", "no such module"),
+    ("cd examples/gradient\npython train.py", "no such file: train.py"),
+    ("cd examples/gradient\nreactor render --script flim.yaml --out a.mp4", "no such file: flim.yaml"),
+    ("cd examples/gradient\nreactor render --sceonds 6", "reactor does not understand it"),
+    ("reactor run", "no such file: reactor.yaml"),
+    ('pip install "reactor-trio[vidoe]"', "no such extra: vidoe"),
+    ("docker build .", "not a program of the repository"),
+])  # fmt: skip
+def test_commands_of_the_repository_are_checked_and_not_run(command, said, tmp_path):
+    text = f"<!-- in the repository -->\n```sh\n{command}\n```\n"
+    if said is None:
+        run(tmp_path, text)
+    else:
+        assert said in fails(tmp_path, text)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("runtime:\n  limits: {sesion_length: 3}", "page.md:2: no manifest: "),
+    ("model: pipeline:Model\ntilte: Sky", "page.md:2: no manifest: "),
+    ("runtime: {limits: {session_length: 3}}", None),
+    ("model: pipeline:Model\nthumbnail: sky.webp", None),
+    ("livenessProbe: {periodSeconds: 2}", None),
+])  # fmt: skip
+def test_a_part_of_a_manifest_is_read_as_one(text, said, tmp_path):
+    if said is None:
+        run(tmp_path, f"```yaml\n{text}\n```\n")
+    else:
+        assert fails(tmp_path, f"```yaml\n{text}\n```\n").startswith(said)
+
+
+def test_kill_ends_a_server_as_ctrl_c_does(tmp_path):
+    run(tmp_path, f"{MODEL}```sh\nreactor run model.py &\nkill %1\n```\n")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import trio
+from tests.docs.blocks.page import blocks_of
 from tests.support.models import Camera
 
 from reactor_trio.interface import Output, ReactorPipeline, Video
@@ -61,6 +62,6 @@ async def test_the_page_has_the_tasks_of_each_nursery(autojump_clock):
 
 
 def test_the_page_shows_the_nursery_of_a_session():
-    lines = [line[4:] for line in first_section().splitlines() if line.startswith("    ")]
-    assert len(lines) == 6
-    assert textwrap.indent("\n".join(lines), " " * 12) in inspect.getsource(Session.run)
+    block = next(block for block in blocks_of(PAGE) if block.text.startswith("async with trio.open_nursery() as tasks:"))
+    assert len(block.text.splitlines()) == 6
+    assert textwrap.indent(block.text.rstrip(), " " * 12) in inspect.getsource(Session.run)

@@ -9,12 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.docs.blocks.page import blocks_of
 from tests.support.language_server import editor
 from tests.support.web_client import WEB, build_package, node_program
 
 DOCS = WEB.parents[1] / "docs"
+#: all that have a `ts` or `tsx` block, also one in a list
 PAGES = [WEB / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "```ts" in page.read_text(encoding="utf-8"))]
-BLOCK = re.compile(r"^```(tsx?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 #: Names that the pages use without declaring them. A block that declares one has its own.
 AMBIENT = """
@@ -64,8 +65,9 @@ def errors(application: Path) -> dict[str, list[str]]:
     """What the compiler says of each page, and of a program that is wrong, all in one run."""
     files = {"wrong-0.ts": 'void client.command("set_brightnes", { brightness: 1 });'}
     for page in PAGES:
-        for number, (language, text) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
-            files[f"{name_of(page)}-{number}.{language}"] = text
+        for number, block in enumerate(blocks_of(page)):
+            if block.language in ("ts", "tsx"):
+                files[f"{name_of(page)}-{number}.{block.language}"] = block.text
     for name, text in files.items():
         (application / name).write_text(text, encoding="utf-8")
     config = {"compilerOptions": OPTIONS, "files": ["ambient.d.ts", *files]}

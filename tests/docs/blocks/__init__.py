@@ -5,5 +5,6 @@
 * `servers` connects to each server that a page starts, as the reader's browser does
 * `notebook` stands in for Jupyter where the page calls `show`
 * `formats` parses what is not run: YAML, JSON, JavaScript, HTML
+* `repository` checks commands that need the repository itself, and would run for too long
 * `run_page` puts them together
 """

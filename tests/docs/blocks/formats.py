@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 from tests.docs.blocks.page import Block
@@ -17,6 +20,10 @@ from reactor_trio.errors import ManifestError
 
 #: elements without an end
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+#: what stands in files that a manifest names
+PNG = b"\x89PNG\r\n\x1a\n"
+FILES = {".png": PNG, ".webp": PNG, ".yml": b"{}"}
 
 
 def check(block: Block, folder: Path) -> None:
@@ -42,14 +49,36 @@ def check(block: Block, folder: Path) -> None:
 
 def _yaml(block: Block, folder: Path) -> None:
     try:
-        yaml.safe_load(block.text)
+        value = yaml.safe_load(block.text)
     except yaml.MarkedYAMLError as error:
         raise block.failed(f"no YAML: {error.problem}", error.problem_mark.line + 1 if error.problem_mark else 1) from None
-    if block.file is not None and Path(block.file).name == "reactor.yaml":
-        try:
+    try:
+        if block.file is not None and Path(block.file).name == "reactor.yaml":
             load_manifest((folder / block.file).parent)
-        except ManifestError as error:
-            raise block.failed(f"no manifest: {error}") from None
+        elif block.file is None and isinstance(value, dict) and value.keys() & {"model", "runtime"}:
+            _part_of_manifest(value)
+    except ManifestError as error:
+        raise block.failed(f"no manifest: {error}") from None
+
+
+def _part_of_manifest(value: dict[str, Any]) -> None:
+    """Load the keys that a page shows: beside a model, if they name none, and with the files that they name."""
+    with TemporaryDirectory() as folder:
+        for name in _texts(value):
+            if content := FILES.get(Path(name).suffix):
+                (Path(folder) / name).write_bytes(content)
+        text = yaml.safe_dump({"model": "pipeline:Model"} | value)
+        (Path(folder) / "reactor.yaml").write_text(text, encoding="utf-8")
+        load_manifest(Path(folder))
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict() | list():
+            for each in value.values() if isinstance(value, dict) else value:
+                yield from _texts(each)
 
 
 def _javascript(block: Block, text: str, line: int) -> None:

@@ -14,6 +14,7 @@ LANGUAGES = {"python", "sh", "yaml", "json", "ts", "tsx", "js", "html", "css", "
 #: how the first line of a block names the file that the reader saves it as
 FILE = re.compile(r"(?:#|//|<!--|/\*) ([\w-][\w./-]*\.\w+)(?: -->| \*/)?")
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
+IN_REPOSITORY = "<!-- in the repository -->"
 
 
 class BlockFailed(Exception):
@@ -35,6 +36,8 @@ class Block:
     file: str | None
     #: why it does not run; None if it runs
     not_run: str | None
+    #: whether its commands are the repository's, which are checked and not run
+    in_repository: bool = False
 
     def failed(self, what: str, line: int = 1) -> BlockFailed:
         """The error for a line of this block, counted from 1."""
@@ -47,23 +50,27 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def _blocks(page: Path) -> Iterator[Block]:
-    reason: tuple[str, int] | None = None
+    reason: str | None = None
+    in_repository, said_at = False, 0
     for token in MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8")):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "html_block" and (found := NOT_RUN.search(token.content)):
-            reason = found[1], line
+            reason, said_at = found[1], line
+        elif token.type == "html_block" and IN_REPOSITORY in token.content:
+            in_repository, said_at = True, line
         elif token.type == "fence" and not token.info.startswith("{"):
-            yield _block(page, token.info.strip(), token.content, line + 1, reason and reason[0])
-            reason = None
-        elif reason is not None and token.nesting >= 0:
-            raise BlockFailed(page, reason[1], '"not run" stands right above the block that it is about')
-    if reason is not None:
-        raise BlockFailed(page, reason[1], '"not run" stands right above the block that it is about')
+            yield _block(page, token.info.strip(), token.content, line + 1, reason, in_repository)
+            reason, in_repository, said_at = None, False, 0
+        elif said_at and token.nesting >= 0:
+            break
+    if said_at:
+        what = "not run" if reason else "in the repository"
+        raise BlockFailed(page, said_at, f'"{what}" stands right above the block that it is about')
 
 
-def _block(page: Path, language: str, text: str, line: int, not_run: str | None) -> Block:
+def _block(page: Path, language: str, text: str, line: int, not_run: str | None, in_repository: bool) -> Block:
     if language not in LANGUAGES:
         known = ", ".join(sorted(LANGUAGES))
         raise BlockFailed(page, line - 1, f"a block says what it is, one of {known}: not {language!r}")
     named = None if language in ("sh", "text") else FILE.fullmatch(text.partition("\n")[0].rstrip())
-    return Block(page, language, text, line, named and named[1], not_run)
+    return Block(page, language, text, line, named and named[1], not_run, in_repository)

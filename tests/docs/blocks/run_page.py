@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import trio.testing
-from tests.docs.blocks import formats, servers
+from tests.docs.blocks import formats, repository, servers
 from tests.docs.blocks.notebook import notebook
 from tests.docs.blocks.page import Block, blocks_of
 from tests.docs.blocks.shell import Shell, with_free_ports
@@ -22,6 +22,8 @@ from tests.support.free_port import free_port
 
 #: a page that goes on from another one, as the pages of `learn` do: its reader has the files of that page
 FILES_OF = re.compile(r"^<!-- files of ([\w./-]+\.md) -->$", re.MULTILINE)
+#: what the reader of a page has done before it; nothing is said of it if it works
+BEFORE = re.compile(r"^<!-- before: (.+) -->$", re.MULTILINE)
 #: ports that pages name; each page has free ones in their places. The first is that of a server without an option
 PORTS = ("8080", "8081", "8082", "5173", "8000")
 
@@ -35,7 +37,14 @@ def run_page(page: Path, folder: Path) -> None:
     text = "".join(block.text for block in blocks if block.not_run is None)
     ports = {port: str(free_port()) for port in PORTS if port == PORTS[0] or re.search(rf"\b{port}\b", text)}
     save_files_of_earlier_pages(page, folder, ports)
-    with chdir(folder), notebook() as cells, Shell(folder, ports, servers.see) as shell, _module(page, folder) as module:
+    with Shell(folder, ports, servers.see) as shell:
+        _what_was_before(page, shell)
+        _run_blocks(page, blocks, shell, ports)
+
+
+def _run_blocks(page: Path, blocks: list[Block], shell: Shell, ports: dict[str, str]) -> None:
+    folder = shell.folder
+    with chdir(folder), notebook() as cells, _module(page, folder) as module:
         printed: tuple[Block, str] | None = None  # by the block above
         shown: list[tuple[str, Block]] = []  # in cells
         for block, below in zip_longest(blocks, blocks[1:]):
@@ -43,7 +52,9 @@ def run_page(page: Path, folder: Path) -> None:
             _save(block, folder, ports)
             if block.not_run is not None:
                 continue
-            if block.language == "sh":
+            if block.in_repository:
+                repository.check(block)
+            elif block.language == "sh":
                 printed = block, shell.run(block, shows_error=below is not None and _shows_error(below))
             elif block.language == "text" and before is not None:
                 _compare(block, with_free_ports(block.text, ports), *before)
@@ -66,6 +77,12 @@ def save_files_of_earlier_pages(page: Path, folder: Path, ports: dict[str, str])
         save_files_of_earlier_pages(earlier, folder, ports)
         for block in blocks_of(earlier):
             _save(block, folder, ports)
+
+
+def _what_was_before(page: Path, shell: Shell) -> None:
+    text = page.read_text(encoding="utf-8")
+    for found in BEFORE.finditer(text):
+        shell.run(Block(page, "sh", found[1], text.count("\n", 0, found.start()) + 1, None, None))
 
 
 def _save(block: Block, folder: Path, ports: dict[str, str]) -> None:

@@ -28,6 +28,8 @@ SIGNS = re.compile(r"[|<>;`*&]|\$\(")
 #: A command that only sets variables.
 SETS = re.compile(r"export \w+=|\w+=(\$\(.*\)|\S*)$")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+#: in a program that serves
+CALLS_RUN = re.compile(r"^ +run\(", re.MULTILINE)
 #: real seconds after which a command counts as one that never ends
 PATIENCE = 60
 
@@ -143,6 +145,8 @@ class Shell:
             missing = [each for each in words[2:] if not installed(each)]
             if missing:
                 raise block.failed(f"needs the network: {' '.join(missing)} is not installed here", line)
+        elif words == ["kill", "%1"]:
+            self.servers.pop(0).stop()
         else:
             return self._waited(block, line, words, given)
         return ""
@@ -161,7 +165,7 @@ class Shell:
     def _waited(self, block: Block, line: int, words: list[str], given: Mapping[str, str] | None = None) -> str:
         """Wait until the command has ended with 0, or serves."""
         command, variables = shlex.join(words), self.variables | dict(given or {})
-        if words[:2] == ["reactor", "run"] and "--port" not in words:
+        if self._takes_the_port(words):
             self.stop_servers()  # The reader stops the one that has the port.
         try:
             process = programs.start(words, self.folder, variables)
@@ -184,6 +188,14 @@ class Shell:
         if code != 0 and not self._may_fail:
             raise block.failed(f"`{command}` ended with code {code}:\n{''.join(output)}", line)
         return "".join(output)
+
+    def _takes_the_port(self, words: list[str]) -> bool:
+        """Whether it is a server on the port that each has by default."""
+        if words[:2] == ["reactor", "run"]:
+            return "--port" not in words
+        program = self.folder / words[-1]
+        served = words[0] == "python" and program.suffix == ".py" and program.is_file()
+        return served and CALLS_RUN.search(program.read_text(encoding="utf-8")) is not None
 
     def _expanded(self, word: str) -> str:
         return re.sub(r"\$\{?(\w+)\}?", lambda found: self.variables.get(found[1], ""), word)
