@@ -14,6 +14,7 @@ import yaml
 from reactor_trio.cli import main
 from reactor_trio.cli.command_parser import build_parser, parse
 from reactor_trio.cli.serving import manifest_of
+from reactor_trio.cli.terminal import Terminal
 from reactor_trio.configuration.settings import ManagementSettings, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +128,7 @@ def test_a_space_has_one_port_its_own_user_and_the_settings_for_its_proxy(capsys
             check=True,
         ).stdout.splitlines()  # fmt: skip
         options = parse([*words, "--path", str(SPACE)])
-        settings = manifest_of(options).settings
+        settings = manifest_of(options, Terminal()).settings
         assert (settings.host, settings.port, settings.hosts) == ("0.0.0.0", head["app_port"], (accepted,))
         assert settings.frame_ancestors == ("https://huggingface.co",)
     assert main(["schema", str(SPACE)]) == 0

@@ -126,7 +126,7 @@ async def test_a_failed_group_ends_the_model(autojump_clock: object, caplog: pyt
             assert client.ended == "model_error"
         await server.wait_left(client)
         assert server.http("/health").status == 503
-        assert LOST in str(server.runtime.failure)
+        assert LOST in str(server.failure)
     assert "WorkerCrashed: rank 0 ended with exit code -9 in generate" in caplog.text  # with the author's traceback
 
 
@@ -207,7 +207,7 @@ async def test_the_client_may_have_left_when_the_group_fails(autojump_clock: obj
                 await left.wait()
             await server.wait_left(client)
             assert server.http("/health").status == 503
-            assert LOST in str(server.runtime.failure)
+            assert LOST in str(server.failure)
 
 
 async def test_a_group_that_cannot_be_replaced_ends_the_model(

@@ -22,7 +22,7 @@ PROJECTS = [
 @pytest.mark.parametrize("name", [folder.name for folder in PROJECTS if folder.parent == EXAMPLES])
 def test_a_readme_begins_with_the_commands_that_start_the_example(name):
     text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^    ((?:scripts|reactor|pip).*?)(?:  +#.*)?$", text, re.MULTILINE)
+    commands = re.findall(r"^((?:scripts|reactor|pip).*?)(?:  +#.*)?$", text, re.MULTILINE)
     assert commands[0] == ("scripts/demo" if name == "gradient" else f"scripts/demo {name}")
     assert "reactor run" in commands[1:3]
 

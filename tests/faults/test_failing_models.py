@@ -345,7 +345,8 @@ def test_a_signal_that_follows_the_end_of_run_hides_nothing(tmp_path):
         client.socket.close()
         assert server.process.wait(PATIENCE) == 1, server.log
         line = server.log.splitlines()[-1]
-        assert line == "reactor: faulty: run() raised OSError: the device is lost (model.py:12)"
+        where = "(model.py:12) (docs/reference/errors.md#model-failed)"
+        assert line == f"reactor: faulty: run() raised OSError: the device is lost {where}"
 
 
 class Cleaner(ReactorModel):

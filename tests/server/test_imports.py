@@ -34,7 +34,8 @@ LATE = [
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
     "admission", "cli", "concurrency", "configuration", "connection", "crossing", "decoding", "descriptors", "edge",
-    "errors", "execution", "interface", "interpreter", "kinds", "leases", "lifecycle", "log", "lost_part", "media",
+    "error_catalog", "errors", "execution", "interface", "interpreter", "kinds", "leases", "lifecycle", "log", "lost_part",
+    "media",
     "notebook", "pacing", "placement", "plain_text", "processors", "protocol", "server", "session", "standard_streams",
     "telemetry", "transport",
 }  # fmt: skip

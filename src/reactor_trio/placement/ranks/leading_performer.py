@@ -32,6 +32,35 @@ T = TypeVar("T")
 STEP_GRACE_PERIOD = 2.0
 
 
+class LedCalls:
+    """The calls of one session that every rank makes. Steps have it, too, so it knows no performer, which has the steps."""
+
+    def __init__(self, session: DrivenSession, leader: Leader) -> None:
+        self._session = session
+        self._leader = leader
+
+    async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
+        """Have every rank make a call, this one by `make`."""
+        return await self._leader.call(RankCall(0, kind, self._session.step, **about), make, self._watch_cancellation())
+
+    async def level(self) -> None:
+        """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""
+        with self._session.calls.running("a call of another rank has run"):
+            await self._leader.level()
+
+    def _watch_cancellation(self) -> Callable[[], bool]:
+        """Return what says later, in this task, whether the call that begins now was cancelled.
+
+        A cancelled scope around this task is one answer: the end of the session cancels a hook of its begin, a time limit
+        cancels a hook of its end or the closing. The scope `stop` cancels a step, a handler and a restart. It is looked at
+        too, because a cancelled async generator arms the guard, which hides it. It cancels nothing that begins after it or
+        under the guard.
+        """
+        scopes = self._session.scopes
+        reached = not (scopes.stop.cancel_called or scopes.guard.shield)
+        return lambda: trio.current_effective_deadline() == -math.inf or (reached and scopes.stop.cancel_called)
+
+
 class LeadingPerformer(ServedPerformer):
     """Performs the actions of a session on rank 0, and has the other ranks perform them."""
 
@@ -47,6 +76,7 @@ class LeadingPerformer(ServedPerformer):
     ) -> None:
         super().__init__(session, controller, new_driver, restart, own_model)
         self._leader = leader
+        self._calls = LedCalls(session, leader)
 
     def open_driver(self) -> None:
         """Open the driver. Hooks wait for the call of a step, as for each other call."""
@@ -55,7 +85,7 @@ class LeadingPerformer(ServedPerformer):
 
     def steps(self, of_author: StepSource) -> StepSource:
         """Make each step a call of every rank."""
-        return LedSteps(self, of_author)
+        return LedSteps(self._calls, of_author)
 
     async def ready_for(self, action: Action) -> None:
         """Return when no rank is in a call. `Leader.level` has limits of its own."""
@@ -74,7 +104,7 @@ class LeadingPerformer(ServedPerformer):
         if action is Action.MAKE_STATE:  # here first: a state that cannot be made is no call of the other ranks
             await make()
             make = trio.lowlevel.cancel_shielded_checkpoint
-        await self.lead("perform", make, action=action, client=self.client.id, at=self.client.joined_at)
+        await self._calls.lead("perform", make, action=action, client=self.client.id, at=self.client.joined_at)
 
     async def carry_out(self, command: Command) -> Any:
         """Carry the command out on every rank; returns the reply of this one.
@@ -86,36 +116,15 @@ class LeadingPerformer(ServedPerformer):
         arguments = self._declaration.commands[command.name].arguments
         if arguments.makes_instances:
             decoded = arguments.decode(command.data, command.files.__getitem__)
-            await self.lead("arguments", trio.lowlevel.cancel_shielded_checkpoint, command=command.name, **given)
+            await self._calls.lead("arguments", trio.lowlevel.cancel_shielded_checkpoint, command=command.name, **given)
             await self._leader.agree()
             command, given = msgspec.structs.replace(command, arguments=decoded), {}
         make = partial(super().carry_out, command)
-        return await self.lead("command", make, command=command.name, client=command.client, at=command.at, **given)
+        return await self._calls.lead("command", make, command=command.name, client=command.client, at=command.at, **given)
 
     async def file_uploaded(self, arguments: dict[str, Any]) -> None:
         """Call `@file_uploaded` on every rank."""
-        await self.lead("file", partial(super().file_uploaded, arguments), files=arguments)
-
-    async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
-        """Have every rank make a call, this one by `make`."""
-        return await self._leader.call(RankCall(0, kind, self.session.step, **about), make, self._watch_cancellation())
-
-    async def level(self) -> None:
-        """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""
-        with self.session.calls.running("a call of another rank has run"):
-            await self._leader.level()
-
-    def _watch_cancellation(self) -> Callable[[], bool]:
-        """Return what says later, in this task, whether the call that begins now was cancelled.
-
-        A cancelled scope around this task is one answer: the end of the session cancels a hook of its begin, a time limit
-        cancels a hook of its end or the closing. The scope `stop` cancels a step, a handler and a restart. It is looked at
-        too, because a cancelled async generator arms the guard, which hides it. It cancels nothing that begins after it or
-        under the guard.
-        """
-        scopes = self.session.scopes
-        reached = not (scopes.stop.cancel_called or scopes.guard.shield)
-        return lambda: trio.current_effective_deadline() == -math.inf or (reached and scopes.stop.cancel_called)
+        await self._calls.lead("file", partial(super().file_uploaded, arguments), files=arguments)
 
     async def _end_call(self) -> None:
         """Return when no call is running, at the latest when `STEP_GRACE_PERIOD` has cancelled it."""
@@ -137,14 +146,14 @@ class LeadingPerformer(ServedPerformer):
 class LedSteps(StepSource):
     """The steps of a session, each made by every rank."""
 
-    def __init__(self, performer: LeadingPerformer, steps: StepSource) -> None:
-        self._performer = performer
+    def __init__(self, calls: LedCalls, steps: StepSource) -> None:
+        self._calls = calls
         self._steps = steps
-        self.whole_steps, self.ready = steps.whole_steps, performer.level
+        self.whole_steps, self.ready = steps.whole_steps, calls.level
 
     async def resume(self, model: Any) -> StepMade:
         """Have every rank make the step; returns what this one has made."""
-        return await self._performer.lead("step", partial(self._steps.resume, model))
+        return await self._calls.lead("step", partial(self._steps.resume, model))
 
     @property
     def of_author(self) -> StepSource:
