@@ -5,6 +5,9 @@ encoder with the same settings, no pacing but the clock's) that feeds that same 
 bare loop with a page of thirty lines that decodes by WebCodecs and draws. From the call that sends a frame, in the server,
 to the return of the `drawImage` that shows it; both clocks are the machine's wall clock. A frame that was sent and not
 drawn counts as lost, wherever it was.
+
+And what the page costs its main thread: the time of its tasks by the DevTools protocol, at 30 fps with every default, in
+turns with the bare loop and its page, which decodes and draws on the main thread.
 """
 
 from __future__ import annotations
@@ -43,6 +46,10 @@ from reactor_trio.protocol import Color, Packet, ServerText, Welcome, decode_pac
 SIZE = (1280, 720)
 FPS = 60
 CODEC = "h264"
+#: of the second part
+CALM_FPS = 30
+#: durations of the DevTools protocol's `Performance.getMetrics`, in seconds since the page began
+METRICS = {"tasks": "TaskDuration", "script": "ScriptDuration", "layout": "LayoutDuration", "style": "RecalcStyleDuration"}
 WARM_UP = 3.0
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
@@ -150,6 +157,10 @@ def run(report: Report, *, quick: bool) -> None:
         for _ in range(turns):
             for name, play in contenders.items():
                 played[name].append(play(browser, seconds))
+        busy: dict[str, list[dict[str, float]]] = {"reactor-trio": [], "bare server, bare page": []}
+        for turn in range(turns):
+            for name in list(busy) if turn % 2 == 0 else reversed(busy):
+                busy[name].append((_busy_ours if name == "reactor-trio" else _busy_bare)(browser, seconds))
     rows, p95 = [], []
     for name, runs in played.items():
         took = [[drawn[at] - sent[at] for at in sent if at in drawn] for sent, drawn in runs]
@@ -163,6 +174,13 @@ def run(report: Report, *, quick: bool) -> None:
     )  # fmt: skip
     report.bar("p95 of a turn (median) to that of the bare server with the same page", p95[0] / p95[1], 1.25, "times")
     report.bar("frames not drawn", rows[0][2], 1, "%")
+    report.table(
+        f"the page's main thread, ms a second ({CODEC}, {SIZE[0]}x{SIZE[1]} at {CALM_FPS} fps; medians)",
+        ["server", *METRICS],
+        [[name, *(median(turn[metric] for turn in runs) for metric in METRICS)] for name, runs in busy.items()],
+    )  # fmt: skip
+    ratios = [ours["tasks"] / bare["tasks"] for ours, bare in zip(*busy.values(), strict=True)]
+    report.bar("main thread's task time to that of the bare page (median)", median(ratios), 1.5, "times")
 
 
 def _play_ours(browser: Any, seconds: float) -> tuple[Times, Times]:
@@ -208,6 +226,38 @@ def _watch(browser: Any, address: str, seconds: float, script: str = "") -> tupl
     context.close()
     assert drawn, "nothing was drawn"
     return began, {round(stamp): at / 1000 for stamp, at in drawn}
+
+
+def _busy_ours(browser: Any, seconds: float) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), clip_model(*SIZE, CALM_FPS)) as server:
+        return _busy(browser, f"http://127.0.0.1:{server.port}/?video={CODEC}", seconds)
+
+
+def _busy_bare(browser: Any, seconds: float) -> dict[str, float]:
+    with _bare("--fps", str(CALM_FPS)) as (port, _), _files(lambda _: ("text/html", BARE_PAGE.encode())) as address:
+        return _busy(browser, f"{address}?{port}", seconds)
+
+
+def _busy(browser: Any, address: str, seconds: float) -> dict[str, float]:
+    """What a page's main thread did while pictures came, in ms a second."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_timeout(1000 * WARM_UP)
+    before = page.screenshot()
+    devtools = context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+
+    def look() -> dict[str, float]:
+        return {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
+
+    first = look()
+    page.wait_for_timeout(1000 * seconds)
+    last = look()
+    assert page.screenshot() != before, "nothing was drawn"
+    context.close()
+    took = last["Timestamp"] - first["Timestamp"]
+    return {metric: 1000 * (last[name] - first[name]) / took for metric, name in METRICS.items()}
 
 
 def _within(sent: Times, began: float, seconds: float) -> Times:
@@ -263,7 +313,7 @@ def _our_page(path: str) -> tuple[str, bytes]:
     return TYPES[name.rpartition(".")[2]], (files("reactor_trio") / "page" / name).read_bytes()
 
 
-async def _serve_bare(protocol: bool) -> None:
+async def _serve_bare(protocol: bool, fps: int) -> None:
     """One client gets the clip, by our protocol or as little as the bare page needs.
 
     When standard input ends, what was sent is printed.
@@ -282,11 +332,11 @@ async def _serve_bare(protocol: bool) -> None:
             encoder.close()
 
     async def send(socket: trio_websocket.WebSocketConnection, encoder: Any) -> None:
-        encoder.configure(Quality(full_bitrate(CODEC, *SIZE, FPS, settings), FPS))
+        encoder.configure(Quality(full_bitrate(CODEC, *SIZE, fps, settings), fps))
         began, number = trio.current_time(), 0
         while True:
             encoded = await trio.to_thread.run_sync(encoder.encode, pictures[number % len(pictures)])
-            stamp = round(number * 1e6 / FPS)
+            stamp = round(number * 1e6 / fps)
             payload, key = memoryview(encoded.payload), encoded.keyframe
             if number == 0:
                 info = encoder.describe(0, spec, encoded.size)
@@ -299,7 +349,7 @@ async def _serve_bare(protocol: bool) -> None:
             sent.append((stamp, time.time()))
             await socket.send_message(message)
             number += 1
-            await trio.sleep_until(began + number / FPS)
+            await trio.sleep_until(began + number / fps)
 
     async with trio.open_nursery() as nursery:
         server = await nursery.start(partial(trio_websocket.serve_websocket, play, "127.0.0.1", 0, None))
@@ -338,4 +388,6 @@ def _decoder_config(info: Any) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--protocol", action="store_true")
-    trio.run(_serve_bare, parser.parse_args().protocol)
+    parser.add_argument("--fps", type=int, default=FPS)
+    options = parser.parse_args()
+    trio.run(_serve_bare, options.protocol, options.fps)

@@ -52,7 +52,7 @@ export class Figures {
       missing,
       freezes: main?.freezes ?? 0,
     });
-    byId("figure-lead").textContent = lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: number(lead) });
+    write(byId("figure-lead"), lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: number(lead) }));
     set("freezes", main?.freezes ?? 0);
     set("frozen", (main?.frozen ?? 0) / 1000, 1);
     set("steps", stepsDown);
@@ -62,7 +62,7 @@ export class Figures {
     set("audio-underruns", sound.underruns);
     set("audio-lost", sound.lost);
     const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
-    byId("figure-format").textContent = format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? "");
+    write(byId("figure-format"), format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? ""));
     if (latency && !panel)
       panel = Promise.all([import("./latency-panel.ts"), loadStyle("latency.css")]).then(
         ([{ LatencyPanel }]) => new LatencyPanel(byId("latency")),
@@ -81,19 +81,22 @@ export class Figures {
     troubles: { readonly missing: number; readonly freezes: number },
   ): void {
     const { figures, quality } = STRINGS;
-    const rate = fps === null || fps === undefined ? undefined : number(fps);
-    let line: string = figures.none;
-    if (rate !== undefined)
-      line = latency === undefined ? fillIn(figures.fps, { fps: rate }) : fillIn(figures.line, { fps: rate, ms: number(latency) });
-    byId("stats-line").textContent = line;
+    const values = { fps: number(fps ?? 0), ms: number(latency ?? 0) };
+    const line = latency === undefined ? figures.fps : figures.line;
+    write(byId("stats-line"), fps === null || fps === undefined ? figures.none : fillIn(line, values));
     const { grade, why } = this.#client.transport.paused ? this.#quality.pause() : this.#quality.look(fps, jitter, troubles);
     const words = why === null ? "" : quality[why];
     byId("link").dataset.quality = grade;
-    for (const each of document.querySelectorAll(".why")) if (each.textContent !== words) each.textContent = words;
+    for (const each of document.querySelectorAll(".why")) write(each, words);
   }
 }
 
 /** Writes a figure; one that was not measured is empty, and style.css hides its row. */
 function set(name: string, value: number | null | undefined, digits = 0): void {
-  byId(`figure-${name}`).textContent = value === null || value === undefined ? "" : number(value, digits);
+  write(byId(`figure-${name}`), value === null || value === undefined ? "" : number(value, digits));
+}
+
+/** Writes a text where it is another one: the browser lays a page out again even for the same text. */
+function write(node: Element, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
 }
