@@ -24,7 +24,7 @@ from tests.support.forked_command import WITH_TESTS
 READY = re.compile(r"(?:is ready|serves).*?: (https?://\S+)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 #: A command with one of these outside of quotes needs a shell.
-SIGNS = re.compile(r"[|<>;`*&]|\$\(")
+SIGNS = re.compile(r"[|<>;`*]|\$\(|&(?!\s*$)")
 #: A command that only sets variables.
 SETS = re.compile(r"export \w+=|\w+=(\$\(.*\)|\S*)$")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -104,13 +104,16 @@ class Shell:
         Each has to end with 0, unless the page shows the error with which one ends.
         """
         self._may_fail = shows_error
-        said = ""
+        said, in_background = "", False
         for line, command in commands(block.text):
-            if self.servers and self.servers[-1].block is block:
+            if self.servers and self.servers[-1].block is block and not in_background:
                 raise block.failed(
                     f"`{command}` waits for the server above; give a second terminal a block of its own", line
                 )
+            before = len(self.servers)
             said += self._command(block, line, command)
+            if len(self.servers) > before:
+                in_background = command.rstrip().endswith("&")
         return said
 
     def stop_servers(self) -> None:
@@ -123,7 +126,7 @@ class Shell:
     def _command(self, block: Block, line: int, command: str) -> str:
         said = ""
         for part in [command] if needs_shell(command.replace(" && ", " ")) else command.split(" && "):
-            text = with_free_ports(part.strip(), self._ports)
+            text = with_free_ports(part.strip().removesuffix("&").rstrip(), self._ports)
             if needs_shell(text) and not SETS.match(text):
                 said += self._waited(block, line, ["bash", "-c", text])
             else:
