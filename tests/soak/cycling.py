@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.fault_peers import PATIENCE, TEXT, RawClient, ReactorProcess, frame, opening, reactor_run
 
@@ -63,8 +64,11 @@ class Model(ReactorPipeline):
         return {
             "entered": self.entered, "left": self.left, "garbage": len(gc.garbage),
             "tasks": sum(getattr(task, "coro", None) is not None and task.coro.cr_frame is not None for task in tasks),
-            "at_rest": gc.get_freeze_count() > 0,  # the last that a server does after its start
         }
+
+    @event
+    def at_rest(self):
+        return gc.get_freeze_count() > 0  # the last that a server does after its start
 '''
 
 #: Cycles after which caches and the allocator's pools are filled, and growth is a leak.
@@ -187,20 +191,24 @@ def cycle(folder: Path, cycles: int, *, seed: int = 1) -> Cycled:
     return Cycled(cycles, moments, took, fresh, warm, end)
 
 
-def _counts(client: RawClient) -> Iterator[dict[str, int]]:
-    """What the model counts, again and again, each time after a picture."""
+def _replies(client: RawClient, command: str) -> Iterator[Any]:
+    """What the model replies to the command, again and again, each time after a picture."""
     for number in itertools.count(1):
         client.picture()
-        client.say("counts", number)
+        client.say(command, number)
         yield client.answer(number)["data"]["reply"]
 
 
 def wait_for_rest(server: ReactorProcess) -> None:
-    """Until the server has done all that belongs to its start; what it holds meanwhile is no measure."""
+    """Until the server has done all that belongs to its start; what it holds meanwhile is no measure.
+
+    Before that nothing asks for all objects: a thread that imports has tuples under way, which Python cannot finish once
+    somebody else has seen them (SystemError, "bad argument to internal function").
+    """
     until = time.monotonic() + PATIENCE
     with RawClient(server.port) as client:
-        for counts in _counts(client):
-            if counts["at_rest"]:
+        for at_rest in _replies(client, "at_rest"):
+            if at_rest:
                 return
             assert time.monotonic() < until, "the start did not end"
 
@@ -209,7 +217,7 @@ def settled(server: ReactorProcess, fresh: Holding | None) -> Holding:
     """What the server holds for a client that has it to itself, once the last of the vanished is gone."""
     until = time.monotonic() + PATIENCE
     with RawClient(server.port) as client:
-        for counts in _counts(client):
+        for counts in _replies(client, "counts"):
             held = Holding(
                 counts["entered"], counts["left"], counts["tasks"], server.threads(),
                 tuple(server.descriptors()), server.memory(),

@@ -168,5 +168,8 @@ class Model(ReactorPipeline):
         return {
             "entered": self.entered, "left": self.left, "garbage": len(gc.garbage),
             "tasks": sum(getattr(task, "coro", None) is not None and task.coro.cr_frame is not None for task in tasks),
-            "at_rest": gc.get_freeze_count() > 0,  # the last that a server does after its start
         }  # fmt: skip
+
+    @event
+    def at_rest(self) -> bool:
+        return gc.get_freeze_count() > 0  # the last that a server does after its start

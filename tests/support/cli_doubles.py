@@ -85,7 +85,7 @@ def stand_in(behaviour: str):
             preparation=SimpleNamespace(
                 encoders={"h264": "libx264", "raw": "none"}, tried=trio.Event(), at_rest=trio.Event()
             ),
-            sessions=(), facts=None, begin_drain=drain.set,
+            sessions=(), facts=None, begin_drain=lambda _reason="draining": drain.set(),
         )  # fmt: skip
         task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port, runtime))
         runtime.preparation.tried.set()
