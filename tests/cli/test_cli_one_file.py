@@ -48,6 +48,32 @@ def test_a_file_is_served(folder, place, name):
         assert server.process.wait(120) == 0
 
 
+NOT_READ = "reactor.yaml beside model.py is not read, nor is its auth; to serve with it: reactor run"
+
+
+def test_a_manifest_beside_the_file_is_said_not_to_be_read(folder):
+    (folder / "reactor.yaml").write_text("model: model:Sky\nname: sea\nruntime: {auth: {token: env:NOT_SET}}\n")
+    with served(folder, "-m", "reactor_trio", "run", "model.py", "--port", "0") as server:
+        assert name_at(server.ready) == "model"
+        assert server.said[0] == f"{NOT_READ}\n"
+        assert sum("not read" in line for line in server.said) == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--reload"], ["--replicas", "2"]], ids=["here", "reload", "replicas"])
+def test_each_way_to_run_says_once_what_is_not_read(folder, more, monkeypatch, capsys):
+    (folder / "reactor.yaml").write_text("model: model:Sky\n")
+    for name in ("run_command.serve_here", "run_reloading.run_reloading", "run_replicated.run_replicated"):
+        monkeypatch.setattr(f"reactor_trio.cli.{name}", lambda *_, **__: 0)
+    for place, last in [("model.py", NOT_READ), (f"{folder}/model.py", NOT_READ)]:
+        assert main(["run", place, *more]) == 0
+        assert capsys.readouterr().out.replace(f"{folder}/", "") == f"{last}\n"
+    monkeypatch.chdir(folder.parent)
+    assert main(["run", f"{folder.name}/model.py", *more]) == 0
+    assert capsys.readouterr().out == f"{NOT_READ} {folder.name}\n"
+    assert main(["run", folder.name, *more]) == 0  # the folder, with its manifest
+    assert capsys.readouterr().out == ""
+
+
 def test_other_commands_take_a_file_too(folder, capsys):
     for arguments in (["schema", "model.py"], ["schema", "--path", "model.py"], ["types", "model.py"]):
         assert main(arguments) == 0

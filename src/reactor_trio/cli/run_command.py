@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import trio
 
 from reactor_trio.cli.log_output import configure_logging
 from reactor_trio.cli.serving import manifest_of
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
-from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
+from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest, project_folder
 from reactor_trio.interpreter import importing, prepare_to_serve
 
 log = logging.getLogger("reactor_trio.server")
@@ -24,6 +26,8 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
     Raises ManifestError, ModelFailed, and UsageError if the address cannot be used.
     """
+    if not options.inherited.sockets:  # who reloads has said it
+        _say_what_is_not_read(options.path, terminal)
     if options.replicas is not None:
         from reactor_trio.cli.run_replicated import run_replicated
 
@@ -41,6 +45,16 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         token=options.drawn_token, in_browser=options.open,
     )  # fmt: skip
     return OK
+
+
+def _say_what_is_not_read(place: Path, terminal: Terminal) -> None:
+    """Whoever wrote a `reactor.yaml` with `auth` in it believes that the server asks for a token."""
+    folder = project_folder(place)
+    if not place.is_dir() and (folder / MANIFEST_NAME).is_file():
+        named = "" if folder == Path.cwd() else f" {shlex.quote(str(place.parent))}"
+        terminal.say(
+            f"{MANIFEST_NAME} beside {place.name} is not read, nor is its auth; to serve with it: reactor run{named}"
+        )
 
 
 def serve_here(
