@@ -56,6 +56,7 @@ const LATER = {
   sound: "src/sound/audio-player.ts",
   "touch-pads": "page/touch-pads.ts",
   upload: "src/client/upload.ts",
+  "upload-field": "page/upload-field.ts",
   widgets: "page/widgets.ts",
 };
 const COPIED = ["index.html", "icon.svg"];

@@ -38,7 +38,7 @@ import { fillIn, number, plural, STRINGS } from "./strings.ts";
 import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
-import { dropOn, Uploads, uploadCard } from "./uploads.ts";
+import { Uploads, uploadCard } from "./uploads.ts";
 
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
@@ -369,7 +369,6 @@ class RunningSession {
     const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
-    if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
     const needsFile = settings.some(({ field: { kind, initial, nullable } }) => kind === "upload" && initial === undefined && !nullable);
     callToAction(uploads.onlyDropTarget ? [fileCall(needsFile, uploads.signal)] : []);
     const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });

@@ -47,6 +47,7 @@ export interface Texts {
   readonly LATENCY: Words<typeof LATENCY>;
   readonly LEGEND: Words<typeof LEGEND>;
   readonly PADS: Words<typeof PADS>;
+  readonly UPLOADS: Words<typeof UPLOADS>;
   readonly INPUTS: Words<typeof INPUTS>;
   readonly WIDGETS: Words<typeof WIDGETS>;
   readonly API: Words<typeof API>;
@@ -163,18 +164,6 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     stopRecording: "Stop recording and save",
     failed: { copy: "copy", snapshot: "screenshot", clip: "last ten seconds", recording: "recording", fullscreen: "full screen" },
     preparing: "The last ten seconds are being saved …",
-  },
-  uploads: {
-    file: "File",
-    sent: "{title}: sent",
-    size: "{n} {unit}",
-    units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
-    choose: "Choose a file or drop it here",
-    sending: "Sending {name}",
-    refused: "This server takes no uploads.",
-    busy: "the file is still being sent",
-    needed: "a file is needed",
-    cancel: "Cancel",
   },
   fields: {
     number: "a number is needed",
@@ -387,6 +376,20 @@ export const INPUTS = /* @__PURE__ */ inLanguage("INPUTS", {
   coded: "sending {fps} fps of {codec}",
   sound: "sending {rate} kHz",
   skipped: ", {n} skipped",
+} as const);
+
+/** The texts of fields for files, which are loaded with the first. */
+export const UPLOADS = /* @__PURE__ */ inLanguage("UPLOADS", {
+  file: "File",
+  sent: "{title}: sent",
+  size: "{n} {unit}",
+  units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
+  choose: "Choose a file or drop it here",
+  sending: "Sending {name}",
+  refused: "This server takes no uploads.",
+  busy: "the file is still being sent",
+  needed: "a file is needed",
+  cancel: "Cancel",
 } as const);
 
 /** The texts of widgets that a model may have, which are loaded with it. */

@@ -121,18 +121,6 @@ const texts: Texts = {
       failed: { copy: "Kopieren", snapshot: "Bildschirmfoto", clip: "letzte zehn Sekunden", recording: "Aufnahme", fullscreen: "Vollbild" },
       preparing: "Die letzten zehn Sekunden werden gespeichert …",
     },
-    uploads: {
-      file: "Datei",
-      sent: "{title}: gesendet",
-      size: "{n} {unit}",
-      units: { GB: "GB", MB: "MB", kB: "kB", bytes: "Byte" },
-      choose: "Datei wählen oder hier ablegen",
-      sending: "{name} wird gesendet",
-      refused: "Dieser Server nimmt keine Dateien an.",
-      busy: "die Datei wird noch gesendet",
-      needed: "es fehlt eine Datei",
-      cancel: "Abbrechen",
-    },
     fields: {
       number: "es fehlt eine Zahl",
       choice: "es fehlt eine Auswahl",
@@ -306,6 +294,18 @@ const texts: Texts = {
     padsWhen: { auto: "Auf Touchscreens", on: "Immer", off: "Nie" },
   },
   PADS: { label: "Tasten für Finger", cross: "Richtungen", others: "Weitere Tasten" },
+  UPLOADS: {
+    file: "Datei",
+    sent: "{title}: gesendet",
+    size: "{n} {unit}",
+    units: { GB: "GB", MB: "MB", kB: "kB", bytes: "Byte" },
+    choose: "Datei wählen oder hier ablegen",
+    sending: "{name} wird gesendet",
+    refused: "Dieser Server nimmt keine Dateien an.",
+    busy: "die Datei wird noch gesendet",
+    needed: "es fehlt eine Datei",
+    cancel: "Abbrechen",
+  },
   INPUTS: {
     camera: { title: "Kamera", start: "Kamera starten", stop: "Kamera stoppen", call: "Kamera einschalten", which: "Welche Kamera" },
     microphone: {

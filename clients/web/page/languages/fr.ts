@@ -126,18 +126,6 @@ const texts: Texts = {
       },
       preparing: "Les dix dernières secondes sont en cours de sauvegarde …",
     },
-    uploads: {
-      file: "Fichier",
-      sent: "{title} : envoyé",
-      size: "{n} {unit}",
-      units: { GB: "Go", MB: "Mo", kB: "ko", bytes: "octets" },
-      choose: "Choisir un fichier ou le déposer ici",
-      sending: "Envoi de {name}",
-      refused: "Ce serveur n’accepte pas de fichiers.",
-      busy: "le fichier est encore en cours d’envoi",
-      needed: "il manque un fichier",
-      cancel: "Annuler",
-    },
     fields: {
       number: "il manque un nombre",
       choice: "il manque un choix",
@@ -312,6 +300,18 @@ const texts: Texts = {
     padsWhen: { auto: "Sur écrans tactiles", on: "Toujours", off: "Jamais" },
   },
   PADS: { label: "Touches pour les doigts", cross: "Directions", others: "Autres touches" },
+  UPLOADS: {
+    file: "Fichier",
+    sent: "{title} : envoyé",
+    size: "{n} {unit}",
+    units: { GB: "Go", MB: "Mo", kB: "ko", bytes: "octets" },
+    choose: "Choisir un fichier ou le déposer ici",
+    sending: "Envoi de {name}",
+    refused: "Ce serveur n’accepte pas de fichiers.",
+    busy: "le fichier est encore en cours d’envoi",
+    needed: "il manque un fichier",
+    cancel: "Annuler",
+  },
   INPUTS: {
     camera: {
       title: "Caméra",
