@@ -118,7 +118,7 @@ client.on("state", (state) => {
       running.showPicture(); // it was resumed
     else {
       running = new RunningSession(state.session);
-      failure.next(running.give);
+      failure.begun(running.give);
     }
     return;
   }
