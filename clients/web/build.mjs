@@ -26,6 +26,8 @@ const ENTRIES = {
   style: "page/style.css",
   later: "page/later.css",
   hands: "page/hands.css",
+  details: "page/details.css",
+  fullscreen: "page/fullscreen.css",
   inputs: "page/inputs.css",
   latency: "page/latency.css",
   "decoder-worker": "src/worker/decoder-worker.ts",

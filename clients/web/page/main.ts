@@ -40,6 +40,7 @@ import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
 import { Uploads, uploadCard } from "./uploads.ts";
 
+void loadStyle("details.css");
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);

@@ -168,6 +168,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   tools: {
     record: RECORD,
     stopRecording: "Stop recording and save",
+    leave: "Leave full screen",
     failed: { copy: "copy", snapshot: "screenshot", clip: "last ten seconds", recording: "recording", fullscreen: "full screen" },
     preparing: "The last ten seconds are being saved …",
   },

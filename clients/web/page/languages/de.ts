@@ -124,6 +124,7 @@ const texts: Texts = {
     tools: {
       record: "In eine Datei aufnehmen",
       stopRecording: "Aufnahme beenden und speichern",
+      leave: "Vollbild verlassen",
       failed: { copy: "Kopieren", snapshot: "Bildschirmfoto", clip: "letzte zehn Sekunden", recording: "Aufnahme", fullscreen: "Vollbild" },
       preparing: "Die letzten zehn Sekunden werden gespeichert …",
     },

@@ -123,6 +123,7 @@ const texts: Texts = {
     tools: {
       record: "Enregistrer dans un fichier",
       stopRecording: "Arrêter et sauver l’enregistrement",
+      leave: "Quitter le plein écran",
       failed: {
         copy: "copie",
         snapshot: "capture",
