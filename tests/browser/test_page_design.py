@@ -497,6 +497,8 @@ def test_the_whole_page_in_a_script_that_goes_from_right_to_left(server: FakeSer
                 assert box(page, "#bar")[2] <= box(page, "#hero")[0] < box(page, "#hero")[2] <= box(page, "#name")[0]
             if width == 1280:
                 assert box(page, "#panel")[0] == 0
+                left, right = (box(page, f".cross > :nth-child({i})") for i in (2, 4))
+                assert left[2] <= right[0]  # keys lie as on the keyboard
                 assert box(page, "#hero")[0] >= box(page, "#panel")[2]
                 page.locator("#pause-toggle").focus()
                 page.keyboard.press("ArrowLeft")
