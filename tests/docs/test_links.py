@@ -69,7 +69,7 @@ def test_the_errors_and_log_lines_of_the_package_name_pages_that_exist():
     named = {
         name: path
         for path in (*(ROOT / "src").rglob("*.py"), ROOT / "reactor.yaml.example", *(ROOT / "deploy").rglob("*"))
-        if path.is_file()
+        if path.is_file() and "__pycache__" not in path.parts
         for name in re.findall(r"\bdocs/[\w/-]+\.(?:md|json)\b", path.read_text(encoding="utf-8"))
     }
     assert named

@@ -87,6 +87,7 @@ def _what_was_before(page: Path, shell: Shell) -> None:
 
 def _save(block: Block, folder: Path, ports: dict[str, str]) -> None:
     if block.file is not None:
+        sys.modules.pop(Path(block.file).stem, None)  # another test of this process may have imported its own of that name
         (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
         (folder / block.file).write_text(with_free_ports(block.text, ports), encoding="utf-8")
 
