@@ -1,6 +1,6 @@
 """How many replicas a day takes and what people wait: the queue and the autoscaler's rule, simulated.
 
-`docs/operate/scaling.md` has its figures.
+`docs/reference/scaling-figures.md` has its figures.
 
 No server runs: `day_model.py` plays 10 000 people against the server's own `Admission` and Ray Serve's rule, as a heap of
 events, and checks the queue's promises after each one. Every setting meets the same people. The figures depend on the seed

@@ -61,10 +61,29 @@ def test_systemd_rates_the_units_exposure_as_low():
     assert done.returncode == 0, done.stdout[-200:] + done.stderr
 
 
+#: How the pages and the comments of deploy/ say how long a supervisor waits after SIGTERM.
+WAIT = "drain_notice + drain_grace + stuck_after"
+
+
+def most_seconds_to_stop() -> float:
+    """The drain, the step that is then abandoned, and the time until the watchdog looks, each quarter of its limit."""
+    settings = Settings()
+    return settings.drain_notice + settings.drain_grace + settings.stuck_after + settings.watchdog / 4
+
+
+def test_every_page_and_file_says_the_same_time_to_stop():
+    files = ["reactor.service", "compose.yaml", "kubernetes.yaml", "Dockerfile", "gpu/Dockerfile"]
+    pages = [ROOT / "docs" / "operate" / name for name in ("deploying.md", "operating.md", "remote.md")]
+    for path in [*(DEPLOY / name for name in files), *pages]:
+        text = re.sub(r"[\s#*`]+", " ", path.read_text(encoding="utf-8"))
+        (more,) = set(re.findall(rf"{re.escape(WAIT)}[^.]*? (\d+) s more", text))
+        assert float(more) >= Settings().watchdog / 4, path
+        assert len(re.findall(re.escape(WAIT), text)) == len(re.findall(rf"{re.escape(WAIT)}[^.]*? \d+ s more", text)), path
+
+
 def test_the_units_times_and_codes_are_the_runtimes():
     settings = Settings()
-    # the drain, then the step that is abandoned; the watchdog's time is for a loop that hangs
-    assert float(unit_value("TimeoutStopSec")) >= settings.drain_grace + settings.stuck_after + settings.watchdog
+    assert float(unit_value("TimeoutStopSec")) > most_seconds_to_stop()
     assert unit_value("KillSignal") == "SIGTERM"
     assert unit_value("RestartPreventExitStatus") == "2"
     assert int(unit_value("LimitNOFILE")) >= 2 * settings.limits.connections + settings.uploads.files + 64
@@ -149,7 +168,7 @@ def test_compose_mounts_files_that_exist():
         for port in service.get("ports", []):
             assert port.startswith("127.0.0.1:"), "published wider than loopback"
     seconds = float(services["model"]["stop_grace_period"].removesuffix("s"))
-    assert seconds > Settings().drain_grace + Settings().stuck_after
+    assert seconds > most_seconds_to_stop()
 
 
 def test_grafana_and_prometheus_find_each_other():
@@ -179,7 +198,7 @@ def test_kubernetes_probes_drain_and_rights():
     assert [each["targetPort"] for each in service["spec"]["ports"]] == [port["name"]], "no client reaches the other port"
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"] == {"app": "reactor"}
     assert port["containerPort"] == Settings().port
-    assert pod["terminationGracePeriodSeconds"] > Settings().drain_grace + Settings().stuck_after
+    assert pod["terminationGracePeriodSeconds"] > most_seconds_to_stop()
     assert pod["securityContext"]["runAsNonRoot"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},

@@ -1,4 +1,4 @@
-"""`docs/operate/security.md` names a test for each promise, and its tables are those that the tests hold."""
+"""The threat model names a test for each promise; the tables of `docs/operate/security.md` are those of the tests."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from test_limits import NAMED
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "operate" / "security.md").read_text(encoding="utf-8")
+THREATS = (ROOT / "docs" / "reference" / "threat-model.md").read_text(encoding="utf-8")
 
 
-def rows_after(heading: str) -> list[list[str]]:
+def rows_after(heading: str, text: str = TEXT) -> list[list[str]]:
     """The cells of a table's rows."""
-    table = TEXT.partition(heading)[2].partition("\n\n")[0]
+    table = text.partition(heading)[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
 def test_each_promise_names_its_tests():
     """That they exist is checked for every page (`test_limits.py`)."""
-    promises = rows_after("| what we promise |")
+    promises = rows_after("| what we promise |", THREATS)
+    defences = rows_after("| attack or fault, and defence |", THREATS)
     assert promises
-    for promise, tests in promises:
+    assert defences
+    for promise, tests in promises + defences:
         assert NAMED.findall(tests), promise
 
 

@@ -1,7 +1,7 @@
 """What waits while a party stands still: how many things, how many bytes, and their bound.
 
-`QUEUES` has bounds of the table *Queues* in `docs/reference/limits.md`. `Watch` finds the objects that have these queues,
-and looks into them by the names in that table. So the program needs nothing for it.
+`QUEUES` has bounds of the table *Queues* in `docs/contribute/limits-and-queues.md`. `Watch` finds the objects that have
+these queues, and looks into them by the names in that table. So the program needs nothing for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each container that grows has its row in `docs/reference/limits.md`, and each row its container."""
+"""Each container that grows has its row in `docs/contribute/limits-and-queues.md`, and each row its container."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.leftovers.queues import containers, grown, queues
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "limits.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "limits-and-queues.md"
 NAME = re.compile(r"`([\w.*]+:[\w.*]+|[\w.]+\.\*)`")
 
 
@@ -30,7 +30,7 @@ def test_every_queue_has_a_row_and_every_row_its_queue():
     assert len(described) == len(set(described))
     assert set(described) <= found, "these are no longer there"
     without = {name for name in found - set(described) if not any(fnmatchcase(name, pattern) for pattern in exempt)}
-    assert not without, "say in docs/reference/limits.md what bounds these"
+    assert not without, "say in docs/contribute/limits-and-queues.md what bounds these"
     both = {name for name in described if any(fnmatchcase(name, pattern) for pattern in exempt)}
     assert not both, "these are in both tables"
     unused = {pattern for pattern in exempt if not any(fnmatchcase(name, pattern) for name in found)}

@@ -1,4 +1,4 @@
-"""The promises for failures (`docs/operate/scaling.md`), each on a real Ray on this machine."""
+"""The promises for failures (`docs/reference/faults.md`), each on a real Ray on this machine."""
 
 from __future__ import annotations
 
