@@ -67,7 +67,36 @@ def test_pushes_run_one_tier_and_main_runs_all():
     assert when["all.yml"]["schedule"]
 
 
+def test_the_site_of_a_release_is_what_scripts_docs_makes():
+    site = loaded(GITHUB / "workflows" / "site.yml")
+    release = loaded(GITHUB / "workflows" / "release.yml")
+    (tag,) = site[True]["push"]["tags"]
+    assert f"{tag}*" in release[True]["push"]["tags"]  # each release but a pre-release
+    assert set(site[True]) == {"push", "workflow_dispatch"}, "no push to a branch publishes"
+    make, publish = site["jobs"]["make"], site["jobs"]["publish"]
+    assert [step["run"] for step in make["steps"] if "run" in step] == ["scripts/docs"]
+    (folder,) = [step["with"]["path"] for step in make["steps"] if "pages-artifact" in step.get("uses", "")]
+    assert f"docs {folder}\n" in (ROOT / "scripts" / "docs").read_text(encoding="utf-8")
+    assert make["steps"][0]["with"] == {"fetch-depth": 0}  # the tags, by which the title has its version
+    assert (publish["needs"], publish["environment"]["name"]) == ("make", "github-pages")
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_read_and_only_a_job_without_our_code_may_write(path: Path):
+    assert loaded(path)["permissions"] == {"contents": "read"}
+    for job in jobs(path):
+        writes = "write" in job.get("permissions", {}).values()
+        assert not (writes and any(SCRIPT.search(step.get("run", "")) for step in job["steps"]))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_each_action_of_others_has_a_version(path: Path):
+    used = [step["uses"] for job in jobs(path) for step in job["steps"] if "uses" in step]
+    assert [name for name in used if not name.startswith("./") and not re.search(r"@(release/)?v\d+$", name)] == []
+
+
+@pytest.mark.parametrize("path", [path for path in WORKFLOWS if path.stem != "site"], ids=lambda path: path.name)
 def test_workflows_take_every_python_that_the_package_supports(path: Path):
     kinds = PROJECT["project"]["classifiers"]
     supported = [kind.rpartition(" ")[2] for kind in kinds if re.search(r"Python :: 3\.\d", kind)]
