@@ -17,6 +17,7 @@ from reactor_trio.edge.own_addresses import is_own_address, page_urls, reachable
 from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.standby import standby_site
+from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_exchange import answer_to
 from reactor_trio.transport import Request
 
@@ -73,6 +74,20 @@ async def test_what_stands_in_for_a_server_answers_to_the_same_names():
 
     assert status(NAME) == 200
     assert status("evil.example") == 421
+
+
+async def test_the_log_names_the_host_that_is_not_listed_and_shortens_it(autojump_clock, caplog):
+    caplog.set_level("INFO", "reactor_trio.edge")
+    async with open_server(Model) as server:
+        for host in ("studio.example", "x" * 1000):
+            request = Request(method="GET", path="/health", host=host, authority=host, peer="127.0.0.1:9")
+            assert answer_to(server._site, request).status == 421
+            await trio.sleep(10)  # the log has one line of this kind in so many seconds
+    lines = [line.partition(" was refused, 421 ")[0] for line in caplog.messages if " was refused, 421 " in line]
+    assert lines == [
+        "127.0.0.1:9, a request for the host studio.example,",
+        f"127.0.0.1:9, a request for the host {'x' * 177},",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from reactor_trio.edge.own_addresses import is_own_address, own_name
 from reactor_trio.protocol import printable_ascii
 from reactor_trio.transport import Refusal, Refused, Request
 
-_MAX_LOGGED = 200  # characters of an Origin header in the log
+_MAX_LOGGED = 200  # characters of an Origin or a Host header in the log
 
 
 class RequestPolicy:
@@ -35,9 +35,12 @@ class RequestPolicy:
 
     def wrong_host(self, request: Request) -> Refusal:
         """The refusal of a request for another host."""
+        # By it the operator sees which name is missing. The client chose it, and a terminal may show the log.
+        asked_for = printable_ascii(f"a request for the host {request.host}")
         return Refusal(
             "wrong_host", f"this server does not answer for the host {request.host}; if it is this server's own, start "
             f"it with --allow-host {shlex.quote(request.host)}, or list it in runtime.hosts",
+            client=asked_for[:_MAX_LOGGED],
         )  # fmt: skip
 
     def hosts_allowed(self, host: str) -> bool:
