@@ -13,8 +13,8 @@ from types import ModuleType
 
 PAGE = Path(__file__).parents[1] / "reference" / "python.md"
 MODULES = (
-    "reactor_trio.interface", "reactor_trio", "reactor_trio.adapters", "reactor_trio.testing", "reactor_trio.offline",
-    "reactor_trio.client",
+    "reactor_trio.errors", "reactor_trio.interface", "reactor_trio", "reactor_trio.adapters", "reactor_trio.testing",
+    "reactor_trio.offline", "reactor_trio.client",
 )  # fmt: skip
 _ROW = re.compile(r"^\| (`[^|]+`) \| ([^|]+) \|", re.MULTILINE)
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")

@@ -89,6 +89,11 @@ def visit_messages(page: Page) -> None:
     open_messages(page)
 
 
+def visit_sound(page: Page) -> None:
+    page.get_by_role("button", name="Play sound").click()
+    watch(page, 3)
+
+
 def visit_input(page: Page) -> None:
     page.get_by_role("button", name=re.compile("camera", re.IGNORECASE)).first.click()
     watch(page, 3)
@@ -114,6 +119,7 @@ SHOTS = {
     "learn/events": Shot("learn/03-events.md", 1, visit_events, 720),
     "learn/keys": Shot("learn/04-keys.md", 1, visit_keys, 720),
     "learn/messages": Shot("learn/05-messages.md", 1, visit_messages, 960),
+    "learn/sound": Shot("learn/06-sound.md", 1, visit_sound),
     "learn/input": Shot("learn/07-input.md", 1, visit_input),
 }
 

@@ -65,8 +65,10 @@ async def test_the_controls_change_the_picture(recipe, autojump_clock):
             picture = (await client.take_after()).data
             assert picture[120, 160].tolist() == expected
         assert picture[2, 50].tolist() == [70, 110, 240]  # the corner, which no ball has
-        await client.command("reset")
-        assert ((await client.take_after()).data == first).all()
+        await client.command("swap")
+        assert (await client.take_after()).data[2, 50].tolist() == [20, 20, 20]
+        await client.take(6)  # the changed value arrives within 0.1 s
+        assert client.state["shape"] == "ball"
         with pytest.raises(CommandError, match="Invalid enum value 'star'"):
             await client.command("set_shape", shape="star")
 

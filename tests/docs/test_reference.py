@@ -11,6 +11,7 @@ import pytest
 import reactor_trio
 import reactor_trio.adapters
 import reactor_trio.client
+import reactor_trio.errors
 import reactor_trio.interface
 import reactor_trio.offline
 import reactor_trio.testing
@@ -19,7 +20,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_tex
 SECTIONS = {section.partition("`")[0]: section for section in TEXT.split("\n## `")[1:]}
 MODULES = [
     reactor_trio, reactor_trio.interface, reactor_trio.adapters, reactor_trio.testing, reactor_trio.offline,
-    reactor_trio.client,
+    reactor_trio.client, reactor_trio.errors,
 ]  # fmt: skip
 
 
