@@ -12,7 +12,7 @@ import crafter
 import trio
 from crafter.constants import actions as ACTIONS
 
-from reactor_trio.interface import (
+from reactor_trio import (
     Idle,
     InputField,
     InputState,

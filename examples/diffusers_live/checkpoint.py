@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from reactor_trio import progress
 from reactor_trio.adapters import prefetch
-from reactor_trio.interface import progress
 
 WITH_WEIGHTS = ("unet", "vae", "text_encoder", "text_encoder_2", "safety_checker")
 

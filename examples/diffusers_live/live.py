@@ -15,9 +15,7 @@ from prompts import Crossfade, Prompts, Words
 from scene import draw
 from torch.nn import functional
 
-from reactor_trio.adapters import warm_up
-from reactor_trio.errors import CommandError
-from reactor_trio.interface import (
+from reactor_trio import (
     Idle,
     Input,
     InputField,
@@ -31,6 +29,8 @@ from reactor_trio.interface import (
     progress,
     to_frames,
 )
+from reactor_trio.adapters import warm_up
+from reactor_trio.errors import CommandError
 
 FIRST_PROMPT = "a village by the sea, oil painting"
 MOST_STEPS = 4

@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 from maze import KEYS, SIZE, Maze, read
 
-from reactor_trio.interface import (
+from reactor_trio import (
     InputField,
     InputState,
     MessageField,

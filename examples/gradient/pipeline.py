@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactor_trio.interface import Audio, InputField, InputState, Output, ReactorPipeline, Video
+from reactor_trio import Audio, InputField, InputState, Output, ReactorPipeline, Video
 
 
 @dataclass

@@ -11,7 +11,7 @@ import torch
 from automaton import ALPHA, Automaton, cut, empty, sow
 from torch.nn import functional as F
 
-from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, connected, event
+from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video, connected, event
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
 BACKGROUNDS = {

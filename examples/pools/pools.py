@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, connected, event
+from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video, connected, event
 
 RADIUS = 0.03
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reactor_trio.interface import InputField, MessageField, ModelMessage, Output, ReactorModel, Video, connected, event
+from reactor_trio import InputField, MessageField, ModelMessage, Output, ReactorModel, Video, connected, event
 
 Pattern = Literal["coral", "spots", "worms", "maze"]
 

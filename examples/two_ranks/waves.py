@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import distributed
 
-from reactor_trio.interface import DistributedPipeline, InputField, InputState, Output, Video, connected, event
+from reactor_trio import DistributedPipeline, InputField, InputState, Output, Video, connected, event
 
 STIFFNESS = 0.24  # below 0.5, or the waves grow without end
 

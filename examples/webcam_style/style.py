@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch.nn import functional
 
-from reactor_trio.interface import (
+from reactor_trio import (
     Idle,
     Input,
     InputField,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reactor_trio.interface import Input, InputField, InputState, ModelMessage, Output, ReactorPipeline, Video, event
+from reactor_trio import Input, InputField, InputState, ModelMessage, Output, ReactorPipeline, Video, event
 
 #: colours from the shadows to the lights
 PALETTES = {

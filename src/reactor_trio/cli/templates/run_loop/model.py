@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactor_trio.interface import InputField, MessageField, ModelMessage, Output, ReactorModel, Video, connected, event
+from reactor_trio import InputField, MessageField, ModelMessage, Output, ReactorModel, Video, connected, event
 
 
 @dataclass
