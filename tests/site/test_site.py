@@ -48,6 +48,7 @@ def test_the_python_reference_has_types_and_links_between_names(site):
     assert 'href="#reactor_trio.client.Client"' in client  # the result of connect()
     names = (site / "reference" / "python.html").read_text(encoding="utf-8")
     assert 'href="python/interface.html#reactor_trio.interface.ReactorPipeline"' in names
+    assert 'href="python/errors.html#reactor_trio.errors.CommandError"' in names
 
 
 def test_the_site_works_from_files_search_included_and_asks_no_other_host(site, page):
