@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import trio
@@ -16,6 +16,7 @@ from reactor_trio.edge.ip_addresses import is_loopback
 from reactor_trio.edge.reserved_slots import FIRST_REQUEST, ReservedSlots
 from reactor_trio.edge.site import Site
 from reactor_trio.transport import (
+    OpenRequests,
     PatientListener,
     PortRules,
     Refusal,
@@ -38,20 +39,36 @@ class Acceptor:
         site: answers the requests.
         closing: set when the server begins to shut down.
         certificates: the certificate for TLS; None for plain HTTP.
+        requests: counts the requests that have begun, with those of another port if that one's are given.
+
+    A port ends in this order, of a server, a gate and a standby alike: from `closing` on a connection ends with its answer.
+    When nothing else is left of the drain, `finish` accepts no more and waits for the requests that have begun. Then its
+    owner cancels the connections, which have said nothing.
     """
 
     site: Site
     closing: trio.Event
     certificates: Certificates | None
+    requests: OpenRequests = field(default_factory=OpenRequests)
 
     def __post_init__(self) -> None:
         self._open = self._turned_away = 0
         self._reserved = ReservedSlots()
-        self._all_gone = trio.Event()
+        self._accepting = trio.CancelScope()
 
     async def run(self, listeners: Sequence[trio.SocketListener], connections: trio.Nursery) -> None:
-        """Accept connections until cancelled. They run in the nursery `connections` and go on after that."""
-        await trio.serve_listeners(self._take, [PatientListener(one) for one in listeners], handler_nursery=connections)
+        """Accept connections until `stop_accepting`. They run in the nursery `connections` and go on after that."""
+        with self._accepting:
+            await trio.serve_listeners(self._take, [PatientListener(one) for one in listeners], handler_nursery=connections)
+
+    def stop_accepting(self) -> None:
+        """Accept no connection any more. Those that come wait in the sockets' queue for the sockets' next owner."""
+        self._accepting.cancel()
+
+    async def finish(self, deadline: float) -> None:
+        """Accept no connection any more, and wait for the requests that have begun, at the latest until `deadline`."""
+        self.stop_accepting()
+        await self.requests.all_over(deadline)
 
     async def _take(self, tcp: trio.SocketStream) -> None:
         # The TLS handshake is part of the first read, so that the limit of the first request bounds it.
@@ -83,21 +100,15 @@ class Acceptor:
         self.site.metrics.connected()
         head = None if first_head is None else min(first_head, rules.limits.handshake)
         try:
-            await serve_http(stream, serve, rules, closing=self.closing, first_head=head, single=head is not None)
+            await serve_http(
+                stream, serve, rules, closing=self.closing, first_head=head, single=head is not None, requests=self.requests
+            )
         except* Exception as group:
             # An error of the runtime in one connection must not end the others.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
             self._open -= 1
             self.site.metrics.disconnected()
-            if not self._open:
-                self._all_gone.set()
-
-    async def all_gone(self) -> None:
-        """Wait until no connection is open."""
-        while self._open:
-            self._all_gone = trio.Event()
-            await self._all_gone.wait()
 
     async def _refuse(self, stream: trio.abc.Stream, peer: str, refusal: Refusal) -> None:
         refusal = self.site.refusals.note(peer, None, refusal)

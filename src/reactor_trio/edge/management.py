@@ -37,15 +37,11 @@ def management_site(site: Site, settings: Settings, *bound: str) -> Site:
 
 
 async def serve_management(
-    site: Site,
-    settings: Settings,
-    listeners: Sequence[trio.SocketListener],
-    connections: trio.Nursery,
-    closing: trio.Event,
+    clients: Acceptor, settings: Settings, listeners: Sequence[trio.SocketListener], connections: trio.Nursery
 ) -> None:
-    """Task: answer on `listeners` until cancelled. From `closing` on a connection ends with its response."""
+    """Task: answer on `listeners` until cancelled. The requests count as those of the port of the clients."""
     bound = bound_addresses(listeners)
     url = page_urls(bound[0], listeners[0].socket.getsockname()[1], secure=False)[0]
-    management = management_site(site, settings, *bound)
+    management = management_site(clients.site, settings, *bound)
     log.info("%s are also at %s (runtime.management)", ", ".join(route.path for route in management.router.routes), url)
-    await Acceptor(management, closing, None).run(listeners, connections)
+    await Acceptor(management, clients.closing, None, clients.requests).run(listeners, connections)

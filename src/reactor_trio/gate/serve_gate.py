@@ -51,7 +51,7 @@ async def serve_gate(
         pictures: those of the model's introduction, by name.
         listeners: sockets that listen already, used instead of host and port. The gate closes them at its end.
         drain: set it to refuse all waiting clients and return. Sessions go on at their servers. For at most `drain_grace`
-            the gate waits first for its connections to end, and for the clients that it sent to a server to come there.
+            the gate waits first for the clients that it sent to a server to come there, and for its requests to be answered.
 
     Raises OSError if the address cannot be bound, ManifestError if a secret or a certificate cannot be used.
     """
@@ -70,11 +70,12 @@ async def serve_gate(
                 acceptor = Acceptor(site, drain, certificates)
                 nursery.start_soon(acceptor.run, ports.clients, nursery)
                 if ports.management:
-                    nursery.start_soon(serve_management, site, settings, ports.management, nursery, drain)
+                    nursery.start_soon(serve_management, acceptor, settings, ports.management, nursery)
                 task_status.started(Gate(*ports.address, allocation, certificates))
                 await drain.wait()
                 allocation.drain()
-                with trio.move_on_after(settings.drain_grace):
-                    await acceptor.all_gone()
+                deadline = trio.current_time() + settings.drain_grace
+                with trio.move_on_at(deadline):
                     await allocation.all_claimed()
+                await acceptor.finish(deadline)
                 nursery.cancel_scope.cancel()

@@ -116,13 +116,14 @@ async def serve(
                     introduction=source.introduction, debug=debug,
                 )  # fmt: skip
                 serving = Serving(*ports.address, runtime, certificates, ports.management_port)
-                accepting = trio.CancelScope()
+                site = reactor_site(runtime, *bound_addresses(ports.clients))
+                acceptor = Acceptor(site, runtime.closing, certificates)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(lag.tick)
-                    nursery.start_soon(_end_drained, runtime, accepting, nursery.cancel_scope)
+                    nursery.start_soon(_end_drained, runtime, acceptor, nursery.cancel_scope)
                     if drain is not None:
                         nursery.start_soon(_begin_drain_when_set, drain, runtime)
-                    listen = partial(_listen, serving, ports, accepting)
+                    listen = partial(_listen, acceptor, ports, settings)
                     await nursery.start(partial(runtime.run, source.config, listeners=[listen]))
                     if certificates is not None:
                         nursery.start_soon(certificates.run)
@@ -135,12 +136,14 @@ async def _begin_drain_when_set(drain: trio.Event, runtime: Runtime) -> None:
     runtime.begin_drain()
 
 
-async def _end_drained(runtime: Runtime, accepting: trio.CancelScope, everything: trio.CancelScope) -> None:
+async def _end_drained(runtime: Runtime, acceptor: Acceptor, everything: trio.CancelScope) -> None:
     """Task, from before the load on: once a drain has begun, end the server with it."""
     await runtime.closing.wait()
+    began = trio.current_time()
     if runtime.drain_reason == "model_restarting":
-        accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
+        acceptor.stop_accepting()  # clients that connect from now on wait in the sockets' queue for the next server
     await runtime.drain()
+    await acceptor.finish(max(began, runtime.drains_at) + runtime.settings.drain_grace)
     everything.cancel()
 
 
@@ -154,18 +157,10 @@ async def _open_loader(source: ModelSource) -> AsyncGenerator[LoadPlacement, Non
         nursery.cancel_scope.cancel()
 
 
-async def _listen(
-    serving: Serving, ports: Ports, accepting: trio.CancelScope, connections: trio.Nursery
-) -> None:
-    """Accept until `accepting` is cancelled, and on the port of `runtime.management` until this task is."""
-    runtime = serving.runtime
-    warn_if_open(ports.clients, runtime.settings)
-    site = reactor_site(runtime, *bound_addresses(ports.clients))
-    acceptor = Acceptor(site, runtime.closing, serving.certificates)
+async def _listen(acceptor: Acceptor, ports: Ports, settings: Settings, connections: trio.Nursery) -> None:
+    """Accept on the port of the clients, and on that of `runtime.management`."""
+    warn_if_open(ports.clients, settings)
     async with trio.open_nursery() as nursery:
         if ports.management:
-            nursery.start_soon(
-                serve_management, site, runtime.settings, ports.management, connections, runtime.closing
-            )
-        with accepting:
-            await acceptor.run(ports.clients, connections)
+            nursery.start_soon(serve_management, acceptor, settings, ports.management, connections)
+        await acceptor.run(ports.clients, connections)

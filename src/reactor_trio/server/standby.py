@@ -51,13 +51,28 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
 
 
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:
-    """Answer on `listeners` until cancelled. They stay open for the next server."""
+    """Answer on `listeners` until cancelled, and then what has begun. They stay open for the next server."""
     try:
         certificates = await Certificates.read(settings.tls)
     except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
     site = standby_site(settings, name, reason, *bound_addresses(listeners))
     acceptor = Acceptor(site, trio.Event(), certificates)
-    async with trio.open_nursery() as connections:
-        # An acceptor closes what it serves.
-        await acceptor.run([trio.SocketListener(listener.socket.dup()) for listener in listeners], connections)
+    async with trio.open_nursery() as nursery:
+        connections = await nursery.start(_shielded_connections)
+        try:
+            # An acceptor closes what it serves.
+            await acceptor.run([trio.SocketListener(listener.socket.dup()) for listener in listeners], connections)
+        finally:
+            acceptor.closing.set()
+            with trio.CancelScope(shield=True):
+                await acceptor.finish(trio.current_time() + settings.drain_grace)
+            connections.cancel_scope.cancel()
+
+
+async def _shielded_connections(task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Task: a nursery whose connections go on when this task is cancelled, until the nursery is."""
+    with trio.CancelScope(shield=True):
+        async with trio.open_nursery() as nursery:
+            task_status.started(nursery)
+            await trio.sleep_forever()

@@ -17,6 +17,7 @@ from reactor_trio.transport.message_channel import MessageChannel as MessageChan
 from reactor_trio.transport.message_channel import PeerGone as PeerGone
 from reactor_trio.transport.message_channel import PeerTooSlow as PeerTooSlow
 from reactor_trio.transport.message_channel import SentNow as SentNow
+from reactor_trio.transport.open_requests import OpenRequests as OpenRequests
 from reactor_trio.transport.patient_listener import PatientListener as PatientListener
 from reactor_trio.transport.request import Conversation as Conversation
 from reactor_trio.transport.request import Limits as Limits

@@ -25,7 +25,8 @@ import trio
 from reactor_trio.concurrency.lost_time import patient_until, run_time
 from reactor_trio.protocol.refusals import Refusal, RefusalCode, Refused
 from reactor_trio.transport.exchange import Exchange, PortRules, next_exchange
-from reactor_trio.transport.request import Conversation, Limits, Response
+from reactor_trio.transport.open_requests import OpenRequests
+from reactor_trio.transport.request import Conversation, Response
 from reactor_trio.transport.request_reader import RequestReader
 from reactor_trio.transport.response_head import head_bytes, response_headers
 from reactor_trio.transport.wire_stream import WireStream
@@ -48,6 +49,7 @@ async def serve_http(
     closing: trio.Event,
     first_head: float | None = None,
     single: bool = False,
+    requests: OpenRequests | None = None,
 ) -> None:
     """Serve one connection until it ends. This function owns `stream` and closes it, also when cancelled.
 
@@ -59,15 +61,18 @@ async def serve_http(
             WebSocket goes on until its conversation ends.
         first_head: seconds for the head of the first request, from now on; None: those of `limits.handshake`.
         single: whether the connection ends with its first response.
+        requests: counts its requests with those of other connections.
 
     Client errors are never raised. An exception of a conversation closes the WebSocket with 1011 and is raised in a group.
     """
     limits = rules.limits
     wire = WireStream(stream, stall=limits.stall)
-    connection = _Connection(wire, serve, rules, closing, limits.handshake if first_head is None else first_head, single)
+    first_head = limits.handshake if first_head is None else first_head
+    reader = RequestReader(wire, limits)
+    connection = _Connection(reader, serve, rules, closing, first_head, single, requests or OpenRequests())
     try:
-        with ExitStack() as counted:
-            exchange = await connection.run(counted)
+        with ExitStack() as begun, ExitStack() as counted:
+            exchange = await connection.run(begun, counted)
             if exchange is not None:
                 from reactor_trio.transport.websocket import serve_websocket  # late, so that the server listens sooner
 
@@ -107,42 +112,46 @@ def _whole_answer(code: RefusalCode, message: str, after: int | None) -> bytes:
 class _Connection:
     """The loop over the requests of one connection. It keeps nothing of a request that is answered."""
 
-    wire: WireStream
+    reader: RequestReader
     serve: Serve
     rules: PortRules
     closing: trio.Event
     first_head: float
     single: bool
+    requests: OpenRequests
+    kept_alive: bool = False  # the first request of a connection is answered even while the server stops
 
-    def __post_init__(self) -> None:
-        self._limits: Limits = self.rules.limits
-        self._reader = RequestReader(self.wire, self._limits)
-        self._kept_alive = False  # the first request of a connection is answered even while the server stops
+    async def run(self, begun: ExitStack, counted: ExitStack) -> Exchange | None:
+        """Answer requests until the connection ends (None) or becomes a WebSocket.
 
-    async def run(self, counted: ExitStack) -> Exchange | None:
-        """Answer requests until the connection ends (None) or becomes a WebSocket."""
-        http = self._reader.http
+        Args:
+            begun: lasts as long as the newest request: until its connection waits for the next one, or ends.
+            counted: see `Exchange`.
+        """
+        wire, http, limits = self.reader.wire, self.reader.http, self.rules.limits
         idle_until = complete_by = run_time() + self.first_head
         head_time = self.first_head
         try:
             while await self._wait_for_bytes(idle_until):
+                begun.enter_context(self.requests.one())
                 until = min(complete_by, run_time() + head_time)
-                exchange = await next_exchange(self._reader, self.rules, counted, self._is_last, until, head_time)
+                exchange = await next_exchange(self.reader, self.rules, counted, self._is_last, until, head_time)
                 if exchange is None:
                     break
                 await self._answer(exchange)
                 if exchange.conversation is not None:
-                    self.wire.push_back(http.trailing_data[0])
+                    wire.push_back(http.trailing_data[0])
                     return exchange
-                if not self._reader.goes_on:
+                if not self.reader.goes_on:
                     await exchange.linger()
                     break
                 http.start_next_cycle()
-                self._kept_alive, head_time = True, self._limits.handshake
-                idle_until, complete_by = run_time() + self._limits.idle, math.inf
+                begun.close()
+                self.kept_alive, head_time = True, limits.handshake
+                idle_until, complete_by = run_time() + limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
             error = group.exceptions[0]
-            log.debug("%s: %s", self.wire.peer, str(error) or error.__cause__ or "the connection broke")
+            log.debug("%s: %s", wire.peer, str(error) or error.__cause__ or "the connection broke")
         return None
 
     def _is_last(self) -> bool:
@@ -150,17 +159,17 @@ class _Connection:
 
     async def _wait_for_bytes(self, until: float) -> bool:
         """Wait until a request begins. Return False if the connection ends, idles too long, or the server stops."""
-        if self._reader.http.trailing_data[0]:
+        if self.reader.http.trailing_data[0]:
             await self._let_others_run()
             return True
         data = b""
         with patient_until(until):
             async with trio.open_nursery() as nursery:
-                if self._kept_alive:
+                if self.kept_alive:
                     nursery.start_soon(self._stop_idling, nursery.cancel_scope)
-                data = await self.wire.receive_some(self._limits.http_head)
+                data = await self.reader.wire.receive_some(self.rules.limits.http_head)
                 nursery.cancel_scope.cancel()
-        self._reader.http.receive_data(data)
+        self.reader.http.receive_data(data)
         return bool(data)
 
     async def _let_others_run(self) -> None:
@@ -174,19 +183,17 @@ class _Connection:
 
     async def _answer(self, exchange: Exchange) -> None:
         try:
-            result = await self._result(exchange)
-            if isinstance(result, Response):
-                await exchange.answer(result)
-            else:
-                exchange.open(result)
-        except Refused as refused:
-            await exchange.refuse(refused.refusal)
-
-    async def _result(self, exchange: Exchange) -> Response | Conversation:
-        try:
-            return await self.serve(exchange)
-        except (Refused, trio.BrokenResourceError, trio.ClosedResourceError):
+            result: Response | Conversation | Refusal = await self.serve(exchange)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise
+        except Refused as refused:
+            result = refused.refusal
         except Exception:
-            log.exception("%s: %s %s failed", self.wire.peer, exchange.request.method, exchange.request.path)
-            raise Refused(Refusal("internal")) from None
+            log.exception("%s: %s %s failed", exchange.peer, exchange.request.method, exchange.request.path)
+            result = Refusal("internal")
+        if isinstance(result, Refusal):
+            await exchange.refuse(result)
+        elif isinstance(result, Response):
+            await exchange.answer(result)
+        else:
+            exchange.open(result)
