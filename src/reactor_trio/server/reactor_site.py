@@ -151,5 +151,6 @@ class ReactorRoutes:
     def _takes_none(self, *, known: bool = True) -> Refusal:
         """Return the refusal while the server takes no client. Only a `known` client learns how far a load is."""
         phase, loading = self._facts.phase, self._facts.loading
-        why = f"the server is {phase}" if loading is None else loading if known else "the model is still loading"
+        stopped = "the server has failed" if phase == "failed" else f"the server is {phase}"
+        why = stopped if loading is None else loading if known else "the model is still loading"
         return Refusal(phase if phase in ("loading", "failed") else "draining", why)

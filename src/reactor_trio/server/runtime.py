@@ -168,7 +168,7 @@ class Runtime:
             await self.preparation.run()
         except Exception as error:
             what = f"what is installed cannot be used: {type(error).__name__}: {error}"
-            await self._end_for_good(what, error, self.drain_reason)
+            await self._end_for_good(what, error, self.waiting_room.drain_reason or "replica_failed")
 
     @property
     def drain_reason(self) -> EndReason:
@@ -183,8 +183,8 @@ class Runtime:
         restarts = Restarts()
         while (ending := await self.placement.until_ended()).restarts and self.journal.phase == "ready":
             await self._restart(ending, restarts)
-        reason: EndReason = self.drain_reason if ending.restarts else "model_error"  # a drain does not load again
-        await self._end_for_good(ending.what, ending.cause, reason)
+        drained = self.waiting_room.drain_reason if ending.restarts else None  # a drain does not load again
+        await self._end_for_good(ending.what, ending.cause, drained or "model_error")
 
     def begin_drain(self, reason: EndReason = "draining") -> None:
         """Refuse new clients from now on, for this reason; the first one counts. `serve` then drains, and returns."""
@@ -304,13 +304,13 @@ class Runtime:
                 log.info("the model is loaded again, %.1f s after its end", trio.current_time() - gone_at)
                 await self.admit_clients()
                 return
-        await self._end_for_good(what, cause, self.drain_reason)
+        await self._end_for_good(what, cause, self.waiting_room.drain_reason or "model_error")
 
     async def _end_for_good(self, what: str, cause: BaseException | None, reason: EndReason) -> NoReturn:
-        """End all sessions for `reason`, wait until the clients have left, and raise ModelFailed."""
+        """End all sessions and waits for `reason`, wait until the clients have left, and raise ModelFailed."""
         self.failure = ModelFailed(f"{self.name}: {what}")
         self.failure.__cause__ = cause
-        self._fail(what)
+        self._fail(what, reason)
         for session in self.sessions:
             session.end(reason, what)
         # Shielded: a server that is cancelled now still reports the failure by its exit code. It drops its clients.
@@ -320,6 +320,6 @@ class Runtime:
         finally:
             self.failure = None  # it has the frames of the author's code
 
-    def _fail(self, reason: str) -> None:
-        self.enter("failed", reason)
-        self.begin_drain()
+    def _fail(self, what: str, reason: EndReason = "model_error") -> None:
+        self.enter("failed", what)
+        self.begin_drain(reason)

@@ -189,7 +189,7 @@ class WaitingRoom:
             entry = self._entries.get(change.sid)
             if entry is None:
                 if change.kind in ("unclaimed", "draining", "taken_over"):
-                    self._slot_free(change.sid, change.kind)
+                    self._slot_free(change.sid, self._end_reason(change.kind))
                 continue
             if change.kind == "admitted":
                 entry.admitted.set()
@@ -197,4 +197,7 @@ class WaitingRoom:
             elif change.kind == "moved":
                 entry.moved(change.position, change.total, waits[change.position - 1])
             else:
-                entry.sent_away(self.drain_reason if change.kind == "draining" and self.drain_reason else change.kind)
+                entry.sent_away(self._end_reason(change.kind))
+
+    def _end_reason(self, kind: Literal["unclaimed", "draining", "taken_over"]) -> EndReason:
+        return self.drain_reason or kind if kind == "draining" else kind

@@ -381,7 +381,7 @@ async def test_a_client_that_waits_for_a_load_hears_that_the_server_gives_up(aut
                 with pytest.raises(SessionEnded):
                     await client.take(1000)
             await trio.sleep(1000)
-    assert heard == ["draining"]
+    assert heard == ["model_error"]
 
 
 async def test_a_client_that_waits_for_a_load_hears_that_the_server_goes_down(autojump_clock):
@@ -456,4 +456,4 @@ async def test_a_model_whose_file_is_gone_when_it_is_loaded_again_ends_the_serve
                 server.runtime.load_placement = cannot_import
                 process(server).kill()
                 await trio.sleep(sum(PAUSES) + 1)
-    assert goodbyes == [("draining", "failed")]
+    assert goodbyes == [("model_error", "failed")]
