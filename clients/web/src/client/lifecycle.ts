@@ -10,22 +10,18 @@ import { backoff, comeBack, forNow, WINDOW } from "../session/comeback.ts";
 import { ConnectionRefused, SessionEnded } from "../wire/errors.ts";
 import type { Bye } from "../wire/messages.ts";
 import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
-import { connect, openSocket, pageOf } from "../wire/protocol.ts";
+import { connect, openSocket } from "../wire/protocol.ts";
 import { unlessAborted } from "./abort.ts";
-import { textOf } from "./answer-text.ts";
 import { Emitter } from "./emitter.ts";
 import { FINAL, saidByServer, sessionEnded, whyNotResumed } from "./ends.ts";
 import { watchLink } from "./link-watch.ts";
 import { SavedSessions } from "./saved-sessions.ts";
+import { untilHealthy, whyUnreachable } from "./server-health.ts";
 import { sessionInfo } from "./session-info.ts";
-import type { ClientState, GiveToken, LoadProgress, Memory } from "./types.ts";
+import type { ClientState, GiveToken, Memory } from "./types.ts";
 
 /** A session that ends sooner counts as a failed try, so that a broken model does not get two tries a second. */
 const SETTLED = 5000;
-/** Milliseconds before a server that loads its model again is asked for the first time; later it says when, but not above the last one. */
-const FIRST_HEALTH_WAIT = 250;
-const HEALTH_WAIT = 1000;
-const LONGEST_HEALTH_WAIT = 10_000;
 
 export interface LifecycleOptions {
   /** The WebSocket address, without a query. */
@@ -50,8 +46,6 @@ interface LifecycleEvents {
   /** Why sessions are not saved. */
   unsaved: string;
 }
-
-type Restarting = Extract<ClientState, { status: "restarting" }>;
 
 /** A token, or none; or why the application gave none. */
 type GivenToken = string | null | undefined | ConnectionRefused;
@@ -110,7 +104,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     this.#listenToBrowser(ears.signal);
     void this.#live(stop)
       .catch((error: unknown) => {
-        return stop.aborted ? null : new ConnectionRefused("refused", `The client failed: ${String(error)}`, { cause: error });
+        return stop.aborted ? null : new ConnectionRefused("refused", `The client failed: ${error}`, { cause: error });
       })
       .then((end) => {
         ears.abort();
@@ -151,12 +145,12 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       const { closed, lived }: Outcome = outcome;
       if (closed.welcomed && closed.reason === "model_restarting") {
         this.#attempt = 0;
-        await this.#untilHealthy(closed.message, stop);
+        await untilHealthy(this.#options, closed.message, (state, wait) => this.#waitAs(state, wait), stop);
         continue;
       }
       const error: SessionEnded | ConnectionRefused = closed.welcomed
         ? sessionEnded(closed)
-        : await unlessAborted(this.#refusal(outcome), stop);
+        : (saidByServer(closed, outcome.bye) ?? (await unlessAborted(whyUnreachable(this.#options, !this.#letIn, stop), stop)));
       if (error.code === "token_wanted" && refusal === null && typeof this.#options.token === "function") {
         refusal = error;
         continue;
@@ -172,7 +166,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       if (lived > SETTLED) this.#attempt = 0;
       const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
       const wait = Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0));
-      await this.#waitAs({ status: "waiting", error, retryAt: performance.now() + wait }, wait, stop);
+      await this.#waitAs({ status: "waiting", error, retryAt: performance.now() + wait }, wait);
     }
   }
 
@@ -274,61 +268,11 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     return openSocket({ ...request, resume: welcome?.resume_token, after: newest });
   }
 
-  /** What refused a client that never had a session. */
-  async #refusal({ closed, bye }: Outcome): Promise<ConnectionRefused | SessionEnded> {
-    const said = saidByServer(closed, bye);
-    if (said !== null) return said;
-    const { origin } = pageOf(this.#options.url);
-    const mine = pageOrigin(origin);
-    if (!this.#letIn && mine !== null && (await this.#answers()))
-      return new ConnectionRefused(
-        "origin",
-        `${origin} takes no WebSocket from pages of ${mine}. Start the server with --origin ${mine}, or list it in runtime.origins.`,
-        { status: 403 },
-      );
-    return new ConnectionRefused("unreachable", `${origin} cannot be reached. Is the server running, and is this its address?`);
-  }
-
-  /** Whether the server answers HTTP at all; a page of another origin may not read what it says. */
-  #answers(): Promise<boolean> {
-    return this.#askHealth(this.#stop.signal, "no-cors").then(
-      () => true,
-      () => false,
-    );
-  }
-
-  /** A server that takes the question and never answers counts as one that does not listen. */
-  async #askHealth(stop: AbortSignal, mode: RequestMode): Promise<Response> {
-    const asked = new AbortController();
-    for (const end of [stop, AbortSignal.timeout(LONGEST_HEALTH_WAIT)]) end.addEventListener("abort", () => asked.abort(), asked);
-    return this.#options.fetch(new URL("health", pageOf(this.#options.url)), { cache: "no-store", mode, signal: asked.signal });
-  }
-
-  /** Waits before the first question too, because the bye comes before the model ends. */
-  async #untilHealthy(reason: string, signal: AbortSignal): Promise<void> {
-    let state = restarting(reason, {});
-    for (let wait = FIRST_HEALTH_WAIT; ; ) {
-      await this.#waitAs(state, wait, signal);
-      wait = HEALTH_WAIT;
-      try {
-        const answer = await unlessAborted(this.#askHealth(signal, "cors"), signal);
-        if (answer.ok) return;
-        wait = Math.min(1000 * Number(answer.headers.get("retry-after")) || wait, LONGEST_HEALTH_WAIT);
-        const next = restarting(state.reason, JSON.parse(await unlessAborted(textOf(answer), signal)));
-        if (JSON.stringify(next) !== JSON.stringify(state)) state = next;
-      } catch {
-        signal.throwIfAborted();
-        // It does not listen yet; or this page's origin may not read the answer, and then a connection tells.
-        if (pageOrigin(pageOf(this.#options.url).origin) !== null) return;
-      }
-    }
-  }
-
-  /** Waits in this state, which is told once, until `signal` aborts. Who hears it may want the next try now. */
-  async #waitAs(state: ClientState, milliseconds: number, signal: AbortSignal): Promise<void> {
+  /** Waits in this state, which is told once, until `close`. Who hears it may want the next try now. */
+  async #waitAs(state: ClientState, milliseconds: number): Promise<void> {
     const over = this.#pause(milliseconds);
     if (state !== this.#state) this.#set(state);
-    await unlessAborted(over, signal);
+    await unlessAborted(over, this.#stop.signal);
   }
 
   /** Resolves after the time, or as soon as somebody wants the next try now. */
@@ -343,29 +287,25 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   }
 
   #listenToBrowser(signal: AbortSignal): void {
-    if (typeof globalThis.addEventListener !== "function" || globalThis.document === undefined) return;
-    const on = <E extends keyof WindowEventMap>(type: E, listener: (event: WindowEventMap[E]) => void): void =>
-      addEventListener(type, listener, { signal });
-    on("offline", () => {
-      // Another session may still have its link, to this machine; the watch knows soon.
-      if (this.#options.resume && this.#session?.welcome?.resume_token) this.#session.drop();
-    });
-    on("online", () => this.#tryNow());
-    on("pagehide", ({ persisted }) => {
-      this.#kept = persisted;
-      if (this.#options.memory !== null) this.#saved.save(this.#session);
-      else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
-    });
+    if (globalThis.document === undefined) return;
+    const ears = { signal };
+    addEventListener(
+      "offline",
+      () => {
+        // Another session may still have its link, to this machine; the watch knows soon.
+        if (this.#options.resume && this.#session?.welcome?.resume_token) this.#session.drop();
+      },
+      ears,
+    );
+    addEventListener("online", () => this.#tryNow(), ears);
+    addEventListener(
+      "pagehide",
+      ({ persisted }) => {
+        this.#kept = persisted;
+        if (this.#options.memory !== null) this.#saved.save(this.#session);
+        else this.#session?.close(); // this page will not resume it, so the next client need not wait for it
+      },
+      ears,
+    );
   }
-}
-
-/** The state while the model is loaded again, with what `/health` has said; `reason` is that of before. */
-function restarting(reason: string, said: { readonly reason?: unknown; readonly progress?: LoadProgress | null }): Restarting {
-  return { status: "restarting", reason: typeof said.reason === "string" ? said.reason : reason, progress: said.progress ?? null };
-}
-
-/** The origin of the page, if it is another one than the server's; else null. */
-function pageOrigin(server: string): string | null {
-  const origin = globalThis.location?.origin ?? server;
-  return origin === server ? null : origin;
 }

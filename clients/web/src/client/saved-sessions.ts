@@ -52,7 +52,7 @@ export class SavedSessions {
     try {
       return use(this.#memory);
     } catch (error) {
-      if (!this.#hasFailed) this.#failed(`The option "memory" failed: ${String(error)}`);
+      if (!this.#hasFailed) this.#failed(`The option "memory" failed: ${error}`);
       this.#hasFailed = true;
       return null;
     }

@@ -36,7 +36,7 @@ export class Session extends TypedEvents<SessionEvents> {
   /** Whether the controlling client has paused the session. */
   paused = false;
   /** The highest `n` of the server's messages; the next connection requests those after it. */
-  newest = 0;
+  newest: number;
   /** When the newest message came, as `performance.now()`, and whether the server sends beats. */
   heardAt = 0;
   beats = false;
@@ -51,7 +51,7 @@ export class Session extends TypedEvents<SessionEvents> {
     {
       url,
       comesBack = false,
-      after = 0,
+      after,
       follow = null,
     }: {
       url: string;
