@@ -88,6 +88,21 @@ def test_attributes_choose_the_track_and_the_server(place: Page) -> None:
     assert told == {"first": [1, 1], "after": 1, "role": "viewer"}
 
 
+def test_an_element_with_viewer_watches_and_keeps_the_role_that_aria_gives_it(place: Page) -> None:
+    told = ask(place, SHOW + """
+      element().setAttribute("role", "img");
+      element().setAttribute("viewer", "");
+      await until(() => sockets.length === 2);
+      await sockets[0].closed;
+      const watching = new URL(sockets[1].socket.url).searchParams.get("role");
+      element().removeAttribute("viewer");
+      await until(() => sockets.length === 3);
+      const after = new URL(sockets[2].socket.url).searchParams.get("role");
+      return { watching, after, role: element().getAttribute("role") };
+    """)  # fmt: skip
+    assert told == {"watching": "viewer", "after": None, "role": "img"}
+
+
 def test_a_client_that_is_closed_while_it_connects_leaves_without_a_word_on_the_console(place: Page) -> None:
     told = ask(place, """
       const closed = new Promise((resolve) => {

@@ -1,9 +1,10 @@
 /**
  * `reactor-trio/element`: defines `<reactor-view>`, a model's picture as an element of the page.
  *
- *     <reactor-view src="https://host/" track="main_video" controls="all" sound muted token="..." role="viewer"></reactor-view>
+ *     <reactor-view src="https://host/" track="main_video" controls="all" sound muted token="..." viewer></reactor-view>
  *
- * `src` is the address of the server. `controls` binds "keyboard", "pointer", "gamepad" or "all" to the model's commands. `sound` plays the model's sound, from the first gesture on; `muted` stops it meanwhile. The
+ * `src` is the address of the server. `controls` binds "keyboard", "pointer", "gamepad" or "all" to the model's commands. `sound` plays the model's sound, from the first gesture on; `muted` stops it meanwhile. With
+ * `viewer` the element watches the session of another client; `role="viewer"` and `role="control"` work too, every other `role` is ARIA's. The
  * property `client` has the client, for commands; if a page sets it, the element shows that client and leaves it alone. The element
  * sends the events `state`, `presented` and `message`, whose `detail` is that of the client's; its parts are `canvas`, and `veil`,
  * which lies over the picture and says what the client waits for.
@@ -47,7 +48,7 @@ interface Shown {
 const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement;
 
 export class ReactorView extends Base {
-  static readonly observedAttributes: readonly string[] = ["src", "role", "track", "controls", "sound", "muted"];
+  static readonly observedAttributes: readonly string[] = ["src", "viewer", "role", "track", "controls", "sound", "muted"];
   #given: Client | null = null;
   #shown: Shown | null = null;
   #veil: HTMLElement;
@@ -133,6 +134,7 @@ export class ReactorView extends Base {
   }
 
   get #role(): "control" | "viewer" | undefined {
+    if (this.hasAttribute("viewer")) return "viewer";
     const role = this.getAttribute("role");
     return role === "control" || role === "viewer" ? role : undefined; // else it is one of ARIA's
   }
