@@ -63,7 +63,6 @@ class ReservedSlot:
         elif not probe:
             raise Refused(Refusal("connections"))
 
-
     def noting(self, refused: Refusing) -> Refusing:
         """Return `refused` for a head that is refused on this connection: that is a request, too."""
 
