@@ -48,7 +48,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "media": ("errors protocol concurrency interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors descriptors protocol", "av msgspec numpy"),
     "configuration": ("errors plain_text interface media", "msgspec yaml"),
-    "crossing": ("errors plain_text descriptors interface media", "msgspec numpy trio"),
+    "crossing": ("errors plain_text descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
         "errors plain_text lost_part protocol telemetry concurrency interface pacing lifecycle media crossing",
         "msgspec outcome trio",

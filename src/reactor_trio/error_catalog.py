@@ -135,9 +135,11 @@ SECTIONS: Final[dict[str, Section]] = {
     # ---- the model's code while it runs ----
     "model-failed": Section(
         "The model's code raised",
-        "The line ends with your file and line; `--debug` shows the traceback. After an exception in a step only that "
-        "session ends, and the next one begins anew. After one in `load()` or `run()` the server ends with exit code "
-        "1; under `runtime.isolation: process` it loads the model again.",
+        "The terminal, or the log, of the server has the traceback: it begins at your first line and ends with the one "
+        "that raised, `(at model.py:17)`. Mend that line, and save: `reactor run --reload` loads the model again. With "
+        "`--debug` clients are told the exception, too. After an exception in a step or in `@connected` only that "
+        "session ends, and the next one begins anew; after one in a handler the session goes on. After one in `load()` "
+        "or `run()` the server ends with exit code 1; under `runtime.isolation: process` it loads the model again.",
     ),
     "not-awaited": Section(
         "self.send() or self.emit() was not awaited",

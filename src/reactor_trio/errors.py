@@ -12,8 +12,7 @@ built-in class.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from types import FrameType, FunctionType, TracebackType
+from types import FrameType
 
 from reactor_trio.error_catalog import SECTION_OF_MODULE
 
@@ -31,8 +30,6 @@ __all__ = [
     "UploadRefused",
 ]
 
-#: packages whose frames between a model's call and the error that answers it are no author's
-_NOT_THE_AUTHORS = ("reactor_trio", "trio", "outcome", "anyio")
 #: The page that says what to do about each error. A path in the repository; what is shown adds the anchor of the error.
 ERRORS_PAGE = "docs/reference/errors.md"
 
@@ -92,29 +89,14 @@ class OutputError(ReactorError, TypeError, ValueError):
     """
 
     anchor = "output"
+    #: the author's `file:line` that the message names; empty if it names none
+    location = ""
 
     def name_location(self, location: str) -> None:
         """Append the author's `file:line` to the message, unless the message has one already."""
-        if location and not self._location:
-            self._location = location
+        if location and not self.location:
+            self.location = location
             self.args = (f"{self} (at {location})",)
-
-    def begin_at_author(self) -> None:
-        """Leave the frames of author code alone in the traceback; at a `yield` there is none, so make one of its line.
-
-        The frames of this package say only how it came to look at the value.
-        """
-        made: TracebackType | None = None
-        for entry in reversed(list(walk(self.__traceback__))):
-            if str(entry.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_THE_AUTHORS:
-                made = TracebackType(made, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-        file, _, line = self._location.rpartition(":")
-        if made is None and file:
-            made = _traceback_at(file, int(line))
-        if made is not None:
-            self.__traceback__ = made
-
-    _location = ""
 
 
 class BufferClosed(ReactorError):
@@ -161,6 +143,8 @@ class SessionEnded(ReactorError):
 
     def __init__(self, reason: str, message: str = "", *, code: str | None = None) -> None:
         super().__init__(message or f"the session ended: {reason}")
+        if reason == "model_error":
+            self.anchor = ModelFailed.anchor
         self.reason = reason
         self.code = code
 
@@ -214,20 +198,3 @@ def _maker() -> str:
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
     return "" if frame is None else str(frame.f_globals.get("__name__"))
-
-
-def walk(entry: TracebackType | None) -> Iterator[TracebackType]:
-    """Yield the entries of a traceback, the outermost first."""
-    while entry is not None:
-        yield entry
-        entry = entry.tb_next
-
-
-def _traceback_at(file: str, line: int) -> TracebackType | None:
-    """Make a traceback of one entry, a line of a file: that of code which raises there."""
-    code = compile("\n" * (line - 1) + "raise Exception", file, "exec").replace(co_name="yield")
-    try:
-        FunctionType(code, {"__name__": ""})()
-    except Exception as raised:
-        return None if raised.__traceback__ is None else raised.__traceback__.tb_next
-    return None

@@ -16,7 +16,7 @@ from reactor_trio.testing import open_server
 from tests.support.behaviour_models import picture
 from tests.support.models import Picture
 
-ASK = "the model failed; start the server with `reactor run --debug` to see it here"
+ASK = "the model failed; the terminal of `reactor run` shows the line, and `--debug` tells it here"
 AGAIN = "times by now; the traceback is logged with the first)"
 
 

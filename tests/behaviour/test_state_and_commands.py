@@ -503,7 +503,7 @@ class Handlers(Waiting):
         await sender.send(Progress(done=1, of=2))
 
 
-HIDDEN = "the model's handler raised an exception; whoever runs the server sees it with `reactor run --debug`"
+HIDDEN = "the model's handler raised; the terminal of `reactor run` shows the line, and `--debug` tells it here"
 
 
 @in_all_placements

@@ -123,7 +123,7 @@ MISTAKES = {
     "16 no state": Mistake(
         model("self.state.strength\nyield").replace("    state: MyState\n", ""), RENDER,
         ("M has no state: annotate it in the class, `state: MyState`, with a subclass of InputState (model.py:",
-         "#model-failed"),
+         "#state"),
     ),
     "18 a grey picture": Mistake(
         frame("np.zeros((8, 8), np.uint8)"), RENDER,

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.concurrency import AsyncioUsedError, with_twin
-from reactor_trio.concurrency.asyncio_guard import _TWINS
+from reactor_trio.concurrency import AsyncioUsedError
+from reactor_trio.concurrency.asyncio_guard import _TWINS, with_twin
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
 from reactor_trio.interface import Output, ReactorPipeline, Video, event

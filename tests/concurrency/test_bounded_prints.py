@@ -10,6 +10,9 @@ import trio.testing
 
 from reactor_trio.concurrency.bounded_prints import CHARACTERS, LINES, bounded_prints
 
+#: the line that prints below
+PRINT = f"{__file__}:21"
+
 
 async def test_a_flood_of_lines_is_bounded_and_said_once_in_ten_seconds(autojump_clock, capsys, caplog):
     with bounded_prints():
@@ -21,9 +24,9 @@ async def test_a_flood_of_lines_is_bounded_and_said_once_in_ten_seconds(autojump
     assert capsys.readouterr().out.count("\n") == 12 * LINES
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert [line.partition(",")[0] for line in said] == [
-        "the model prints too much: 50 lines are left out",
-        "the model prints too much: 350 lines are left out",
-        "the model prints too much: 200 lines are left out",
+        f"the model prints too much at {PRINT}: 50 lines are left out",
+        f"the model prints too much at {PRINT}: 350 lines are left out",
+        f"the model prints too much at {PRINT}: 200 lines are left out",
     ]
     assert said[0].endswith("(docs/reference/errors.md#prints)")
 

@@ -32,7 +32,7 @@ TAKEN = "someone else has the session; see max_sessions"
 
 _POLITE = ("client_left", "done")
 #: What follows a reason for which the server gives no text.
-_UNSAID = {"model_error": "the model failed; start the server with `reactor run --debug` to see it here"}
+_UNSAID = {"model_error": "the model failed; the terminal of `reactor run` shows the line, and `--debug` tells it here"}
 #: `reactor.bye` reasons that end only the connection if the server keeps the session.
 _CONNECTIONS = ("too_slow",)
 

@@ -1,8 +1,11 @@
 """The I/O loop, the model loop, and what crosses between them: the model host, its threads, and the hooks of the clock."""
 
 from reactor_trio.concurrency.asyncio_guard import AsyncioUsedError as AsyncioUsedError
-from reactor_trio.concurrency.asyncio_guard import with_twin as with_twin
 from reactor_trio.concurrency.author_thread import AuthorThread as AuthorThread
+from reactor_trio.concurrency.author_tracebacks import author_error as author_error
+from reactor_trio.concurrency.author_tracebacks import log_author_error as log_author_error
+from reactor_trio.concurrency.author_tracebacks import note_place as note_place
+from reactor_trio.concurrency.author_tracebacks import place_of as place_of
 from reactor_trio.concurrency.clock_hooks import ClockHooks as ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog as FailureLog
 from reactor_trio.concurrency.kept_errors import forget_variables as forget_variables

@@ -6,6 +6,7 @@ errors that asyncio, AnyIO and Trio raise themselves, when they reach the runtim
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
 import sys
@@ -82,7 +83,11 @@ class WrongLoopError(ReactorError, RuntimeError):
 
 
 def with_twin(error: BaseException) -> BaseException:
-    """Return `error`, or one that names the way out if `error` comes from a call of an event loop that cannot work here."""
+    """Return `error`, or one that names the way out if `error` comes from a call of an event loop that cannot work here.
+
+    What asyncio was given to run is closed: Python would warn that it "was never awaited", of any line that then runs.
+    """
+    _close_what_asyncio_got(error)
     text = sendable(error)
     hint: BaseException
     if isinstance(error, RuntimeError | AttributeError) and any(words in text for words in _NO_TRIO):
@@ -95,6 +100,15 @@ def with_twin(error: BaseException) -> BaseException:
         return error
     hint.__cause__ = error
     return hint
+
+
+def _close_what_asyncio_got(error: BaseException) -> None:
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__package__") == "asyncio":
+            for value in frame.f_locals.values():
+                for each in value if isinstance(value, list | tuple | set) else (value,):
+                    if inspect.iscoroutine(each) and inspect.getcoroutinestate(each) == inspect.CORO_CREATED:
+                        each.close()
 
 
 def no_asyncio(attribute: str | None = None) -> AsyncioUsedError:

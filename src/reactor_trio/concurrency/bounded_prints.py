@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 import trio
 
+from reactor_trio.concurrency.author_tracebacks import place_of_caller
 from reactor_trio.errors import ERRORS_PAGE
 
 log = logging.getLogger("reactor_trio.model")
@@ -39,6 +40,8 @@ class BoundedStream:
         self._lock = threading.Lock()
         self._full = True
         self._lines, self._characters, self._left_out = LINES, CHARACTERS, 0
+        #: the line of the author whose text was first left out
+        self.place = ""
 
     def write(self, text: str) -> int:
         """Write the text as far as there is room for it."""
@@ -50,6 +53,7 @@ class BoundedStream:
             self._characters -= len(shown)
             if len(shown) < len(text):
                 self._left_out += lines
+                self.place = self.place or place_of_caller()
                 shown = shown and f"{shown} ...\n"
         if first:
             self._used()
@@ -117,15 +121,18 @@ class _Refills:
                 self._used = trio.Event()
                 left_out += sum(stream.refill() for stream in streams)
                 if left_out and (now := trio.current_time()) >= said_at + PAUSE:
-                    _say(left_out)
+                    _say(left_out, streams)
                     left_out, said_at = 0, now
         left_out += sum(stream.refill() for stream in streams)
         if left_out:
-            _say(left_out)
+            _say(left_out, streams)
 
 
-def _say(left_out: int) -> None:
+def _say(left_out: int, streams: list[BoundedStream]) -> None:
+    where = next((f" at {stream.place}" for stream in streams if stream.place), "")
     log.warning(
-        "the model prints too much: %d lines are left out, since %d a second are shown. Print less often, and no tensors in "
-        "a step (%s#prints)", left_out, LINES, ERRORS_PAGE,
+        "the model prints too much%s: %d lines are left out, since %d a second are shown. Print less often, and no tensors "
+        "in a step (%s#prints)", where, left_out, LINES, ERRORS_PAGE,
     )  # fmt: skip
+    for stream in streams:
+        stream.place = ""

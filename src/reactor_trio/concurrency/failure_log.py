@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import traceback
 
+from reactor_trio.concurrency.author_tracebacks import author_error, log_author_error
 from reactor_trio.plain_text import sendable
 
 #: Number of kinds that are remembered. The oldest is forgotten first; its next exception gets its traceback again.
@@ -27,13 +28,14 @@ class FailureLog:
         self._counts: dict[int, int] = {}
 
     def log(self, logger: logging.Logger, error: BaseException, message: str, *args: object) -> None:
-        """Log `message % args` at ERROR, with the traceback of `error` if it is the first of its kind."""
+        """Log `message % args` at ERROR; of the first `error` of its kind the traceback, from the author's line on."""
+        error = author_error(error)
         kind = hash(_kind(error))
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count == 1:
             if len(self._counts) > KINDS:
                 del self._counts[next(iter(self._counts))]
-            logger.error(message, *args, exc_info=error)
+            log_author_error(logger, error, message, *args)
         elif count % 10 ** (len(str(count)) - 1) == 0:
             again = " %s: %s (%d times by now; the traceback is logged with the first)"
             logger.error(message + again, *args, type(error).__name__, _first_line(error), count)

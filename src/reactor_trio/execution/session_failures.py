@@ -6,8 +6,8 @@ import logging
 
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
-from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.concurrency import ModelHost, SessionOver, author_error, strip
+from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.author_failures import ends_model, without_cancellation
 from reactor_trio.lost_part import LOST, ModelPartLost
 from reactor_trio.plain_text import sendable
@@ -36,6 +36,7 @@ class SessionFailures:
     def unheard(self, error: BaseException, message: str, *args: object) -> None:
         """Log an exception that ends no session and reaches no client; the test kit raises it."""
         self._raised_unheard = True
+        error = author_error(error)
         self._host.failures.log(log, error, message, *args)
         self._host.observer.unheard(self._session_id, error)
 
@@ -52,7 +53,7 @@ class SessionFailures:
 
     def of_making(self, raised: BaseException) -> None:
         """Note what the copying of the model, or the making of the state, has raised."""
-        self.error = with_twin(raised)
+        self.error = author_error(raised)
 
     def of_hook(self, kind: str, raised: BaseException, over: bool) -> None:
         """Note an exception of a hook, without its cancellation; see `ServedPerformer.call_hook`."""
@@ -68,7 +69,7 @@ class SessionFailures:
         """Log an exception of a handler; returns its text. None if it only says that the session is over."""
         if strip(raised, *_endings(over)) is None:
             return None
-        cause, self._raised_unheard = with_twin(raised), True
+        cause, self._raised_unheard = author_error(raised), True
         self._host.failures.log(log, cause, "session %s: the handler of %s raised", self._session_id, command)
         return f"{type(cause).__name__}: {sendable(cause)}"
 
@@ -106,11 +107,10 @@ class SessionFailures:
         Args:
             needed: whether the session cannot go on without what has raised.
         """
-        if isinstance(error, OutputError):
-            error.begin_at_author()
         model = ends_model(error)
+        error = author_error(error)
         if not model:
-            error = without_cancellation(with_twin(error))
+            error = without_cancellation(error)
         before = self.error
         if (model and (before is None or not ends_model(before))) or (needed and before is None):
             self.error = error

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import outcome
 import trio
 
-from reactor_trio.concurrency import SessionOver, hide_trio_from_nested_loops, strip, with_twin
+from reactor_trio.concurrency import SessionOver, author_error, hide_trio_from_nested_loops, strip
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.execution.performer import Performer, perform_each
@@ -305,7 +305,7 @@ class _ModelLoop:
         try:
             return results.get().unwrap()
         except Exception as error:
-            told = with_twin(error)
+            told = author_error(error)
             if told is error:
                 raise
             raise told from error

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import trio
 
-from reactor_trio.concurrency import SessionOver, with_twin
+from reactor_trio.concurrency import SessionOver, author_error, log_author_error
 from reactor_trio.placement.loading import LoadedModel
 from reactor_trio.placement.model_instances import ModelInstance
 from reactor_trio.plain_text import sendable
@@ -89,9 +89,9 @@ class ModelRun:
         except BaseException as error:
             if self._host.is_interrupt(error):
                 raise
-            cause = with_twin(error)
+            cause = author_error(error)
             ending = ModelEnding(f"run() raised {type(cause).__name__}: {sendable(cause)}", cause)
             if trio.current_effective_deadline() == -math.inf:  # the server ends already, and does not read the result
-                log.error("%s while the server ended", ending.what, exc_info=cause)
+                log_author_error(log, cause, "%s while the server ended", ending.what)
         self._ending = self._ending or ending
         self._life.cancel()

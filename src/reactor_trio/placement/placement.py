@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from reactor_trio.concurrency import ModelHost, with_twin
+from reactor_trio.concurrency import ModelHost, author_error, note_place, place_of
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.execution.session_run import SessionRun
 from reactor_trio.interface.declaration import Declaration
@@ -87,8 +87,10 @@ def failing_load(name: str, host: ModelHost | None) -> Iterator[None]:
     except BaseException as raised:
         if isinstance(raised, KeyboardInterrupt) and (host is None or host.is_interrupt(raised)):
             raise
-        error = with_twin(raised)
-        raise not_loaded(name, type(error).__name__, sendable(error)) from error
+        error = author_error(raised)
+        failed = not_loaded(name, type(error).__name__, sendable(error))
+        note_place(failed, place_of(error))
+        raise failed from error
 
 
 class LocalPlacement(ModelRun):

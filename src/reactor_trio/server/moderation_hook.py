@@ -17,7 +17,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import FailureLog, hide_trio_from_nested_loops, with_twin
+from reactor_trio.concurrency import FailureLog, hide_trio_from_nested_loops
 from reactor_trio.concurrency.lost_time import patient
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.traced_awaitable import TracedAwaitable
@@ -73,7 +73,7 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
         except BaseException as error:
             if not is_failure(error):
                 raise
-            failures.log(log, with_twin(error), "the moderation hook failed on %s.%s, which is refused", command, field)
+            failures.log(log, error, "the moderation hook failed on %s.%s, which is refused", command, field)
             return UNCHECKED
 
     return check

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import trio
 
 from reactor_trio.admission import Admission, Phase, PhaseJournal
-from reactor_trio.concurrency import FailureLog
+from reactor_trio.concurrency import FailureLog, log_author_error
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
@@ -285,7 +285,8 @@ class Runtime:
         """End all sessions and load the model again. Clients that wait go on waiting; new ones are refused meanwhile."""
         restarts.gone(ending)
         gone_at = trio.current_time()
-        log.error("the model is gone: %s; its sessions end%s", ending.what, restarts.then(ending), exc_info=ending.cause)
+        told = "the model is gone: %s; its sessions end%s"
+        log_author_error(log, ending.cause, told, ending.what, restarts.then(ending))
         self.metrics.model_restarted()
         for session in self.sessions:
             session.end("model_restarting")
@@ -298,7 +299,7 @@ class Runtime:
                 await self._load()
             except (ManifestError, ModelFailed) as error:
                 what, cause = str(error).removeprefix(f"{self.name}: "), error.__cause__
-                log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=cause)
+                log_author_error(log, cause, "%s%s", error, "" if restarts.given_up else "; trying again")
             else:
                 restarts.loaded()
                 log.info("the model is loaded again, %.1f s after its end", trio.current_time() - gone_at)

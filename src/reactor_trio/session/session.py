@@ -46,7 +46,7 @@ from reactor_trio.session.upload_store import StoredUpload, UploadStore
 log = logging.getLogger("reactor_trio.session")
 
 #: The text that a client sees of an exception whose own text it may not see.
-HIDDEN = "the model's handler raised an exception; whoever runs the server sees it with `reactor run --debug`"
+HIDDEN = "the model's handler raised; the terminal of `reactor run` shows the line, and `--debug` tells it here"
 
 
 class Session:

@@ -20,6 +20,10 @@ from reactor_trio.interface.output_stream import OutputAttribute
 from reactor_trio.interface.tracks import Input
 
 
+class MissingState(ReactorError, AttributeError):
+    """A model asks for its state and declares none."""
+
+
 class ConnectedEvent(Protocol):
     """An event that is set while a client is connected. The runtime sets it before `@connected`, clears it before
     `@disconnected`.
@@ -263,9 +267,10 @@ class ReactorPipeline(ReactorModel):
                 return vars(self).get(_OWN_STATE) if state is None else state
             if _OWN_STATE not in vars(self):
                 if declared is None:
-                    raise AttributeError(
+                    raise MissingState(
                         f"{type(self).__name__} has no state: annotate it in the class, `state: MyState`, with a subclass "
-                        "of InputState"
+                        "of InputState",
+                        anchor="state",
                     )
                 vars(self)[_OWN_STATE] = declared()
             return vars(self)[_OWN_STATE]

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import trio
 
-from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency import ModelHost, author_error
 from reactor_trio.concurrency.free_memory import MemoryReclaimer, trimmer
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.failures import Failure
@@ -119,7 +119,7 @@ class ProcessWorker:
             except trio.Cancelled:
                 raise
             except BaseException as error:
-                self.link.send(ipc_messages.LoadFailed(Failure.of(error)))
+                self.link.send(ipc_messages.LoadFailed(Failure.of(author_error(error))))
                 return
             self.link.send(ipc_messages.ModelLoaded(max_sessions))
             await self.serve()
@@ -217,7 +217,7 @@ class _Worker(ProcessWorker):
             del self.sessions[session]
         error = relay.raised or relay.fault
         if error is not None and ends_process(error):
-            self.link.send(ipc_messages.ModelBroken(Failure.of(error)))
+            self.link.send(ipc_messages.ModelBroken(Failure.of(author_error(error))))
             self.nursery.cancel_scope.cancel()  # the end of this process ends all its sessions
             return
         relay.closed()

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency import note_place, place_of
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import BeginSession
@@ -107,7 +108,10 @@ class ProcessPlacement:
                 raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
             case ipc_messages.LoadFailed(failure):
                 await self.give_up()
-                raise not_loaded(name, failure.kind, failure.text) from failure.error()
+                cause = failure.error()
+                failed = not_loaded(name, failure.kind, failure.text)
+                note_place(failed, place_of(cause))
+                raise failed from cause
             case ipc_messages.ModelLoaded(max_sessions):
                 self.max_sessions = max_sessions
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver, raise_if_cancelled, strip
+from reactor_trio.concurrency import ModelHost, SessionOver, author_error, log_author_error, raise_if_cancelled, strip
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import FilePieces
 from reactor_trio.crossing.messages import Command, FilePiece
@@ -120,7 +120,7 @@ class Follower:
             await self._source.close()
         except BaseException as error:
             if (failure := strip(error, GeneratorExit, trio.Cancelled)) is not None:
-                log.error("rank %d: closing inference() raised", self._rank, exc_info=failure)
+                log_author_error(log, failure, "rank %d: closing inference() raised", self._rank)
 
     def _add_call(self, call: RankCall, answers: ReplicatedAnswers) -> None:
         with suppress(trio.ClosedResourceError):
@@ -162,19 +162,19 @@ class Follower:
         finally:
             IN_CALL.reset(token)
         if ends_process(raised):
-            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(raised)))
+            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(author_error(raised))))
             await trio.sleep_forever()
         if is_cancelled(raised) or self._scope.cancel_called:  # the cleanup may have raised
             self._link.send(RankCallDone(call.number, "Cancelled"))
             if (failure := strip(raised, trio.Cancelled, SessionOver)) is not None:
-                log.error("rank %d raised as %s was cancelled", self._rank, call_name(call), exc_info=failure)
+                log_author_error(log, failure, "rank %d raised as %s was cancelled", self._rank, call_name(call))
             await raise_if_cancelled()
             return
-        done = RankCallDone(call.number, type(raised).__name__, Failure.of(raised))
+        done = RankCallDone(call.number, type(raised).__name__, Failure.of(author_error(raised)))
         self._link.send(done)
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
         if not await answered_within(RAISED_TIMEOUT, answers.wait_finished):
-            log.error("rank %d raised alone", self._rank, exc_info=raised)
+            log_author_error(log, raised, "rank %d raised alone", self._rank)
             text = f"in {call_name(call)} rank {self._rank} {outcome_text(done)}, and rank 0 goes on"
             self._host.post_io(self._report, out_of_step(text))
             await trio.sleep_forever()

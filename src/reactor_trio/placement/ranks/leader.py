@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import msgspec
 import trio
 
-from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency import ModelHost, author_error, log_author_error
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import MessageLink, answered_within
@@ -215,15 +215,15 @@ class Leader:
 
     async def _raised(self, error: BaseException, *, cancelled: bool) -> None:
         if ends_process(error):
-            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(error)))
+            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(author_error(error))))
             await self._stopped.wait()
         if cancelled:
             self._send(rank_messages.CancelRankCall(self._call.number))
             self._finish(None)
             return
-        self._finish(type(error).__name__, Failure.of(error))
+        self._finish(type(error).__name__, Failure.of(author_error(error)))
         if not await answered_within(RAISED_TIMEOUT, self._all_done) and (late := self._late()) is not None:
-            log.error("rank 0 raised alone", exc_info=error)
+            log_author_error(log, error, "rank 0 raised alone")
             text = f"raised {type(error).__name__}: {sendable(error)}"
             await self._out_of_step(f"in {call_name(self._call)} rank 0 {text}, and rank {late} goes on")
         await self._compare()
@@ -240,7 +240,7 @@ class Leader:
             if done.outcome == self._result.outcome:
                 continue
             if done.failure is not None:
-                log.error("rank %d raised alone, or something else", rank, exc_info=done.failure.error())
+                log_author_error(log, done.failure.error(), "rank %d raised alone, or something else", rank)
             theirs, mine = outcome_text(done), outcome_text(self._result)
             await self._out_of_step(f"in {call_name(self._call)} rank {rank} {theirs}, and rank 0 {mine}")
 
