@@ -121,6 +121,11 @@ SECTIONS: Final[dict[str, Section]] = {
         "tracks of one yield have the same number of frames.",
         ("media.frames", "kinds.blocking_context", "kinds.dynamic_batcher", "execution.session_binding"),
     ),
+    "yields-none": Section(
+        "inference() yields None",
+        "A `yield` without a frame shows nothing, and the model waits for the next command. Write `yield frame`. If it "
+        "waits on purpose, for a first prompt say, write `yield Idle`.",
+    ),
     "frame-metadata": Section(
         "The metadata of a frame cannot be sent",
         "Give a video track `TrackPayload(frame, metadata)`: a mapping that JSON can hold, bytes, or a list with one "

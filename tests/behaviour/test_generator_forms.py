@@ -12,6 +12,7 @@ import trio
 from reactor_trio.errors import ModelFailed, OutputError
 from reactor_trio.interface import Idle, InputState, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server, open_session
+from tests.behaviour.test_mistaken_output import line_of
 from tests.support.behaviour_models import in_all_placements, picture, shown
 from tests.support.models import Picture
 
@@ -282,6 +283,52 @@ async def test_idle_and_none_deliver_no_frame_and_commands_are_handled(
     assert shown(frames) == [9, 9]  # in particular no black frame came before
     assert [frame.seq for frame in frames] == [0, 1]
     assert [frame.pts for frame in frames] == [10.25, 10.5]
+
+
+@pytest.mark.parametrize("how", [{}, {"isolation": "process"}], ids=["inline", "process"])
+async def test_a_model_that_yields_none_from_the_beginning_is_told_so_once(
+    how: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Model(ReactorPipeline):
+        state: State
+
+        async def inference(self):
+            yield Idle
+            while True:
+                yield  # here
+
+    async with open_session(Model, **how):
+        await trio.sleep(4.9)
+        assert caplog.records == []
+        await trio.sleep(10)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("inference has yielded None for 5")
+    assert "so nothing is shown: yield a frame, as in `yield frame`, or `yield Idle` to wait on purpose (at " in line
+    assert f"{line_of(Model.inference, 'here')}) (docs/reference/errors.md#yields-none)" in line
+
+
+async def test_who_has_shown_a_frame_or_idles_may_yield_none(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Shows(ReactorPipeline):
+        state: State
+
+        def inference(self):
+            yield picture(1)
+            while True:
+                yield
+
+    class Idles(ReactorPipeline):
+        state: State
+
+        def inference(self):
+            while True:
+                yield Idle
+
+    for model in (Shows, Idles):
+        async with open_session(model):
+            await trio.sleep(20)
+    assert caplog.records == []
 
 
 @NOTHING

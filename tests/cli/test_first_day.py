@@ -12,13 +12,15 @@ import socket
 import textwrap
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from tests.support.cli_doubles import reactor
 
+from reactor_trio import ReactorPipeline, RuntimeHost
 from reactor_trio.cli import main
 from reactor_trio.cli.client_command import token_hint
 from reactor_trio.cli.terminal import USAGE, Terminal
-from reactor_trio.errors import ConnectionRefused
+from reactor_trio.errors import ConnectionRefused, ReactorError
 
 HEAD = """\
 from dataclasses import dataclass
@@ -262,6 +264,28 @@ def test_a_setting_that_is_sent_without_set(capsys):
     said = last_words(capsys)
     assert "--send strength=0.9: strength is not a set_ command; did you mean set_strength=0.9?" in said
     assert f"({PAGE}#send)" in said
+
+
+class Good(ReactorPipeline):
+    def inference(self):
+        yield np.zeros((8, 8, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("project/reactor.yaml",), "expected a model class or a manifest, got 'project/reactor.yaml': give the class of"),
+        ((Good(),), "expected a model class or a manifest, got Good: give the class itself, Good, or a project's manifest"),
+        ((Good, {"isolation": "process"}), "got dict: give settings=Settings(isolation='process'), of reactor_trio.config"),
+    ],
+)
+def test_a_program_gives_what_is_no_model(given, words):
+    model, *settings = given
+    with pytest.raises(ReactorError) as raised:
+        RuntimeHost(model, **({"settings": settings[0]} if settings else {}))
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert raised.value.__notes__ == [f"{PAGE}#wrong-use"]
 
 
 def test_a_refusal_for_the_token_names_the_variable():

@@ -17,6 +17,7 @@ from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import AppliesCommands, Driver
 from reactor_trio.execution.fences import wait_for_fences
+from reactor_trio.execution.silent_steps import SilentSteps
 from reactor_trio.interface.model import Idle
 from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.media import Chunk, Origin, chunk_from_output
@@ -105,6 +106,7 @@ class StepLoop(Driver):
         self.observer = session.turn.observer
         self.whole_steps = source.whole_steps
         self._once = once
+        self._silent_steps = SilentSteps()
 
     async def drive(self, commands: AppliesCommands) -> None:
         """Make one step after the other."""
@@ -122,6 +124,8 @@ class StepLoop(Driver):
                 session.calls.ends(call)
             commands.tell_values()
             if chunk is not None:
+                if not produced:
+                    self._silent_steps.made_frame()
                 produced = True
                 session.output_pacer.stepped(chunk, late, seconds + turn_waited, between, ended)
                 origin = Origin(session.step - 1, command, waited, seconds)
@@ -225,6 +229,10 @@ class StepLoop(Driver):
         output, no_frame, began_itself = made.output, made.no_frame, made.began
         del made  # `chunk_from_output` counts who else has the output
         if output is None or output is Idle:
+            if output is None and no_frame == "idle":
+                self._silent_steps.made_none(began, lambda: self.source.location(session.model))
+            else:
+                self._silent_steps.idled()
             return None, 0.0, began, no_frame
         try:
             chunk = chunk_from_output(output, session.declaration.outputs, of_step=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import ManifestError
+from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.model_checks import CheckedModel, check_model
@@ -56,7 +57,8 @@ def model_source(
     settings: Settings | None = None,
     moderate: Hook | None = None,
 ) -> ModelSource:
-    """What is given here holds instead of what the manifest says."""
+    """What is given here holds instead of what the manifest says. Raises ReactorError for values of other types."""
+    check_given(model, settings)
     if isinstance(model, Manifest):
         files = model.files if config is None else model.files._replace(config=None)
         return ModelSource(
@@ -68,6 +70,27 @@ def model_source(
     if settings.moderate is not None:
         raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
     return ModelSource(name or model.__name__, lambda: model, lambda: moderate, dict(config or {}), settings)
+
+
+def check_given(model: object, settings: object) -> None:
+    """Refuse what is no model class and no manifest, and settings that are none. Raises ReactorError."""
+    if not isinstance(model, Manifest) and not (isinstance(model, type) and issubclass(model, Model)):
+        what = repr(model) if isinstance(model, str | os.PathLike) else type(model).__name__
+        hint = f"the class itself, {type(model).__name__}" if isinstance(model, Model) else "the class of your model"
+        raise ReactorError(
+            f"expected a model class or a manifest, got {what}: give {hint}, or a project's manifest, "
+            "load_manifest(Path(\"project\")) of reactor_trio.configuration.manifest",
+            anchor="wrong-use",
+        )
+    if settings is not None and not isinstance(settings, Settings):
+        example = "Settings(isolation=\"process\")"
+        if isinstance(settings, Mapping):
+            example = f"Settings({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
+        raise ReactorError(
+            f"settings: expected Settings, got {type(settings).__name__}: give settings={example}, "
+            "of reactor_trio.configuration.settings",
+            anchor="wrong-use",
+        )
 
 
 def placement_loader(

@@ -19,6 +19,7 @@ from reactor_trio.admission import PhaseEntry
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.model import Model
+from reactor_trio.placement.model_source import check_given
 from reactor_trio.server.serve import Serving, serve
 
 T = TypeVar("T")
@@ -171,9 +172,12 @@ class RuntimeHost(ServerThread[Serving]):
     Args:
         model: a model class or a manifest.
         options: those of `serve`, except `drain` and `task_status`. Without `port` the system chooses a free port.
+
+    Raises ReactorError if the model or the settings are of another type.
     """
 
     def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
+        check_given(model, options.get("settings"))
         super().__init__(partial(serve, model, **{"port": 0, **options}))
 
     @property
