@@ -107,7 +107,9 @@ SECTIONS: Final[dict[str, Section]] = {
     "sound-type": Section(
         "Sound has another type or shape",
         "An audio track takes int16 samples of one channel, `(1, M)`. Floats -1 to 1: `(samples * "
-        "32767).astype(np.int16)`. One axis: `samples[None, :]`. Stereo: mix it, `samples.mean(0, keepdims=True)`.",
+        "32767).astype(np.int16)`. One axis: `samples[None, :]`. Stereo: mix it, `samples.mean(0, keepdims=True)`. Each "
+        "yield has sound; silence is `np.zeros((1, sample_rate // fps), np.int16)`. A track with a default, `main_audio: "
+        "Audio = None`, may be left out.",
     ),
     "sound-gaps": Section(
         "Sound comes with some frames only",
@@ -149,8 +151,8 @@ SECTIONS: Final[dict[str, Section]] = {
     "not-awaited": Section(
         "self.send() or self.emit() was not awaited",
         "Both are async: write `await self.send(message)`. Without `await` nothing is sent, and Python warns "
-        "`coroutine 'self.send(message): write ...' was never awaited` with your line. In a plain method, make it "
-        "`async def`.",
+        "`coroutine 'self.send(message): nothing is sent; write ...' was never awaited` with your line. In a plain "
+        "method, make it `async def`.",
         ("interface.author_code",),
     ),
     "asyncio": Section(
@@ -166,9 +168,10 @@ SECTIONS: Final[dict[str, Section]] = {
     "step-too-long": Section(
         "A step or handler does not end",
         "The log shows the line at which it is after `runtime.stuck_after` seconds; `/health` and the page say so, "
-        "too. Bound what it waits for (`with trio.move_on_after(5):`), make a long step several short ones with a "
-        "`yield` each, and poll `self.cancelled()` so that it ends with its session. Instead of `time.sleep` write "
-        "`await trio.sleep(seconds)`. A step that never ends can be ended by `runtime.isolation: process` alone.",
+        "too. In an async method bound what it waits for (`with trio.move_on_after(5):`), in a plain one give the call "
+        "a timeout. Make a long step several short ones with a `yield` each, and poll `self.cancelled()` so that it "
+        "ends with its session. Instead of `time.sleep` write `await trio.sleep(seconds)`. A step that never ends can "
+        "be ended by `runtime.isolation: process` alone.",
     ),
     "prints": Section(
         "The model prints too much",

@@ -73,6 +73,8 @@ class DeclarationError(ReactorError, TypeError, ValueError):
     """
 
     anchor = "declaration"
+    #: `file:line` of the method that is declared wrongly; empty for what belongs to the whole class
+    location = ""
 
 
 class ManifestError(ReactorError):

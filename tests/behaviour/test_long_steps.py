@@ -31,8 +31,8 @@ from tests.support.models import Camera, Picture
 AFTER = 5.0
 #: what each report says
 REMEDY = (
-    " The picture stands still until it ends: make its steps shorter, or bound the wait with trio.move_on_after "
-    "(docs/reference/errors.md#step-too-long). It is here:\n"
+    " The picture stands still until it ends: make its steps shorter, or bound the wait, in an async method "
+    "with trio.move_on_after (docs/reference/errors.md#step-too-long). It is here:\n"
 )
 
 

@@ -99,8 +99,16 @@ MISTAKES = {
     ),
     "6 an array from a client": Mistake(
         model(body="@event\ndef a(self, x: np.ndarray): pass\n"), SCHEMA,
-        ("M.a.x: ndarray is not a type that a client can set; use bool, int, float, str, Literal", "model.py:",
+        ("M.a.x: ndarray is not a type that a client can set; use bool, int, float, str, Literal", "(model.py:23)",
          "#client-types"),
+    ),
+    "6 an array as a setting": Mistake(
+        model().replace("strength: float = 0.5", "strength: np.ndarray = np.zeros(3)"), SCHEMA,
+        ("MyState.strength: the default array([0., 0., 0.]) cannot be JSON; use bool, int, float, str, Literal",
+         "#client-types"),
+    ),
+    "9 a name that the package does not have": Mistake(
+        "from reactor_trio import Vidoe\n" + model(), SCHEMA, ("did you mean Video?", "(model.py:1)", "#model-import"),
     ),
     "9 a module that is not there": Mistake(
         "import onnxruntime_of_nobody\n" + model(), SCHEMA,
@@ -160,6 +168,10 @@ MISTAKES = {
         model(body="@event\ndef a(self, x: Nope): pass\n"), SCHEMA,
         ("NameError: name 'Nope' is not defined (model.py:24)", "#model-import"),
     ),
+    "25 an unknown annotation that is read later": Mistake(
+        "from __future__ import annotations\n" + model(body="@event\ndef a(self, x: Nope): pass\n"), SCHEMA,
+        ("M.a: an annotation cannot be understood: name 'Nope' is not defined (model.py:24)", "#events"),
+    ),
     "26 load without a parameter": Mistake(
         model(body="def load(self): pass\n"), RENDER,
         ("M.load is called with the configuration, a dict: write `def load(self, config):` (at ", "model.py:23)",
@@ -167,11 +179,21 @@ MISTAKES = {
     ),
     "28 a key by a wrong argument": Mistake(
         model(body="@event\ndef key_left(self, pressed: bool): pass\n"), ("doctor", "model.py"),
-        ("no key presses key_left, because it needs pressed", "call pressed `down`", "#keys"),
+        ("no key presses key_left, because it needs pressed", "model.py:23)", "call pressed `down`", "#keys"),
     ),
     "28 a key by a wrong name": Mistake(
         model(body="@event\ndef key_arrowright(self, down: bool): pass\n"), ("doctor", "model.py"),
-        ("no hand reaches the command key_arrowright", "name it key_right", "#keys"),
+        ("no key gives the command key_arrowright: no key has this name", "model.py:23)", "name it key_right", "#keys"),
+    ),
+    "35 a frame without its sound": Mistake(
+        model().replace("    main_video: Video\n", "    main_video: Video\n    main_audio: Audio\n"), RENDER,
+        ("Out needs main_audio in each yield; silence is zeros, np.zeros((1, sample_rate // fps), np.int16) (at ",
+         "model.py:27)", "#sound-type"),
+    ),
+    "35 None as sound": Mistake(
+        model(GOOD.replace("uint8))", "uint8), main_audio=None)")).replace(
+            "    main_video: Video\n", "    main_video: Video\n    main_audio: Audio\n"), RENDER,
+        ("track main_audio: expected int16 (1, M), got NoneType; silence is zeros", "model.py:27)", "#sound-type"),
     ),
 }  # fmt: skip
 
@@ -220,7 +242,7 @@ def test_19_a_picture_of_pillow(folder, capsys):
 def test_27_a_message_that_is_not_awaited(folder):
     step = f"self.send(Note(text='hello'))\n{GOOD}"
     (folder / "model.py").write_text(model(step, define="async def"))
-    match = r"'self\.send\(message\): write `await self\.send\(message\)`' was never awaited"
+    match = r"'self\.send\(message\): nothing is sent; write `await self\.send\(message\)` \(.*#not-awaited\)' was never"
     with pytest.warns(RuntimeWarning, match=match) as told:
         assert main(list(RENDER)) == 0
     assert told[0].filename.endswith("model.py")
@@ -235,11 +257,13 @@ def test_27_a_message_that_is_not_awaited(folder):
          "you mean process?"),
         ("model: model:M\nruntime: {slow_client: wait}", "runtime.slow_client: expected drop or hold, got 'wait'"),
         ("model: model:M\nruntime: {max_session: 2}", "runtime.max_session: unknown key; did you mean runtime.max_sess"),
-        ("model: model:M\nruntime: {fps: fast}", "runtime.fps: Expected "),
+        ("model: model:M\nruntime: {fps: fast}", "runtime.fps: Expected float | null, got str 'fast'; write a number, as"),
         ("model: model.M", "model: expected module:Class, got 'model.M'"),
         ("model: model:N", "has no class N; did you mean model:M?"),
         ("model: modle:M", "no module modle (looked for "),
-        ("model: model:M\nruntime: {port: 99999}", "runtime.port: Expected "),
+        ("model: model:M\nruntime: {port: 99999}", "runtime.port: Expected int <= 65535, got 99999"),
+        ("model: model:M\nruntime: {port: eighty}", "runtime.port: Expected int, got str 'eighty'; write a whole number, "),
+        ("model: model:M\nruntime: {fps: -3}", "runtime.fps: Expected float > 0.0, got -3"),
     ],
 )  # fmt: skip
 def test_7_nine_typos_in_the_manifest(folder, text, words, capsys):
@@ -248,7 +272,8 @@ def test_7_nine_typos_in_the_manifest(folder, text, words, capsys):
     assert main(["schema"]) == USAGE
     said = last_words(capsys)
     assert words in said, said
-    assert f"({PAGE}#m" in said
+    named = "#model-import" if words.startswith(("has no", "no module")) else "#manifest-keys"
+    assert f"({PAGE}{named})" in said
 
 
 def test_8_a_port_in_use(folder):

@@ -299,7 +299,7 @@ class Forgetful(ReactorPipeline):
 
 
 async def test_reading_a_state_without_annotation_raises_an_error_with_the_remedy(autojump_clock):
-    says = r"^Forgetful has no state: annotate it in the class, `state: \w+`, with a subclass of InputState$"
+    says = r"(?m)^Forgetful has no state: annotate it in the class, `state: \w+`, with a subclass of InputState$"
     with pytest.raises(AttributeError, match=says):
         next(Forgetful().inference())
     async with open_session(Forgetful) as client:

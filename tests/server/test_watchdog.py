@@ -45,10 +45,24 @@ def test_a_process_that_does_not_go_is_ended() -> None:
     assert (ended.returncode, ended.stderr.splitlines()[0]) == (70, "reactor: a step does not end")
 
 
+def test_a_step_that_is_abandoned_shows_the_authors_lines_alone() -> None:
+    code = (
+        "import threading, time\nfrom reactor_trio.server.watchdog import abandon_step\n"
+        "def step():\n    time.sleep(30)\n"
+        "threading.Thread(target=step, name='reactor-model', daemon=True).start()\n"
+        "time.sleep(0)\nabandon_step('a step does not end')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    first, *lines = ended.stderr.splitlines()
+    assert (ended.returncode, first) == (70, "reactor: a step does not end. It is here:")
+    assert lines[-1].startswith('  File "<string>", line 4, in step')
+    assert "Thread 0x" not in ended.stderr
+
+
 def test_a_loop_that_beats_is_left_alone_and_one_that_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread's own code, on a clock that a look at the stop event moves on by its wait."""
     reasons: list[str] = []
-    watchdog = Watchdog(1.0, reasons.append)
+    watchdog = Watchdog(1.0, reasons.append, abandon=reasons.append)
     now, beats = 100.0, True
 
     class Stop:

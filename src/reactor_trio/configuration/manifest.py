@@ -158,7 +158,7 @@ def load_manifest(
             values["runtime"] = {**(runtime or {}), **given}
         file = ReactorConfig.from_dict(values)
     except ManifestError as error:
-        raise ManifestError(f"{path}: {error}") from None
+        raise ManifestError(f"{path}: {error}", anchor=error.anchor) from None
     config: dict[str, Any] = {}
     if file.config is not None:
         if not os.path.isfile(folder / file.config):  # Path.is_file may raise for a name that is too long

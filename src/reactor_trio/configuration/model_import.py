@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 import sys
 import threading
 import traceback
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from reactor_trio.errors import ManifestError
+from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -148,9 +149,25 @@ def _advice(missing: str) -> str:
 
 
 def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:
-    where = author_location(error, folder)
+    where = _of_method(error, folder) or author_location(error, folder)
     text = error.msg if isinstance(error, SyntaxError) else one_line(str(error))
-    return f"{at}importing {name} raised {type(error).__name__}: {text}" + (f" ({where})" if where else "")
+    return f"{at}importing {name} raised {type(error).__name__}: {text}{_meant(error)}" + (f" ({where})" if where else "")
+
+
+def _of_method(error: BaseException, folder: Path) -> str:
+    """The line of the method that is declared wrongly, as `file:line` relative to the author's `folder`; else ""."""
+    file, _, line = error.location.rpartition(":") if isinstance(error, DeclarationError) else ("", "", "")
+    return f"{Path(file).relative_to(folder)}:{line}" if file and Path(file).is_relative_to(folder) else ""
+
+
+def _meant(error: BaseException) -> str:
+    """Which name was meant, if author code imports one that a module does not have. Python 3.12 says so itself."""
+    found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'(?!.*Did you mean)", str(error))
+    if not isinstance(error, ImportError) or found is None or found[2] not in sys.modules:
+        return ""
+    module = sys.modules[found[2]]
+    near = difflib.get_close_matches(found[1], getattr(module, "__all__", None) or dir(module), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _module_files(folder: Path, name: str) -> tuple[str, str]:

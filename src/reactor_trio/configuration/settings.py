@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
@@ -203,7 +204,30 @@ def parse_struct(values: object, kind: type[T], path: str = "") -> T:
         text, _, where = str(error).replace("`", "").partition(" - at $")
         if text.startswith("Invalid enum value "):
             text = _among(kind, where, text.removeprefix("Invalid enum value "))
+        elif text.startswith("Expected "):
+            text += _given(values, where, text)
         raise ManifestError(f"{path}{where}".lstrip(".") + f": {text}") from None
+
+
+#: what to write for the types of msgspec's texts
+_WORDS = {"int": "a whole number, as in 30", "float": "a number, as in 30 or 0.5", "bool": "true or false"}
+#: characters of a value that a text shows
+_LONGEST = 60
+
+
+def _given(values: object, where: str, text: str) -> str:
+    """The value at msgspec's path `.key[2].key`, if it is short, and what to write instead."""
+    for key, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", where):
+        try:
+            values = values[int(index) if index else key]  # type: ignore[index]
+        except (TypeError, LookupError):
+            return ""
+    if not isinstance(values, str | int | float) or values == "" or len(repr(values)) > _LONGEST:
+        return ""
+    if ", got " not in text:
+        return f", got {values!r}"
+    words = _WORDS.get(text.removeprefix("Expected ").partition(",")[0].partition(" ")[0])
+    return f" {values!r}" + (f"; write {words}" if words else "")
 
 
 def _among(kind: Any, where: str, given: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
-from reactor_trio.errors import OutputError, ReactorError
+from reactor_trio.errors import ERRORS_PAGE, DeclarationError, OutputError, ReactorError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Any)
@@ -47,11 +48,11 @@ class NamesLocation:
 def awaited_as(call: str) -> Callable[[F], F]:
     """Name the coroutines of an async function by the `call` that makes them, for Python's warning that one was not awaited.
 
-    That warning names the coroutine and the author's line, and so says what to write there.
+    That warning names the coroutine and the author's line, and so says what has not happened, and what to write there.
     """
 
     def name(function: F) -> F:
-        function.__qualname__ = f"{call}: write `await {call}`"
+        function.__qualname__ = f"{call}: nothing is sent; write `await {call}` ({ERRORS_PAGE}#not-awaited)"
         return function
 
     return name
@@ -119,6 +120,16 @@ def defining_line(function: Callable[..., Any]) -> str:
     """Return `file:line` of the function's definition, without its decorators."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+@contextmanager
+def declaring(function: Callable[..., Any]) -> Iterator[None]:
+    """A block whose `DeclarationError` is about this method of the author: it has the method's line."""
+    try:
+        yield
+    except DeclarationError as error:
+        error.location = error.location or defining_line(function)
+        raise
 
 
 def _inner(steps: Generator[Any, None, None]) -> object:

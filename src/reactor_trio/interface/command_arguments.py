@@ -18,6 +18,7 @@ import msgspec.inspect
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.context import set_during
 from reactor_trio.interface.files import (
+    CLIENT_TYPES,
     RESOLVE,
     Resolve,
     UnknownUpload,
@@ -118,7 +119,7 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
         try:
             extra["default"] = msgspec.to_builtins(info.default)
         except TypeError:
-            raise TypeError(f"the default {info.default!r} cannot be JSON") from None
+            raise TypeError(f"the default {info.default!r} cannot be JSON; {CLIENT_TYPES}") from None
     if info.choices is not None:
         if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
             annotation = Literal[info.choices] | None if type(None) in typing.get_args(annotation) else Literal[info.choices]

@@ -43,7 +43,8 @@ def resolved_hints(cls: type, frame: FrameType | None) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, localns=scopes or None, include_extras=True)
     except (NameError, TypeError, SyntaxError) as error:
-        raise DeclarationError(f"{cls.__qualname__}: an annotation cannot be understood: {error}") from None
+        anchor = None if isinstance(cls, type) else "events"
+        raise DeclarationError(f"{cls.__qualname__}: an annotation cannot be understood: {error}", anchor=anchor) from None
 
 
 def class_statement_frame() -> FrameType | None:

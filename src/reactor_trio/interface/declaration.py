@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from reactor_trio.errors import CommandError, DeclarationError
+from reactor_trio.interface.author_code import declaring
 from reactor_trio.interface.blocking_tracks import declared_input, declared_output
 from reactor_trio.interface.command_arguments import Arguments, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
@@ -229,20 +230,18 @@ def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None
             raise DeclarationError(
                 f"{where}: it would hide the runtime's own {attribute}; rename the method and write @event({mark.name!r})"
             )
-        parameters, client, returned = arguments_of(cls, attribute, function, frame)
-        if not (mark.name.startswith("set_") and len(parameters) == 1):
-            for parameter in parameters:
-                if parameter.info.group is not None or parameter.info.advanced:
-                    raise DeclarationError(
-                        f"{where}.{parameter.name}: group and advanced are for settings: fields of an InputState, and "
-                        f"the only argument of an event set_<name>{parameter.info.at}"
-                    )
-        arguments, handler = Arguments(where, mark.name, parameters), Handler(attribute, client)
+        with declaring(function):
+            parameters, client, returned = arguments_of(cls, attribute, function, frame)
+            arguments, handler = Arguments(where, mark.name, parameters), Handler(attribute, client)
+        grouped = [parameter for parameter in parameters if parameter.info.group is not None or parameter.info.advanced]
+        if grouped and not (mark.name.startswith("set_") and len(parameters) == 1):
+            raise DeclarationError(
+                f"{where}.{grouped[0].name}: group and advanced are for settings: fields of an InputState, and "
+                f"the only argument of an event set_<name>{grouped[0].info.at}"
+            )
         sharing: Sharing = "anywhere" if mark.dedupe else "none"
         reply = {} if returned is MISSING else reply_schema(returned)
-        commands[mark.name] = CommandSpec(
-            mark.name, mark.description, arguments, handler=handler, sharing=sharing, reply=reply
-        )
+        commands[mark.name] = CommandSpec(mark.name, mark.description, arguments, None, handler, sharing, reply)
     return commands
 
 

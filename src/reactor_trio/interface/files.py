@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, overload
 
 #: what the types of settings and arguments may be
-_CLIENT_TYPES: Final = (
+CLIENT_TYPES: Final = (
     "use bool, int, float, str, Literal, an Enum, a list, dict or dataclass of these, or UploadedFile for a picture"
 )
 
@@ -70,7 +70,7 @@ class UnknownUpload(ValueError):
 
 def not_of_a_client(kind: type) -> str:
     """Why a client cannot set a value of this type, and which it can."""
-    return f"{kind.__name__} is not a type that a client can set; {_CLIENT_TYPES}"
+    return f"{kind.__name__} is not a type that a client can set; {CLIENT_TYPES}"
 
 
 def decode_file(kind: type, value: Any) -> Any:

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, dataclass_transform
 
 import msgspec
@@ -110,6 +110,16 @@ class Output(_Tracks):
 
         def __new__(cls, *_args, **tracks):  # noqa: D102 - `__init__`'s error for an unknown name would not list the known ones
             generated = cls.__init__ is cls.__reactor_init__  # an `__init__` of the author's may take any arguments
+            fewer = 0 < len(_args) + len(tracks) < len(cls.__dataclass_fields__)  # 0: `copy` fills the attributes itself
+            if generated and fewer and (left_out := _left_out(cls, len(_args), tracks)):
+                silence = "; silence is zeros, np.zeros((1, sample_rate // fps), np.int16)"
+                sound = next(track.kind for track in cls.__reactor_tracks__ if track.name == left_out) == "audio"
+                error = OutputError(
+                    f"{cls.__qualname__} needs {left_out} in each yield{silence if sound else ''}",
+                    anchor="sound-type" if sound else "tracks",
+                )
+                error.name_location(calling_line())
+                raise error
             for name in tracks if generated else ():
                 if name not in cls.__dataclass_fields__:
                     names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
@@ -117,6 +127,18 @@ class Output(_Tracks):
                     error.name_location(calling_line())
                     raise error
             return super().__new__(cls)
+
+
+def _left_out(cls: type, positional: int, given: Collection[str]) -> str:
+    """The first track without a default that is not given; "" if none is, or if another name may be meant."""
+    fields = dataclasses.fields(cls)
+    if any(name not in {field.name for field in fields} for name in given):
+        return ""
+    needed = (
+        field.name for field in fields[positional:]
+        if field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )  # fmt: skip
+    return next((name for name in needed if name not in given), "")
 
 
 class Input(_Tracks):

@@ -141,7 +141,7 @@ def _unknown(name: str, device: str, rest: str, known: Any, why: str, remedy: st
     if meant is None and len(plain) > 2:
         near = difflib.get_close_matches(plain, [each for each in known if len(each) > 2], 1, 0.84)
         meant = near[0] if near else None
-    text = f"no hand reaches the command {name}: {why}, so the page shows a button"
+    text = f"no {device} gives the command {name}: {why}, so the page shows a button"
     return Unreachable(text, remedy if meant is None else f"name it {device}_{meant}")
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ERRORS_PAGE, DeclarationError, ManifestError
+from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.declaration import Declaration, declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
@@ -143,8 +144,12 @@ def _doubts(model_class: type[Model], schema: dict[str, Any]) -> Iterator[Doubt]
             f"{name} has no tracks, so its viewers see and hear nothing",
             "define an Output class in its module, with a field for each track: `main_video: Video`",
         )
-    for text, remedy in unreachable(schema["commands"]):
-        yield Doubt(text, f"{remedy} ({ERRORS_PAGE}#keys)")
+    commands = declaration_of(model_class).commands
+    for command in schema["commands"]:
+        handler = commands[command["name"]].handler
+        at = "" if handler is None else f" (at {defining_line(getattr(model_class, handler.attribute))})"
+        for text, remedy in unreachable([command]):
+            yield Doubt(f"{text}{at}", f"{remedy} ({ERRORS_PAGE}#keys)")
     for method, at in blocking_sleeps(model_class):
         yield Doubt(
             f"{method} calls time.sleep (at {at}), which stops the model and all of its sessions",

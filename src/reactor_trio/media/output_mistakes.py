@@ -10,13 +10,17 @@ from reactor_trio.errors import OutputError
 from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackSpec
 
+#: how to yield no sound
+SILENCE = "; silence is zeros, np.zeros((1, sample_rate // fps), np.int16)"
+
 
 def mistake(spec: TrackSpec, data: object) -> OutputError:
     """What is wrong with `data`."""
     video = spec.kind == "video"
     wanted = f"track {spec.name}: expected {'uint8 (H, W, 3) or (N, H, W, 3)' if video else 'int16 (1, M)'}"
     if not isinstance(data, np.ndarray) and not is_tensor(data):
-        return OutputError(f"{wanted}, got {type(data).__name__}{object_hint(data) if video else ''}", anchor="frame-type")
+        hint = object_hint(data) if video else SILENCE if data is None else ""
+        return OutputError(f"{wanted}, got {type(data).__name__}{hint}", anchor="frame-type" if video else "sound-type")
     shape, dtype = tuple(data.shape), str(data.dtype).removeprefix("torch.")
     hint = _picture_hint(data, shape, dtype) if video else _sound_hint(shape, dtype)
     return OutputError(f"{wanted}, got {dtype} {shape}{hint}", anchor="frame-type" if video else "sound-type")

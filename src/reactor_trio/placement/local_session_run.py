@@ -25,7 +25,10 @@ OpenChannel = Callable[[Wake, Wake], tuple[LocalEnd, LocalEnd]]
 NO_LINE = "(no line of the model: it waits for what it has started)"
 #: what the author can do
 _SLEEPS = "time.sleep stops the model and all of its sessions: write `await trio.sleep(seconds)` in an async method"
-_TAKES_LONG = "The picture stands still until it ends: make its steps shorter, or bound the wait with trio.move_on_after"
+_TAKES_LONG = (
+    "The picture stands still until it ends: make its steps shorter, or bound the wait, in an async method with "
+    "trio.move_on_after"
+)
 
 
 class LocalSessionRun:

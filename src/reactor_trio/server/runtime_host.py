@@ -116,7 +116,7 @@ class ServerThread(Generic[T]):
         if (error := self._error) is not None:
             self._error = _without_frames(error)
             try:
-                raise error
+                raise error.with_traceback(None) if isinstance(error, ReactorError) else error  # the frames of that thread
             finally:
                 del error  # else it and this frame keep each other
 

@@ -19,12 +19,25 @@ from collections.abc import Callable
 
 import trio
 
+from reactor_trio.concurrency.stacks import thread_stack
 from reactor_trio.server.lock_watch import LOAD, LockWatch
 
 #: exit code of a process whose runtime failed or hung (EX_SOFTWARE of sysexits.h)
 EXIT_CODE = 70
 
 _BEATS_PER_LIMIT = 4
+
+
+def abandon_step(reason: str) -> None:
+    """Print the reason and where the author's code is, and end the process at once; without such code as `end_process`."""
+    stacks = "".join(thread_stack(thread) for thread in threading.enumerate() if thread.name == "reactor-model")
+    if not stacks:
+        end_process(reason)
+    try:
+        sys.stderr.write(f"reactor: {reason}. It is here:\n{stacks}")
+        sys.stderr.flush()
+    finally:
+        os._exit(EXIT_CODE)
 
 
 def end_process(reason: str) -> None:
@@ -42,7 +55,7 @@ class Watchdog:
 
     Args:
         limit: seconds without a beat that end the process.
-        end: called with the reason; ends the process.
+        end, abandon: called with the reason; end the process, the latter because a step of the author's does not end.
         open_lock_watch: starts the process that watches for C code which keeps the GIL.
         running: returns what may keep the GIL now (`lock_watch.running`). Called in the watching thread.
     """
@@ -50,9 +63,10 @@ class Watchdog:
     def __init__(
         self, limit: float, end: Callable[[str], object] = end_process,
         open_lock_watch: Callable[[], LockWatch | None] = lambda: None, running: Callable[[], int] = lambda: LOAD,
+        abandon: Callable[[str], object] = abandon_step,
     ) -> None:  # fmt: skip
         self._limit = limit
-        self._end = end
+        self._end, self._abandon = end, abandon
         self._open_lock_watch = open_lock_watch
         self._lock_watch: LockWatch | None = None
         self._running = running
@@ -92,7 +106,7 @@ class Watchdog:
             now = time.monotonic()
             if self._leave_by is not None:
                 if now > self._leave_by[0]:
-                    self._end(self._leave_by[1])
+                    self._abandon(self._leave_by[1])
                     return
                 continue
             was_late, late = late, now - self._beat > self._limit
