@@ -26,6 +26,8 @@ const ENTRIES = {
   style: "page/style.css",
   later: "page/later.css",
   hands: "page/hands.css",
+  details: "page/details.css",
+  fullscreen: "page/fullscreen.css",
   inputs: "page/inputs.css",
   latency: "page/latency.css",
   "decoder-worker": "src/worker/decoder-worker.ts",
@@ -56,6 +58,7 @@ const LATER = {
   sound: "src/sound/audio-player.ts",
   "touch-pads": "page/touch-pads.ts",
   upload: "src/client/upload.ts",
+  "upload-field": "page/upload-field.ts",
   widgets: "page/widgets.ts",
 };
 const COPIED = ["index.html", "icon.svg"];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -208,6 +209,26 @@ def test_in_a_low_window_the_panel_is_beside_the_picture(server: FakeServer, pag
     assert box(page, "#hero")[2] <= box(page, "#bar")[0] < box(page, "#bar")[2] <= left
 
 
+def test_the_glow_of_a_light_page_is_a_pale_tint_and_lies_on_no_card(server: FakeServer, page: Page) -> None:
+    """A dark picture makes no stain."""
+    page.emulate_media(color_scheme="light")
+    page.clock.install()
+    peer = live(page, server)
+    page.clock.fast_forward(3000)  # the picture's edges are looked at now and then
+    peer.frame(1, picture(70, 55, 30, 1280, 720))
+    page.wait_for_selector("#hero[style*='--glow-left']")
+    shadow = page.evaluate("getComputedStyle(document.querySelector('#hero'), '::before').boxShadow")
+    lightness = [float(each) for each in re.findall(r"oklch\(([\d.]+)", shadow)]
+    assert len(lightness) == 4, shadow
+    assert min(lightness) >= 0.92, shadow
+    assert max(int(blur) for blur in re.findall(r"px \S+px (\d+)px", shadow)) <= 60, shadow
+    left, top, *_ = box(page, "#settings")
+    clip: Any = {"x": left + 1, "y": top + 16, "width": 60, "height": 100}  # without the round corners
+    with_it = page.screenshot(clip=clip)
+    page.evaluate("document.querySelector('#hero').removeAttribute('style')")
+    assert page.screenshot(clip=clip) == with_it
+
+
 def test_figures_are_one_line_until_somebody_asks(server: FakeServer, page: Page) -> None:
     peer = live(page, server)
     expect(page.locator("#figures")).to_be_hidden()
@@ -275,7 +296,7 @@ def full_screen(page: Page, full: bool) -> None:
 PARTS = ("#others .enlarge", "#ending", ".toast")
 
 
-def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: Page) -> None:
+def test_in_full_screen_the_panel_lies_beside_the_picture(server: FakeServer, page: Page) -> None:
     peer = live(page, server, tracks=[video(), video(1, "depth")])
     peer.frame(0, picture(0, 0, 0), track=1)
     reached = """(selector) => {
@@ -289,9 +310,9 @@ def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: 
             expect(panel).to_be_hidden()
             page.locator("#panel-toggle").click()
             expect(panel).to_be_visible()
-            assert box(page, "#hero canvas") == (0, 0, width, height)
             left, top, right, bottom = box(page, "#panel")
             assert (right, bottom) == (width, height)
+            assert box(page, "#hero canvas") == (0, 0, *((left, height) if left else (width, top)))
             assert (right - left) * (bottom - top) < 0.61 * width * height
             peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
             expect(page.locator("#ending")).to_be_visible()
@@ -312,6 +333,43 @@ def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: 
             full_screen(page, False)
 
 
+def test_full_screen_is_black_and_its_tools_are_one_pill_that_fits(server: FakeServer, page: Page) -> None:
+    """The picture is larger than without it, and the buttons for fingers are on the screen."""
+    page.goto(server.url)
+    peer = server.accept()
+    others = ("Use", "Sleep", "Place a table", "Place a stone", "Plant a sapling", "Wait")
+    keys = [command(f"key_{i}", does, down={"type": "boolean"}) for i, does in enumerate(others)]
+    peer.welcome(*COMMANDS, *keys, state={}, transport=("pause", "step", "restart"))
+    peer.frame(0, picture(200, 30, 60, 1280, 720))
+    state(page, "live")
+    page.evaluate("localStorage.setItem('pads', 'on')")
+    page.locator("#legend-toggle").click()
+    page.locator("#key-legend select").select_option("on")
+    page.keyboard.press("Escape")
+    expect(page.locator("#pads")).to_be_visible()
+    button = page.locator("#fullscreen")
+    signs = []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width, height in ((1280, 720), (390, 844), (844, 390)):
+            with window(page, (width, height)), named(f"{scheme}, {width} wide"):
+                left, top, right, bottom = page.evaluate(PICTURE)
+                before = (right - left) * (bottom - top)
+                signs.append(button.locator("path").get_attribute("d"))
+                full_screen(page, True)
+                expect(button).to_have_accessible_name("Leave full screen")
+                signs.append(button.locator("path").get_attribute("d"))
+                expect(page.locator("main")).to_have_css("background-color", "rgb(0, 0, 0)")
+                left, top, right, bottom = page.evaluate(PICTURE)
+                assert (right - left) * (bottom - top) > before or (left, right) == (0, width)
+                for each in page.locator("#pads button, #bar button:visible, #bar summary").evaluate_all(PLACES):
+                    assert 12 <= each["x"] < each["x"] + each["width"] <= width - 12, each
+                    assert 12 <= each["y"] < each["y"] + each["height"] <= height - 12, each
+                full_screen(page, False)
+                expect(button).to_have_accessible_name("Full screen")
+    assert len(set(signs[::2])) == len(set(signs[1::2])) == 1 < len(set(signs))
+
+
 def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(server: FakeServer, page: Page) -> None:
     live(page, server)
     panel = page.locator("#panel")
@@ -330,7 +388,7 @@ def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(se
     assert page.evaluate("localStorage.getItem('panel')") == "closed"  # what the user chose outside of full screen
 
 
-def test_the_panel_on_the_picture_can_be_read(server: FakeServer, page: Page) -> None:
+def test_the_panel_in_full_screen_can_be_read(server: FakeServer, page: Page) -> None:
     live(page, server)
     full_screen(page, True)
     page.locator("#panel-toggle").click()
@@ -439,6 +497,8 @@ def test_the_whole_page_in_a_script_that_goes_from_right_to_left(server: FakeSer
                 assert box(page, "#bar")[2] <= box(page, "#hero")[0] < box(page, "#hero")[2] <= box(page, "#name")[0]
             if width == 1280:
                 assert box(page, "#panel")[0] == 0
+                left, right = (box(page, f".cross > :nth-child({i})") for i in (2, 4))
+                assert left[2] <= right[0]  # keys lie as on the keyboard
                 assert box(page, "#hero")[0] >= box(page, "#panel")[2]
                 page.locator("#pause-toggle").focus()
                 page.keyboard.press("ArrowLeft")

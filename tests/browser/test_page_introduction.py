@@ -244,7 +244,7 @@ def test_the_models_own_progress_is_shown_while_it_loads(server: FakeServer, pag
     server.health = (503, {"phase": "loading", "model": "fake", "progress": {"fraction": 0.25, "text": "weights 1 of 4"}})
     page.goto(server.url)
     text, note = page.locator("#overlay-text"), page.locator("#overlay-note")
-    expect(text).to_have_text("The model is loading")
+    expect(text).to_have_text("The model is loading.")
     expect(note).to_have_text(re.compile(r"^25 % · weights 1 of 4"))
     drawing(page, "loading")
     expect(page.locator("#status")).to_have_text("loading")

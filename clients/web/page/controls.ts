@@ -141,6 +141,9 @@ const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === 
 
 const describeValue = (value: unknown): string => (typeof value === "string" ? value || "“”" : (JSON.stringify(value) ?? ""));
 
+/** What the user has typed into the forms of actions, by command and argument: it is there in the next session, too. */
+const typed = new Map<string, unknown>();
+
 export function actionControl(
   { name, title, description, fields }: ActionCommand,
   send: SendInSession,
@@ -152,8 +155,10 @@ export function actionControl(
     const hint = hints[declared.name];
     const field = presented(declared, hint);
     const view = createField(field, uploads, { hint });
-    view.write(field.initial);
-    return { field, view };
+    const key = `${name}.${field.name}`;
+    view.write(typed.has(key) ? typed.get(key) : field.initial);
+    view.touched = typed.has(key);
+    return { field, view, key };
   });
   const refusal = refusalLine(wordsOf);
   const button = element("button", { type: "submit", class: "action" }, title);
@@ -164,6 +169,18 @@ export function actionControl(
     ...(fields.length ? [hint, ...views.map(({ view }) => view.element), button] : [button, hint]),
     refusal.element,
   );
+  const keep = (): void => {
+    for (const { field, view, key } of views) {
+      if (!view.touched || field.kind === "upload") continue; // a file is of one session
+      try {
+        typed.set(key, view.read());
+      } catch {
+        typed.delete(key); // it is no value yet
+      }
+    }
+  };
+  control.addEventListener("input", keep);
+  control.addEventListener("change", keep);
   let unanswered = 0;
   const act = async (data: Values): Promise<void> => {
     unanswered += 1;

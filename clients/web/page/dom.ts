@@ -37,6 +37,9 @@ export function loadStyle(name: string): Promise<void> {
 /** An arrow that goes round, for `icon`: back to the beginning. */
 export const BACK_TO_BEGIN = ["M3.5 8a4.5 4.5 0 1 0 1.6-3.4M5 1.8v3h3"];
 
+/** Corners that point outwards, for `icon`. */
+export const ENLARGE = "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4";
+
 /** A drawing of lines, 16 by 16; screen readers skip it. `filled` is the first line's inside. */
 export function icon(lines: readonly string[], { filled = false }: { readonly filled?: boolean } = {}): SVGSVGElement {
   const drawing = vector("svg", { class: "line", viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" });

@@ -38,8 +38,9 @@ import { fillIn, number, plural, STRINGS } from "./strings.ts";
 import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
-import { dropOn, Uploads, uploadCard } from "./uploads.ts";
+import { Uploads, uploadCard } from "./uploads.ts";
 
+void loadStyle("details.css");
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
@@ -118,7 +119,7 @@ client.on("state", (state) => {
       running.showPicture(); // it was resumed
     else {
       running = new RunningSession(state.session);
-      failure.next(running.give);
+      failure.begun(running.give);
     }
     return;
   }
@@ -369,7 +370,6 @@ class RunningSession {
     const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
-    if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
     const needsFile = settings.some(({ field: { kind, initial, nullable } }) => kind === "upload" && initial === undefined && !nullable);
     callToAction(uploads.onlyDropTarget ? [fileCall(needsFile, uploads.signal)] : []);
     const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });

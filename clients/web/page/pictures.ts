@@ -1,6 +1,6 @@
 /** The model's pictures: a canvas for each video track, the first one large. Canvases keep their picture and place between sessions. */
 import { type Client, type Presented, Replay, type SessionInfo, type View } from "../src/index.ts";
-import { byId, element, within } from "./dom.ts";
+import { byId, ENLARGE, element, icon, within } from "./dom.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Seconds that can be saved afterwards. */
@@ -110,8 +110,7 @@ export const largeCanvas = (): HTMLCanvasElement | null => byId("hero").querySel
 
 function pictureFigure(): HTMLElement {
   const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": STRINGS.video, tabindex: -1 });
-  const enlarge = element("button", { type: "button", class: "enlarge" });
-  enlarge.append(within(byId("fullscreen"), "svg", SVGSVGElement).cloneNode(true));
+  const enlarge = element("button", { type: "button", class: "enlarge" }, icon([ENLARGE]));
   const figure = element("figure", {}, canvas, element("figcaption"), enlarge);
   enlarge.addEventListener("click", ({ detail }) => {
     const large = largeCanvas()?.parentElement;

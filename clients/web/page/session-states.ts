@@ -22,6 +22,8 @@ export class SessionStates {
   #overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
   #tokenField = byId("access-token", HTMLInputElement);
   #introduced = false;
+  /** Whether the server has said last that the model loads. */
+  #loads = false;
 
   /** `access` has the token, and gets the one that the user is asked for; `wishes` is what the page's address asks for. */
   constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">, failure: FailureNotice) {
@@ -40,6 +42,7 @@ export class SessionStates {
 
   /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
   show(state: string, status: string, text: Parameters<Overlay["show"]>[1] | null = null, how: OverlayOptions = {}): void {
+    this.#loads = false;
     document.body.dataset.state = state;
     byId("status").textContent = status;
     if (text === null) this.#overlay.hide();
@@ -59,7 +62,7 @@ export class SessionStates {
   showWithoutSession(state: Exclude<ClientState, { status: "live" | "resuming" }>): void {
     switch (state.status) {
       case "connecting":
-        this.#failure.next(null);
+        if (this.#loads) break; // the stage says what is known, and not that this asks again
         this.show("connecting", STRINGS.status.connecting, STRINGS.connecting);
         break;
       case "queued":
@@ -93,6 +96,7 @@ export class SessionStates {
     const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
     const note = [percent, text].filter(Boolean).join(" · ");
     this.show("connecting", status, words, { art: "loading", fraction, note });
+    this.#loads = true;
   }
 
   /** Shows how far the model's load is, as long as the client's state is `state`. */
@@ -127,7 +131,8 @@ export class SessionStates {
     const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
     const { final, text, details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
-    if (error instanceof SessionEnded && (kind === "failed" || kind === "lost")) this.#failure.failed(text);
+    if (error instanceof SessionEnded && (kind === "failed" || kind === "lost"))
+      this.#failure.failed(kind === "failed" ? STRINGS.failure.again : "");
     if (loading && state.status === "waiting") {
       this.#showLoading(STRINGS.status.loading, text, loading);
       void this.#followLoading(state as StateOf<"waiting">);
@@ -140,7 +145,7 @@ export class SessionStates {
       wait = REFUSED_AGAIN;
       setTimeout(() => client.state === state && client.reconnect(), wait);
     }
-    const status = wait === null ? STRINGS.status.ended : STRINGS.status.disconnected;
+    const status = STRINGS.status[kind === "failed" ? "failed" : wait === null ? "ended" : "disconnected"];
     this.show("ended", status, text, { wait, details, art: kind ?? "ended" });
     if (!tokenWanted) return;
     this.#access.set(null);

@@ -47,6 +47,7 @@ export interface Texts {
   readonly LATENCY: Words<typeof LATENCY>;
   readonly LEGEND: Words<typeof LEGEND>;
   readonly PADS: Words<typeof PADS>;
+  readonly UPLOADS: Words<typeof UPLOADS>;
   readonly INPUTS: Words<typeof INPUTS>;
   readonly WIDGETS: Words<typeof WIDGETS>;
   readonly API: Words<typeof API>;
@@ -66,6 +67,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     paused: "paused",
     watching: "watching",
     reconnecting: "reconnecting",
+    failed: "failed",
     disconnected: "disconnected",
     ended: "ended",
   },
@@ -73,7 +75,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   reconnecting: "Reconnecting …",
   reconnectingNote: "Your session is kept. It goes on where it was.",
   reloading: "The model is being reloaded",
-  loading: "The model is loading",
+  loading: "The model is loading.",
   loadingDone: "{percent} %",
   failed: "The model failed",
   noPictureTrack: "This model has no picture.",
@@ -140,7 +142,12 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   },
   lost: "The connection was lost.",
   hidden: "Its code raised an exception, or ended. The server's log has the line; `reactor run --debug` shows it here.",
-  failure: { restarted: "The model had to be loaded again: {reason}.", settings: "Use the old settings", dismiss: "Dismiss" },
+  failure: {
+    again: "The model failed and began again.",
+    restarted: "The model had to be loaded again: {reason}.",
+    settings: "Use the old settings",
+    dismiss: "Dismiss",
+  },
   stall: { pictures: "no pictures for", code: "{what} for" },
   endedBecause: "The session ended: {reason}.",
   unreachable: "The server cannot be reached.",
@@ -161,20 +168,9 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   tools: {
     record: RECORD,
     stopRecording: "Stop recording and save",
+    leave: "Leave full screen",
     failed: { copy: "copy", snapshot: "screenshot", clip: "last ten seconds", recording: "recording", fullscreen: "full screen" },
     preparing: "The last ten seconds are being saved …",
-  },
-  uploads: {
-    file: "File",
-    sent: "{title}: sent",
-    size: "{n} {unit}",
-    units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
-    choose: "Choose a file or drop it here",
-    sending: "Sending {name}",
-    refused: "This server takes no uploads.",
-    busy: "the file is still being sent",
-    needed: "a file is needed",
-    cancel: "Cancel",
   },
   fields: {
     number: "a number is needed",
@@ -387,6 +383,20 @@ export const INPUTS = /* @__PURE__ */ inLanguage("INPUTS", {
   coded: "sending {fps} fps of {codec}",
   sound: "sending {rate} kHz",
   skipped: ", {n} skipped",
+} as const);
+
+/** The texts of fields for files, which are loaded with the first. */
+export const UPLOADS = /* @__PURE__ */ inLanguage("UPLOADS", {
+  file: "File",
+  sent: "{title}: sent",
+  size: "{n} {unit}",
+  units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
+  choose: "Choose a file or drop it here",
+  sending: "Sending {name}",
+  refused: "This server takes no uploads.",
+  busy: "the file is still being sent",
+  needed: "a file is needed",
+  cancel: "Cancel",
 } as const);
 
 /** The texts of widgets that a model may have, which are loaded with it. */

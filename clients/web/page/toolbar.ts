@@ -1,5 +1,6 @@
 /** The buttons on the picture: screenshot, copy, the last seconds, record, full screen. */
 import type { Recording } from "../src/index.ts";
+import { ENLARGE, icon, loadStyle } from "./dom.ts";
 import { describeTime, extension, fileName } from "./file-names.ts";
 import { largeCanvas, type Place } from "./pictures.ts";
 import { STRINGS } from "./strings.ts";
@@ -41,8 +42,13 @@ export class Toolbar {
     snapshot.addEventListener("click", () => this.#snapshot());
     record.addEventListener("click", () => (this.#recording ? this.#recording.stop() : this.#record()));
     fullscreen.addEventListener("click", () => this.#fullscreen());
+    let enter = "";
     document.addEventListener("fullscreenchange", () => {
-      fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.screen));
+      const full = document.fullscreenElement === parts.screen;
+      if (full) enter = fullscreen.title;
+      fullscreen.title = full ? STRINGS.tools.leave : enter;
+      fullscreen.setAttribute("aria-label", fullscreen.title);
+      fullscreen.replaceChildren(icon([full ? "M6 2v4H2M14 6h-4V2M10 14v-4h4M2 10h4v4" : ENLARGE]));
     });
   }
 
@@ -146,7 +152,10 @@ export class Toolbar {
   async #fullscreen(): Promise<void> {
     try {
       if (document.fullscreenElement) await document.exitFullscreen();
-      else await this.#parts.screen.requestFullscreen();
+      else {
+        await loadStyle("fullscreen.css");
+        await this.#parts.screen.requestFullscreen();
+      }
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.fullscreen}: ${(error as Error).message}`);
     }

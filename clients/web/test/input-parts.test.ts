@@ -1,7 +1,8 @@
 // The parts of inputs that need no document: capture times, rates, positions, uploads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describeSize, Uploads } from "../page/uploads.ts";
+import { describeSize } from "../page/upload-field.ts";
+import { Uploads } from "../page/uploads.ts";
 import { upload as sendFile } from "../src/client/upload.ts";
 import { readField } from "../src/controls/field.ts";
 import { contentBox, relativePosition } from "../src/controls/pointer.ts";

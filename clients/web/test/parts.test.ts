@@ -311,7 +311,7 @@ test("the page asks /health why a WebSocket was refused", async () => {
   assert.deepEqual(await ask(503, '{"phase": "draining"}'), { final: false, text: "Server not ready or busy: draining." });
   const progress = { fraction: 0.5, text: "weights" };
   const loading = await ask(503, JSON.stringify({ phase: "loading", model: "m", progress }));
-  assert.deepEqual(loading, { final: false, text: "The model is loading", loading: progress });
+  assert.deepEqual(loading, { final: false, text: "The model is loading.", loading: progress });
   const silent = await ask(503, '{"phase": "loading", "model": "m"}');
   assert.deepEqual(silent.loading, { fraction: null, text: "" });
   const failed = await ask(503, '{"phase": "failed", "model": "m", "reason": "no memory"}');
@@ -374,7 +374,7 @@ test("a server that has let the token in is not asked about it, because a proxy 
     diagnose("http://host/", { token: "t", letIn }, async (url) =>
       url.pathname.endsWith("health") ? new Response(JSON.stringify(health), { status: 503 }) : new Response("no token", { status: 401 }),
     );
-  const loading = { final: false, text: "The model is loading", loading: { fraction: null, text: "" } };
+  const loading = { final: false, text: "The model is loading.", loading: { fraction: null, text: "" } };
   assert.deepEqual(await ask({ phase: "loading" }, true), loading);
   assert.equal((await ask({ phase: "loading" }, false)).text, "Not let in: no token.");
 });
