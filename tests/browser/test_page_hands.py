@@ -302,9 +302,11 @@ def test_a_held_pad_repeats_a_key_without_release(server: FakeServer, touch_page
     peer = begin(page, server, command("key_space", "Step"))
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)
     fingers = Fingers(page)
-    for count, (width, height) in enumerate(WINDOWS, 1):
-        page.set_viewport_size({"width": width, "height": height})
-        with named(f"in a window of {width}×{height}"):
+    for count, size in enumerate(WINDOWS, 1):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        with named(f"in a window of {size[0]}×{size[1]}"):
+            # The pads move when the page hears of its new window, which is with the next frame; its clock stands still.
+            expect(page.locator("body")).to_have_attribute("data-panel", "closed" if size == ON_ITS_SIDE else "open")
             fingers.put(0, middle(page, pad("space")))
             peer.ack(peer.next())
             peer.say("told", {})
