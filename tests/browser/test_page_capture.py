@@ -192,13 +192,13 @@ def test_frames_are_skipped_while_the_socket_is_full(server: FakeServer, page: P
     page.evaluate("window.unsent = 300 * 1024")  # too much for pictures; sound goes on
     expect(card(page, "camera").locator(".input-status")).to_have_text(re.compile(r"sending 0 fps, [1-9]\d* skipped$"))
     while not peer.media.empty():
-        peer.media.get()
+        peer.pushed()
     tracks = [peer.pushed().track for _ in range(60)]
     assert set(tracks[-20:]) == {2}  # a picture that was encoded before may still be under way
     page.evaluate("window.unsent = 1024 * 1024")
     expect(card(page, "voice").locator(".input-status")).to_have_text(re.compile(r"[1-9]\d* skipped$"))
     while not peer.media.empty():
-        peer.media.get()
+        peer.pushed()
     page.evaluate("window.unsent = 0")
     assert {peer.pushed().track for _ in range(50)} == {1, 2}
 
@@ -214,7 +214,7 @@ def test_an_input_stops_and_continues_its_numbers_after_a_restart(server: FakeSe
     expect(card(page, "camera").locator(".live-mark")).to_be_hidden()
     peer.say("reactor.track", video(width=64, height=48))
     while not peer.media.empty():
-        last = peer.media.get()
+        last = peer.pushed()
     start.click()
     again = peer.pushed()
     assert again.seq > last.seq

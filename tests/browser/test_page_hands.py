@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, CDPSession, FloatRect, Locator, Page, e
 
 from tests.browser.test_page import state
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
+from tests.support.page_promises import promised
 from tests.support.page_scripts import READ_BACK
 from tests.support.page_windows import DRAWN, PLACES, named, window
 
@@ -56,7 +57,7 @@ def held_in(page: Page, size: tuple[int, int]) -> Iterator[None]:
         panel = "closed" if size == ON_ITS_SIDE else "open"
         if page.evaluate("document.body.dataset.panel") != panel:
             page.evaluate("document.querySelector('#panel-toggle').click()")
-            page.evaluate(DRAWN)
+            promised(page, DRAWN)
         yield
 
 
