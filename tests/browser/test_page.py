@@ -371,7 +371,8 @@ def test_a_viewer_gets_no_controls(server: FakeServer, page: Page) -> None:
     peer.welcome(BRIGHTNESS, command("key_w"), role="viewer")
     state(page, "live")
     expect(page.locator("#role-note")).to_be_visible()
-    assert page.locator("[data-command]").count() == 0
+    assert page.locator("[data-command]:not([data-command^=set_])").count() == 0
+    assert page.locator("#controls").locator("input:enabled, button:enabled").count() == 0  # its settings are to look at
     page.keyboard.press("w")
     peer.say("reactor.bye", {"reason": "done", "message": None})
     peer.socket.close(1001)

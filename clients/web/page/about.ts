@@ -49,5 +49,10 @@ function showBackdrop(address: string | null): void {
   if (address === null) return;
   const picture = element("img", { id: "backdrop", src: new URL(address, document.baseURI).href, alt: "" });
   picture.addEventListener("error", () => picture.remove());
+  // Until a track tells its shape, the stage has that of the model's own picture: then the first one moves nothing.
+  picture.addEventListener("load", () => {
+    const { style } = document.documentElement;
+    if (!style.getPropertyValue("--ratio")) style.setProperty("--ratio", (picture.naturalWidth / picture.naturalHeight).toFixed(4));
+  });
   byId("hero").append(picture);
 }

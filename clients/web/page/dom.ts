@@ -27,7 +27,11 @@ export function loadStyle(name: string): Promise<void> {
     sheets.get(name) ??
     new Promise<void>((resolve) => {
       const link = element("link", { rel: "stylesheet", href: new URL(name, import.meta.url).href });
-      link.onload = link.onerror = () => resolve();
+      link.onload = () => resolve();
+      link.onerror = () => {
+        sheets.delete(name); // the next one who needs it asks again
+        resolve();
+      };
       document.head.append(link);
     });
   sheets.set(name, loaded);
@@ -58,6 +62,13 @@ export function vector<Tag extends keyof SVGElementTagNameMap>(
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
   return node;
+}
+
+/** Shows `nodes` in the list of a part of the page, and no part without any. */
+export function fill(part: string, nodes: readonly (HTMLElement | null)[]): void {
+  const section = byId(part);
+  section.hidden = nodes.length === 0;
+  within(section, ".list").replaceChildren(...nodes.filter((node) => node !== null));
 }
 
 /** The element of index.html with this id; throws if there is none, or if it is of another class than `kind`. */

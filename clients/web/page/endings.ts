@@ -83,18 +83,19 @@ export const withToken = (token: string | null | undefined): RequestInit => ({
 
 const askingOnce = (token: string | null | undefined): RequestInit => ({ ...withToken(token), signal: AbortSignal.timeout(PATIENCE) });
 
-/** What the model of the server at `base` says of itself; null where none is known, as at a gate or without a valid token. */
+/** What the model of the server at `base` says of itself at `path`; null where none is known, as at a gate or without a valid token. */
 export async function askIntroduction(
   base: string,
+  path: string,
   token: string | null,
   fetch: Fetch = globalThis.fetch,
-): Promise<Pick<ModelSchema, "name" | "about"> | null> {
+): Promise<(Pick<ModelSchema, "name" | "about"> & Partial<ModelSchema>) | null> {
   const asking = askingOnce(token);
   try {
     // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
     const health: Health = await (await fetch(new URL("health", base), asking)).json();
     if (health.model === undefined) return null;
-    const answer = await fetch(new URL("schema?format=about", base), asking); // it is there while the model still loads, too
+    const answer = await fetch(new URL(path, base), asking);
     return answer.ok ? await answer.json() : null;
   } catch {
     return null; // the page says elsewhere that the server cannot be reached

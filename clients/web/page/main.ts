@@ -8,7 +8,7 @@ import { AccessToken } from "./access.ts";
 import { Ambient } from "./ambient.ts";
 import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
-import { byId, loadStyle, within } from "./dom.ts";
+import { byId, fill, loadStyle, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
 import { withToken } from "./endings.ts";
 import { FailureNotice } from "./failure-notice.ts";
@@ -209,7 +209,7 @@ class RunningSession {
     const serverPage = pageOf(info.url);
     share.show(info.shareToken, serverPage);
     this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
-    this.#parts = this.#showControls(this.#controlling ? schema.commands : []);
+    this.#parts = this.#showControls(schema.commands);
     this.#figures = new Figures(
       client,
       outputs.filter(({ kind }) => kind === "video").map(({ name }) => name),
@@ -341,7 +341,8 @@ class RunningSession {
 
   /** Shows the controls of the commands, and returns those that must be closed with the session. */
   #showControls(commands: SessionInfo["schema"]["commands"]): { close(): void }[] {
-    const read = readCommands(commands);
+    const all = readCommands(commands);
+    const read = this.#controlling ? all : { ...readCommands([]), settings: all.settings }; // to look at
     const { settings, keys, pointer, look, pad, actions } = read;
     const uploads = this.#uploads;
     const send = this.#send;
@@ -399,12 +400,6 @@ interface Later {
 const deviceNames = (inputs: readonly TrackInfo[]): Device[] => [
   ...new Set(inputs.map(({ kind }) => (kind === "video" ? "camera" : "microphone"))),
 ];
-
-function fill(part: string, nodes: readonly (HTMLElement | null)[]): void {
-  const section = byId(part);
-  section.hidden = nodes.length === 0;
-  within(section, ".list").replaceChildren(...nodes.filter((node) => node !== null));
-}
 
 /** Reports an error of this page to the user. */
 function reportProblem(text: string): void {

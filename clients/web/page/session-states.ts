@@ -1,13 +1,15 @@
 /** What the page shows of the client's state: the status in the header, and words on the stage while there is no picture. */
+import { readCommands } from "../src/controls.ts";
 import { type Client, type ClientState, type LoadProgress, SessionEnded } from "../src/index.ts";
 import { showIntroduction } from "./about.ts";
 import type { AccessToken } from "./access.ts";
-import { byId, within } from "./dom.ts";
+import { byId, fill } from "./dom.ts";
 import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
 import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
-import { Presets } from "./presets.ts";
+import { Settings } from "./settings.ts";
 import { fillIn, plural, STRINGS } from "./strings.ts";
+import { Uploads } from "./uploads.ts";
 
 const LOADING_AGAIN = 1000; // until the page asks again how far the model's load is
 const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
@@ -21,7 +23,8 @@ export class SessionStates {
   #failure: FailureNotice;
   #overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
   #tokenField = byId("access-token", HTMLInputElement);
-  #introduced = false;
+  /** What was asked last for what the model says of itself. */
+  #introduced = "";
   /** Whether the server has said last that the model loads. */
   #loads = false;
 
@@ -49,8 +52,9 @@ export class SessionStates {
     else this.#overlay.show(status, text, how);
     byId("reconnect").hidden = state !== "ended";
     byId("access").hidden = true;
-    // Commands wait while the session resumes.
-    for (const id of ["presets", "controls"]) byId(id, HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming";
+    // Commands wait while the session resumes; those who watch see the settings.
+    const may = (state === "live" || state === "resuming") && this.#client.session?.role !== "viewer";
+    for (const id of ["presets", "controls"]) byId(id, HTMLFieldSetElement).disabled = !may;
   }
 
   /** Shows that the session's link is lost and is coming back. */
@@ -78,7 +82,7 @@ export class SessionStates {
   }
 
   #showQueue({ position, total, reason, wait }: StateOf<"queued">): void {
-    void this.#introduce();
+    void this.#introduce("schema");
     const { queue, status } = STRINGS;
     const before = position > 1 ? plural(queue.before, position - 1) : queue.next;
     const note = wait === null ? queue.note : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
@@ -92,7 +96,7 @@ export class SessionStates {
   }
 
   #showLoading(status: string, words: string, { fraction, text }: LoadProgress): void {
-    void this.#introduce();
+    void this.#introduce("schema?format=about"); // the rest is not known before
     const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
     const note = [percent, text].filter(Boolean).join(" · ");
     this.show("connecting", status, words, { art: "loading", fraction, note });
@@ -111,16 +115,19 @@ export class SessionStates {
     } else this.#client.reconnect(); // the model is loaded, or there is another reason now
   }
 
-  /** Shows what the model says of itself while there is no session yet. */
-  async #introduce(): Promise<void> {
-    if (this.#introduced) return;
-    this.#introduced = true;
-    const introduction = await askIntroduction(document.baseURI, this.#access.token);
+  /** Shows what the model says of itself while there is no session yet, as far as `path` tells it. */
+  async #introduce(path: string): Promise<void> {
+    if (this.#introduced === path) return;
+    this.#introduced = path;
+    const introduction = await askIntroduction(document.baseURI, path, this.#access.token);
     if (!introduction || this.#client.session !== null) return;
-    showIntroduction(introduction.name, introduction.about);
-    const { elements } = new Presets(introduction.about?.examples ?? [], new Map(), document.baseURI); // to look at
-    byId("presets").hidden = elements.length === 0;
-    within(byId("presets"), ".list").replaceChildren(...elements);
+    const { name, about, commands = [] } = introduction;
+    showIntroduction(name, about);
+    const { settings } = readCommands(commands);
+    const shown = new Settings(settings, about, (field) => this.#client.setting(field), new Uploads(null), document.baseURI); // to look at
+    fill("presets", shown.presets);
+    if (byId("settings").hidden) fill("settings", shown.elements);
+    shown.close();
   }
 
   /** The page may find a refusal final that the client would try again, and the other way round. */

@@ -393,7 +393,7 @@ test("a server that takes the question and never answers cannot be reached", asy
   const silent = (_url: URL, { signal }: RequestInit): Promise<Response> =>
     new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
   const told = diagnose("http://host/", {}, silent);
-  const introduction = askIntroduction("http://host/", null, silent);
+  const introduction = askIntroduction("http://host/", "schema", null, silent);
   patience.abort();
   assert.deepEqual(await told, { final: false, kind: "lost", text: "The server cannot be reached." });
   assert.equal(await introduction, null);
