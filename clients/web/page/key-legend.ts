@@ -35,7 +35,7 @@ export class KeyLegend {
     const head = element("div", { class: "section-head" }, element("h2", { id: "key-legend-title" }, LEGEND.title), close);
     this.dialog = element(
       "dialog",
-      { id: "key-legend", "aria-labelledby": "key-legend-title" },
+      { id: "key-legend", tabindex: -1, "aria-labelledby": "key-legend-title" },
       head,
       keyboard && this.#keys(keyboard),
       keyboard && padsChoice(pads, setPads),
@@ -64,6 +64,7 @@ export class KeyLegend {
     keyboard?.release();
     stage.append(this.dialog);
     this.dialog.showModal();
+    this.dialog.focus();
   }
 
   #keydown(event: KeyboardEvent): void {
@@ -88,7 +89,11 @@ export class KeyLegend {
       const what = describe(key);
       const sign = element("kbd", {}, keyboard.sign(key.command));
       const label = fillIn(LEGEND.changeKey, { what });
-      const change = element("button", { type: "button", "aria-label": label, "data-change": key.command.key }, LEGEND.change);
+      const change = element(
+        "button",
+        { type: "button", class: "quiet", "aria-label": label, "data-change": key.command.key },
+        LEGEND.change,
+      );
       change.addEventListener("click", () => this.#ask(this.#asked === key ? null : key));
       this.#rows.set(key, { sign, change });
       return element("li", {}, sign, element("span", {}, what), change);

@@ -27,6 +27,7 @@ import { largeCanvas, Pictures } from "./pictures.ts";
 import { Playback } from "./playback.ts";
 import { Pointer } from "./pointer.ts";
 import { parseCodecs } from "./requested-codecs.ts";
+import { Room } from "./room.ts";
 import { rove } from "./roving.ts";
 import { SessionStates } from "./session-states.ts";
 import { Settings, type Values } from "./settings.ts";
@@ -74,7 +75,7 @@ hideWhenIdle(stage, byId("bar"), () => document.body.dataset.state === "live" &&
 const ambient = new Ambient(hero, largeCanvas);
 const leadToggle = byId("lead-toggle", HTMLInputElement);
 leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
-const pictures = new Pictures(client, leadToggle.checked, (canvas) => {
+const pictures = new Pictures(client, leadToggle.checked, new Room(preferences), (canvas) => {
   toolbar.pictureShown(canvas);
   ambient.refresh();
   stall.pictureShown();
