@@ -49,7 +49,9 @@ const LATER = {
   iterators: "src/client/iterators.ts",
   "key-legend": "page/key-legend.ts",
   "latency-panel": "page/latency-panel.ts",
+  limits: "page/limits.ts",
   "made-hint": "page/made-hint.ts",
+  "message-log": "page/message-log.ts",
   "pointer-lock": "page/pointer-lock.ts",
   publications: "src/client/inputs.ts",
   recorder: "src/media/recorder.ts",
@@ -60,6 +62,8 @@ const LATER = {
   upload: "src/client/upload.ts",
   "upload-field": "page/upload-field.ts",
   widgets: "page/widgets.ts",
+  answers: "page/answers.ts",
+  scrub: "page/scrub.ts",
 };
 const COPIED = ["index.html", "icon.svg"];
 /** Where the texts of index.html are: it has their names between double braces. */

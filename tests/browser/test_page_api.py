@@ -52,11 +52,11 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
     peer = begin(page, server)
 
     styles = page.get_by_role("radiogroup", name="How it is painted")
-    expect(styles.get_by_role("radio", name="ink")).to_be_checked()
+    expect(styles.get_by_role("radio", name="Ink")).to_be_checked()
     styles.get_by_text("oil").click()
     assert given(peer) == ("set_style", {"style": "oil"})
     peer.say("reactor.state", {"style": "ink"})  # the model's own doing
-    expect(styles.get_by_role("radio", name="ink")).to_be_checked()
+    expect(styles.get_by_role("radio", name="Ink")).to_be_checked()
 
     swatch = page.get_by_label("Choose a colour: Tint")
     expect(swatch).to_have_value("#ff8800")

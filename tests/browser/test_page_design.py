@@ -426,7 +426,7 @@ def test_axe_finds_nothing_in_a_live_session(server: FakeServer, page: Page) -> 
     camera = video(1, "camera", direction="in")
     live(page, server, tracks=[video(), camera])
     page.locator("#stats summary").first.click()
-    expect(page.get_by_role("button", name="Start camera").first).to_be_visible()
+    expect(page.get_by_role("button", name="Turn on the camera").first).to_be_visible()
     for size in ((1280, 800), (390, 844)):
         with window(page, size):
             axe_finds_nothing(page)

@@ -85,7 +85,7 @@ def test_a_gates_page_goes_to_its_replica(tmp_path: Path, browser: Browser, page
             assert len(gate.came) == 1
 
             page.get_by_role("button", name="Share").click()
-            expect(page.locator("#share-status")).to_contain_text("Link copied")
+            expect(page.locator("#toasts")).to_contain_text("Link copied")
             shared = page.evaluate("navigator.clipboard.readText()")
             assert shared.startswith(f"http://127.0.0.1:{link.port}/?role=viewer#token=")
             stranger = browser.new_context().new_page()

@@ -468,6 +468,19 @@ def test_all_of_the_legend_is_large_enough_for_fingers(server: FakeServer, touch
 # Other keys
 
 
+def test_help_for_fingers_begins_with_what_they_press(server: FakeServer, touch_page: Page) -> None:
+    page = touch_page
+    keys = ("up", "left", "down", "right", "space")
+    begin(page, server, *(command(f"key_{key}", key.capitalize()) for key in keys))
+    expect(page.locator("#hint")).to_have_text("Play with the buttons at the picture")
+    page.get_by_role("button", name="?").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading", level=3).first).to_have_text("Buttons at the picture")
+    expect(dialog.get_by_role("button", name="Change")).to_have_count(0)
+    dialog.get_by_text("Keyboard", exact=True).click()
+    expect(dialog.get_by_role("button", name="Change")).to_have_count(5)
+
+
 def test_a_user_gives_a_command_another_key_and_takes_it_back(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *WALK, command("key_space", "Jump"))
     page.keyboard.press("?")
@@ -583,7 +596,7 @@ def camera(**more: Any) -> dict[str, Any]:
 def test_the_camera_starts_on_the_picture_while_there_is_none(server: FakeServer, touch_page: Page) -> None:
     page = touch_page
     peer = begin(page, server, *WALK, tracks=[video(), camera()], shown=False)
-    call, pads = page.get_by_role("button", name="Turn on the camera"), page.locator("#pads")
+    call, pads = page.locator("#calls").get_by_role("button", name="Turn on the camera"), page.locator("#pads")
     mirror = page.locator("#calls video")
     expect(call).to_be_visible()
     for size in WINDOWS:
@@ -615,7 +628,7 @@ def test_a_refused_camera_says_so_on_the_picture(server: FakeServer, page: Page)
         "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('not allowed', 'NotAllowedError'))"
     )
     begin(page, server, tracks=[video(), camera()], shown=False)
-    call = page.get_by_role("button", name="Turn on the camera")
+    call = page.locator("#calls").get_by_role("button", name="Turn on the camera")
     call.click()
     expect(page.locator("#calls").get_by_role("alert")).to_contain_text("refused the camera")
     expect(call).to_be_visible()
@@ -627,7 +640,7 @@ def test_a_camera_that_ends_later_says_so_on_its_card(server: FakeServer, page: 
         navigator.mediaDevices.getUserMedia = async (wanted) => window.camera = await given(wanted);
     """)
     peer = begin(page, server, tracks=[video(), camera()], shown=False)
-    page.get_by_role("button", name="Turn on the camera").click()
+    page.locator("#calls").get_by_role("button", name="Turn on the camera").click()
     expect(page.locator("[data-input=camera]")).to_have_class("control input live")
     peer.frame(0, picture(200, 30, 60))
     expect(page.locator("#calls")).to_be_hidden()
@@ -653,7 +666,7 @@ def test_the_user_chooses_the_device_on_the_picture(server: FakeServer, page: Pa
     begin(page, server, tracks=[video(), camera()], shown=False)
     page.get_by_label("Use camera").select_option("The back one")
     expect(page.locator("[data-input=camera]").get_by_label("Source")).to_have_value("back")
-    page.get_by_role("button", name="Turn on the camera").click()
+    page.locator("#calls").get_by_role("button", name="Turn on the camera").click()
     expect(page.locator("[data-input=camera]")).to_have_class("control input live")
     assert "back" in page.evaluate("asked[0]")
 

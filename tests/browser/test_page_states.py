@@ -91,7 +91,7 @@ def test_after_a_failure_only_the_stage_says_so_and_then_the_next_session_for_a_
     expect(page.locator("#status")).to_have_text("live")
     page.get_by_label("Thing", exact=True).fill("lamp")
     page.get_by_label("Size", exact=True).fill("3")
-    page.get_by_label("Colour", exact=True).select_option("blue")
+    page.get_by_label("Colour", exact=True).select_option("Blue")
     stop_clock(page)  # the page would try again by itself
     peer.bye("model_error")
     expect(page.locator("#status")).to_have_text("failed")

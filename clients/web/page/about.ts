@@ -27,7 +27,7 @@ export function showIntroduction(name: string, about: ModelIntroduction | undefi
 
 /** The description, of which a phone shows two lines until the user wants all. */
 function described(text: string): HTMLElement[] {
-  const words = element("div", { class: "prose" }, ...prose(text));
+  const words = element("div", { dir: "auto", class: "prose" }, ...prose(text));
   if (text.length <= LONG) return [words];
   const more = element("button", { type: "button", class: "quiet", "aria-expanded": "false" }, STRINGS.more);
   more.addEventListener("click", () => {

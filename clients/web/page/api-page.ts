@@ -34,7 +34,12 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
   const dialog = element(
     "dialog",
     { id: "api-page", tabindex: -1, "aria-labelledby": "api-title" },
-    element("div", { class: "section-head" }, element("h2", { id: "api-title" }, fillIn(API.title, { model: info.model })), close),
+    element(
+      "div",
+      { class: "section-head" },
+      element("h2", { id: "api-title" }, fillIn(API.title, { model: schema.about?.title || info.model })),
+      close,
+    ),
     element("p", { class: "description" }, API.intro, " ", target.token ? `${API.token} ` : null, schemaLink),
     languages(),
     element("section", { id: "api-connect" }, element("h3", {}, API.connect), ...connectPart(target)),

@@ -114,7 +114,12 @@ export function refusalLine(wordsOf: (code: unknown) => string | null = () => nu
       const { name, code, message } = error as { readonly name?: unknown; readonly code?: unknown; readonly message: string };
       const words = given ?? wordsOf(code);
       if (code === "ended" && name !== "MediaError") return; // a device that has ended is shown
-      line.replaceChildren(words === null ? message : element("details", {}, element("summary", {}, words), element("code", {}, message)));
+      // The path of an argument says nothing to people, who see its field.
+      line.replaceChildren(
+        words === null
+          ? message.replace(/ - at `?\$\S*$/, "")
+          : element("details", {}, element("summary", {}, words), element("code", {}, message)),
+      );
       line.hidden = false;
     },
     hide() {

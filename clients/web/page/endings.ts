@@ -5,12 +5,15 @@
  * is no session, and `/schema` whether a token is needed.
  */
 import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
+import { isLoopback } from "./loopback.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
 export interface Diagnosis {
   readonly final: boolean;
   readonly text: string;
+  /** What whoever sees it can do. */
+  readonly note?: string;
   /** What only some people want to know. */
   readonly details?: string;
   /** How far the model's load is, while it loads. */
@@ -62,8 +65,10 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   if (error instanceof SessionEnded) {
     if (error.reason === "lost") return { final: false, kind: "lost", text: error.message };
     const text = describeEnd({ reason: error.reason, message: error.detail });
-    const details = error.reason === "model_error" && !error.detail ? STRINGS.hidden : "";
-    return FAILURES.has(error.reason ?? "") ? { final: false, kind: "failed", text, details } : { final: false, text };
+    if (!FAILURES.has(error.reason ?? "")) return { final: false, text };
+    // Whoever looks at a server of this computer runs it, too.
+    const details = error.reason === "model_error" && !error.detail && isLoopback(base) ? STRINGS.hidden : "";
+    return { final: false, kind: "failed", text, note: STRINGS.tell, details };
   }
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
@@ -143,7 +148,7 @@ export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = glob
   if (!answer.ok && health.phase === "loading")
     return { final: false, text: STRINGS.loading, loading: health.progress ?? { fraction: null, text: "" } };
   if (!answer.ok && health.phase === "failed")
-    return { final: false, kind: "failed", text: `${STRINGS.failed}${health.reason ? `: ${health.reason}.` : "."}` };
+    return { final: false, kind: "failed", text: `${STRINGS.failed}${health.reason ? `: ${health.reason}.` : "."}`, note: STRINGS.tell };
   const detail = answer.ok ? "" : (health.reason ?? health.phase ?? "");
   return { final: false, text: detail ? fillIn(STRINGS.busyBecause, { detail }) : STRINGS.busy };
 }

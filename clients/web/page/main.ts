@@ -20,7 +20,6 @@ import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
-import { log } from "./message-log.ts";
 import { type Device, describeWait } from "./overlay.ts";
 import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
@@ -42,6 +41,7 @@ import { Toolbar } from "./toolbar.ts";
 import { Uploads, uploadCard } from "./uploads.ts";
 
 void loadStyle("details.css");
+const messages = import("./message-log.ts");
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
@@ -91,7 +91,7 @@ byId("controls").addEventListener("input", () => hint.done());
 const failure = new FailureNotice(toasts);
 const states = new SessionStates(client, access, { model, role }, failure);
 const ending = new EndingBanner(byId("ending"));
-const share = new ShareButton(byId("share"), reportProblem);
+const share = new ShareButton(byId("share"), say, reportProblem);
 const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
   {
@@ -105,7 +105,7 @@ const toolbar = new Toolbar(
     fullscreen: byId("fullscreen", HTMLButtonElement),
   },
   reportProblem,
-  (words) => toasts.show(words, "info"),
+  say,
 );
 
 const playback = new Playback(client, byId("transport"), reportProblem);
@@ -156,7 +156,7 @@ client.on("resumed", ({ seconds, missed }) => {
   if (missed > 0) log("error", plural(STRINGS.missed, missed, { seconds: number(seconds, 1) }));
 });
 client.on("ending", (announced) => ending.show(announced));
-client.on("message", ({ type, data }) => log(type, JSON.stringify(data)));
+client.on("message", ({ type, data }) => log(type, data));
 client.on("error", (error) => showError(error));
 client.on("diagnostic", (diagnostic) => {
   if (diagnostic.code === "stepped_down") showStepDown(diagnostic);
@@ -197,9 +197,13 @@ class RunningSession {
     this.#info = info;
     const { model: name, schema } = info;
     showIntroduction(name, schema.about);
-    byId("role-note").hidden = info.role !== "viewer";
-
     this.#controlling = info.role !== "viewer";
+    byId("role-note").hidden = this.#controlling;
+    if (!this.#controlling)
+      import("./share-link.ts").then(
+        ({ offerTurn }) => offerTurn(byId("role-note")),
+        () => {}, // there is the picture to watch
+      );
     pictures.beginSession(info);
     toolbar.beginSession(name, pictures);
     fill("inputs", []);
@@ -237,7 +241,9 @@ class RunningSession {
     if (!awaitsPicture) states.show("live", client.transport.paused ? status.paused : this.#controlling ? status.live : status.watching);
     else {
       const art = !this.#controlling ? "viewing" : this.#unstarted.includes("camera") ? "camera" : "warming";
-      states.show("live", this.#controlling ? status.starting : status.watching, (seconds) => this.#describeWait(seconds), { art });
+      const forUser = (): boolean => this.#controlling && this.#unstarted.length > 0;
+      const words = !this.#controlling ? status.watching : forUser() ? status.waiting : status.starting;
+      states.show("live", words, (seconds) => this.#describeWait(seconds), { art, forUser });
     }
   }
 
@@ -277,10 +283,10 @@ class RunningSession {
     const address = await this.#settings.address(location.href);
     try {
       await navigator.clipboard.writeText(address);
-      toasts.show(STRINGS.settings.copied, "info");
+      say(STRINGS.settings.copied);
     } catch {
       history.replaceState(history.state, "", address);
-      toasts.show(STRINGS.settings.notCopied, "info");
+      say(STRINGS.settings.notCopied);
     }
   }
 
@@ -306,7 +312,7 @@ class RunningSession {
     try {
       const [{ Inputs }] = await Promise.all([import("./inputs.ts"), loadStyle("inputs.css")]);
       if (this.#over) return;
-      this.#inputs = new Inputs(client, this.#inputTracks);
+      this.#inputs = new Inputs(client, this.#inputTracks, () => hint.done());
       fill("inputs", this.#inputs.elements);
       callToAction(this.#inputs.calls);
     } catch (error) {
@@ -315,7 +321,7 @@ class RunningSession {
   }
 
   #describeWait(seconds: number): string {
-    const commands = this.#info.schema.commands.length > 0;
+    const commands = this.#info.schema.commands.length > 0 && !stall.busy;
     return describeWait(seconds, {
       viewing: !this.#controlling,
       unstarted: this.#unstarted,
@@ -355,7 +361,6 @@ class RunningSession {
     keyboard = keys.length ? new Keyboard(keys, send, map) : null;
     const canvas = largeCanvas();
     const onPicture = new Pointer(pointer, send, canvas);
-    const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
     const { schema } = this.#info;
     hint.begin(schema.about, this.#controlling ? read : null);
     const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, document.baseURI);
@@ -369,7 +374,7 @@ class RunningSession {
     const pointed = Object.keys(pointer).length ? onPicture.legend() : [];
     fill("pointer", pointed);
     if (look) void this.#showLater("pointer", pointed, async () => new (await import("./pointer-lock.ts")).PointerLock(look, send, canvas));
-    const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
+    const cards = actions.map((action) => actionControl(action, send, log, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
     const needsFile = settings.some(({ field: { kind, initial, nullable } }) => kind === "upload" && initial === undefined && !nullable);
@@ -401,6 +406,20 @@ interface Later {
 const deviceNames = (inputs: readonly TrackInfo[]): Device[] => [
   ...new Set(inputs.map(({ kind }) => (kind === "video" ? "camera" : "microphone"))),
 ];
+
+/** Adds a message of the model, an answer or an error to the list. */
+function log(type: string, content: unknown): void {
+  const time = new Date();
+  messages.then(
+    (list) => list.log(time, type, content),
+    () => {}, // without the list there is the picture
+  );
+}
+
+/** Tells the user what was done. */
+function say(words: string): void {
+  toasts.show(words, "info");
+}
 
 /** Reports an error of this page to the user. */
 function reportProblem(text: string): void {

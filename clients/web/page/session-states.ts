@@ -86,7 +86,7 @@ export class SessionStates {
     const { queue, status } = STRINGS;
     const before = position > 1 ? plural(queue.before, position - 1) : queue.next;
     const note = wait === null ? queue.note : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
-    const details = [fillIn(queue.place, { position, total }), reason].filter(Boolean).join(": ");
+    const details = [total > 1 ? fillIn(queue.place, { position, total }) : "", reason].filter(Boolean).join(": ");
     this.show("queued", status.waiting, before, { art: "queue", note, details });
   }
 
@@ -136,7 +136,7 @@ export class SessionStates {
     const error = state.status === "waiting" ? state.error : state.end;
     if (error === null) return; // the page has closed the client, and shows why
     const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
-    const { final, text, details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
+    const { final, text, note = "", details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
     if (error instanceof SessionEnded && (kind === "failed" || kind === "lost"))
       this.#failure.failed(kind === "failed" ? STRINGS.failure.again : "");
@@ -153,7 +153,7 @@ export class SessionStates {
       setTimeout(() => client.state === state && client.reconnect(), wait);
     }
     const status = STRINGS.status[kind === "failed" ? "failed" : wait === null ? "ended" : "disconnected"];
-    this.show("ended", status, text, { wait, details, art: kind ?? "ended" });
+    this.show("ended", status, text, { wait, note, details, art: kind ?? "ended" });
     if (!tokenWanted) return;
     this.#access.set(null);
     byId("access").hidden = false;

@@ -3,7 +3,7 @@ import type { Recording } from "../src/index.ts";
 import { ENLARGE, icon, loadStyle } from "./dom.ts";
 import { describeTime, extension, fileName } from "./file-names.ts";
 import { largeCanvas, type Place } from "./pictures.ts";
-import { STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 const REFRESH = 250;
 const KEPT_FOR = 60_000; // a download goes on reading the file for a while
@@ -70,6 +70,11 @@ export class Toolbar {
     this.#parts.record.disabled = true;
   }
 
+  #save(file: Blob, name: string): void {
+    save(file, name);
+    this.#done(fillIn(STRINGS.saved, { name }));
+  }
+
   #enable(shown: boolean): void {
     const { snapshot, copy, clip, record } = this.#parts;
     snapshot.hidden = record.hidden = this.#pictures.large === null;
@@ -94,7 +99,7 @@ export class Toolbar {
     const { large } = this.#pictures;
     if (large === null) return; // the button is hidden
     try {
-      save(await large.view.snapshot(), fileName(this.#name, "png"));
+      this.#save(await large.view.snapshot(), fileName(this.#name, "png"));
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.snapshot}: ${(error as Error).message}`);
     }
@@ -110,7 +115,7 @@ export class Toolbar {
     this.#done(STRINGS.tools.preparing);
     try {
       const { makeClip } = await import("./clip.ts");
-      save(await makeClip(pictures), fileName(this.#name, "mp4"));
+      this.#save(await makeClip(pictures), fileName(this.#name, "mp4"));
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.clip}: ${(error as Error).message}`);
     }
@@ -129,7 +134,7 @@ export class Toolbar {
       this.#timer = setInterval(() => this.#showRecording(), REFRESH);
       this.#showRecording();
       const file = await recording.file;
-      save(file, fileName(name, extension(file.type)));
+      this.#save(file, fileName(name, extension(file.type)));
     } catch (error) {
       troubles.push((error as Error).message);
     }

@@ -10,6 +10,8 @@ export interface UploadFieldOptions {
   /** What the file is for; "" for a file outside commands. */
   readonly title: string;
   readonly id: string;
+  /** The accepted types, with commas between them; all without it. */
+  readonly accept?: string | undefined;
   readonly refused: RefusalLine;
   readonly uploads: Uploads;
   /** Takes a dropped file, unless the control is disabled. */
@@ -39,7 +41,27 @@ export function describeSize(bytes: number): string {
   return fillIn(size, { n: bytes, unit: units.bytes });
 }
 
-export function uploadField({ title, id, refused, uploads, take, given }: UploadFieldOptions): UploadField {
+/** Whether a file of this type is one of those that `accept` lists: of a type, or of all whose name is a star. */
+const fits = (type: string, accept: readonly string[]): boolean =>
+  accept.some((each) => {
+    const [family = "", name] = each.split("/");
+    return each === type || (name === "*" && (family === "*" || type.split("/")[0] === family));
+  });
+
+/** Why a file is not taken, from what is: null for one that fits. */
+export function misfit(type: string, accept: readonly string[]): string | null {
+  if (accept.length === 0 || fits(type, accept)) return null;
+  const { unfit, kinds } = UPLOADS;
+  const [family, all] = accept.length === 1 ? (accept[0] ?? "").split("/") : [];
+  if (all === "*" && (family === "image" || family === "video" || family === "audio")) return unfit[family];
+  const names = accept.map((each) => {
+    const [kind = "", name = ""] = each.split("/");
+    return name === "*" ? (kinds[kind as keyof typeof kinds] ?? kind) : name.replace(/^x-|\+.*$/g, "").toUpperCase();
+  });
+  return fillIn(unfit.other, { kinds: [...new Set(names)].join(", ") });
+}
+
+export function uploadField({ title, id, accept, refused, uploads, take, given }: UploadFieldOptions): UploadField {
   const words = element("span", { class: "file-words" }, UPLOADS.choose);
   const zone = element("label", { class: "drop", for: id }, words);
   const bar = element("progress", { max: 1, value: 0, "aria-label": fillIn(UPLOADS.sent, { title: title || UPLOADS.file }) });
@@ -56,6 +78,11 @@ export function uploadField({ title, id, refused, uploads, take, given }: Upload
   }
 
   async function send(file: File): Promise<void> {
+    const why = misfit(file.type, accept ? accept.split(",") : []);
+    if (why !== null) {
+      refused.show(new Error(why));
+      return;
+    }
     run?.abort();
     const mine = (run = new AbortController());
     refused.hide();

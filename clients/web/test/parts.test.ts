@@ -267,7 +267,7 @@ test("the status of a live session says what is missing", () => {
   assert.equal(words(every(2000), 60_000), null, "answers to what the user does");
   assert.equal(words([], 60_000), null);
   const late = { what: "step 7 has run", since: 5 };
-  assert.deepEqual(words(every(33), 9000, 0, late), { words: "step 7 has run for", since: 5 });
+  assert.deepEqual(words(every(33), 9000, 0, late), { words: "the model is busy for", since: 5 });
 });
 
 test("an end is explained", () => {
@@ -281,12 +281,9 @@ test("an end is explained", () => {
 
 test("what is for whoever runs the server is behind the details", async () => {
   const ended = new SessionEnded("model_error", 4011, "The model failed.");
-  assert.deepEqual(await explain("http://host/", {}, ended), {
-    final: false,
-    kind: "failed",
-    text: "The model failed.",
-    details: STRINGS.hidden,
-  });
+  const failed = { final: false, kind: "failed", text: "The model failed.", note: STRINGS.tell };
+  assert.deepEqual(await explain("http://host/", {}, ended), { ...failed, details: "" }, "a visitor's page");
+  assert.deepEqual(await explain("http://127.0.0.1:8000/", {}, ended), { ...failed, details: STRINGS.hidden });
 });
 
 test("a refusal that is no fault of the user has plain words", () => {
@@ -315,7 +312,7 @@ test("the page asks /health why a WebSocket was refused", async () => {
   const silent = await ask(503, '{"phase": "loading", "model": "m"}');
   assert.deepEqual(silent.loading, { fraction: null, text: "" });
   const failed = await ask(503, '{"phase": "failed", "model": "m", "reason": "no memory"}');
-  assert.deepEqual(failed, { final: false, kind: "failed", text: "The model failed: no memory." });
+  assert.deepEqual(failed, { final: false, kind: "failed", text: "The model failed: no memory.", note: STRINGS.tell });
   assert.equal((await ask(200, '{"sessions": 0}', "", "viewer")).text, "There is no session to watch yet.");
   assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
   const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
