@@ -107,7 +107,7 @@ export interface RefusalLine {
 
 /** A line that shows why a command was refused; `wordsOf` has words for people for some codes. It ignores the end of the connection, which the page shows elsewhere. */
 export function refusalLine(wordsOf: (code: unknown) => string | null = () => null): RefusalLine {
-  const line = element("div", { class: "refusal", role: "alert", hidden: true });
+  const line = element("div", { dir: "auto", class: "refusal", role: "alert", hidden: true });
   const self: RefusalLine = {
     element: line,
     show(error, given = null) {

@@ -36,6 +36,7 @@ const RECORD = "Record to a file";
 const STATS = "Stats";
 const DEFAULTS = "With the default settings";
 const DETAILS = "Details";
+const FILE_NEEDED = "a file is needed";
 
 /** The page's texts in one language. Those of index.html are by their English. */
 export interface Texts {
@@ -173,6 +174,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   fields: {
     number: "a number is needed",
     choice: "a choice is needed",
+    file: FILE_NEEDED,
     choose: "Choose …",
     json: "not JSON: {why}",
     exact: "{title}, exact value",
@@ -241,7 +243,7 @@ export const HTML = {
   freezes: "Freezes",
   commandToPicture: "Command to picture",
   captureToPicture: "Capture to picture",
-  dropped: "Pictures not shown",
+  dropped: "Not shown",
   onTheWay: "did not arrive,",
   here: "came too late",
   soundWaiting: "Sound waiting",
@@ -396,7 +398,7 @@ export const UPLOADS = /* @__PURE__ */ inLanguage("UPLOADS", {
   },
   kinds: { image: "pictures", video: "videos", audio: "sound" },
   busy: "the file is still being sent",
-  needed: "a file is needed",
+  needed: FILE_NEEDED,
   cancel: "Cancel",
 } as const);
 

@@ -5,6 +5,7 @@
 import type { UploadOptions, UploadRef } from "../src/index.ts";
 import { element, loadStyle, refusalLine } from "./dom.ts";
 import type { FieldInput } from "./fields.ts";
+import { STRINGS } from "./strings.ts";
 import type { UploadField } from "./upload-field.ts";
 
 /** Sends a file of the user: the client's `upload`. */
@@ -103,7 +104,10 @@ export function uploadInput(
     control,
     element: box,
     busy: () => Boolean(view?.busy()),
-    read: () => view?.read(),
+    read() {
+      if (!view) throw new Error(STRINGS.fields.file); // what sends it still loads
+      return view.read();
+    },
     write: show,
     showNull(yes) {
       if (yes) show(null);

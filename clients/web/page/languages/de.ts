@@ -127,6 +127,7 @@ const texts: Texts = {
     fields: {
       number: "es fehlt eine Zahl",
       choice: "es fehlt eine Auswahl",
+      file: "es fehlt eine Datei",
       choose: "Wählen …",
       json: "kein JSON: {why}",
       exact: "{title}, genauer Wert",
@@ -195,7 +196,7 @@ const texts: Texts = {
     Freezes: "Stillstände",
     "Command to picture": "Befehl bis Bild",
     "Capture to picture": "Aufnahme bis Bild",
-    "Pictures not shown": "Nicht gezeigte Bilder",
+    "Not shown": "Nicht gezeigt",
     "did not arrive,": "kamen nicht an,",
     "came too late": "kamen zu spät",
     "Sound waiting": "Wartender Ton",

@@ -133,6 +133,7 @@ const texts: Texts = {
     fields: {
       number: "il manque un nombre",
       choice: "il manque un choix",
+      file: "il manque un fichier",
       choose: "Choisir …",
       json: "pas du JSON : {why}",
       exact: "{title}, valeur exacte",
@@ -202,7 +203,7 @@ const texts: Texts = {
     Freezes: "Arrêts sur image",
     "Command to picture": "De la commande à l’image",
     "Capture to picture": "De la capture à l’image",
-    "Pictures not shown": "Images non montrées",
+    "Not shown": "Non montrées",
     "did not arrive,": "non arrivées,",
     "came too late": "arrivées trop tard",
     "Sound waiting": "Son en attente",
