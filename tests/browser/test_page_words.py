@@ -112,8 +112,10 @@ def test_the_api_page_has_the_title_of_the_page(server: FakeServer, page: Page) 
 
 
 def test_a_title_breaks_between_words_only(server: FakeServer, page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    begin(page, server, about=introduction(title="Crafter Incomprehensibilities"))
+    page.set_viewport_size({"width": 320, "height": 844})
+    peer = begin(page, server, about=introduction(title="Crafter World"))
+    peer.say("reactor.late", {"what": "step 7 has run", "seconds": 600})
+    expect(page.locator("#status")).to_contain_text("for 10 min")  # which leaves the title little room
     lines = page.locator("#name").evaluate("""(name) => {
         const range = document.createRange();
         return [...name.firstChild.data.matchAll(/\\S+/g)].map(({ 0: word, index }) => {
