@@ -25,6 +25,7 @@ import {
 import { element } from "./dom.ts";
 import type { Presentation } from "./presented.ts";
 import type { Scrubbed } from "./scrub.ts";
+import { settled } from "./settled.ts";
 import { fillIn, number as formatted, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 import { uploadInput } from "./uploads.ts";
@@ -150,22 +151,24 @@ export function createField(
   };
   const { scrubbed } = input;
   if (scrubbed)
-    import("./scrub.ts").then(
-      ({ scrub }) =>
-        scrub(label, {
-          ...scrubbed,
-          changed(value) {
-            changing = true;
-            self.touched = true;
-            if (isNull) showNull(false);
-            input.write(value);
-            self.onchange();
-            changing = true; // until the drag is over, no value of the model moves the control
-          },
-          ended: leave,
-        }),
-      () => {}, // the control itself changes the number, too
-    );
+    settled
+      .then(() => import("./scrub.ts"))
+      .then(
+        ({ scrub }) =>
+          scrub(label, {
+            ...scrubbed,
+            changed(value) {
+              changing = true;
+              self.touched = true;
+              if (isNull) showNull(false);
+              input.write(value);
+              self.onchange();
+              changing = true; // until the drag is over, no value of the model moves the control
+            },
+            ended: leave,
+          }),
+        () => {}, // the control itself changes the number, too
+      );
   body.addEventListener("input", () => {
     changing = true;
   }); // also while a slider is held, after its value was committed

@@ -30,6 +30,7 @@ import { Room } from "./room.ts";
 import { rove } from "./roving.ts";
 import { SessionStates } from "./session-states.ts";
 import { Settings, type Values } from "./settings.ts";
+import { settle, settled } from "./settled.ts";
 import { ShareButton } from "./share-button.ts";
 import { SoundButton } from "./sound-button.ts";
 import { Stall } from "./stall.ts";
@@ -40,8 +41,8 @@ import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
 import { Uploads, uploadCard } from "./uploads.ts";
 
-void loadStyle("details.css");
-const messages = import("./message-log.ts");
+void settled.then(() => loadStyle("details.css"));
+const messages = settled.then(() => import("./message-log.ts"));
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
@@ -230,6 +231,7 @@ class RunningSession {
   pictureShown(): void {
     this.awaitsPicture = false;
     document.body.dataset.picture = "shown";
+    settle();
     if (client.state.status === "live") this.showPicture();
   }
 
