@@ -215,7 +215,7 @@ def test_on_a_lying_phone_the_pads_stay_beside_the_open_panel(server: FakeServer
 
 def test_a_watcher_has_the_whole_width_of_a_tablets_panel(server: FakeServer, page: Page) -> None:
     page.set_viewport_size({"width": TABLET[0], "height": TABLET[1]})
-    show(page, begin(page, server, role="viewer"))
+    show(page, begin(page, server, *KEYS, role="viewer"))  # settings would stand beside it
     assert box(page, "#role-note")[2] - box(page, "#role-note")[0] > 780
 
 

@@ -42,6 +42,7 @@ def test_while_the_model_loads_the_words_have_the_whole_window(
     expect(page.locator("#overlay-text")).to_have_text("The model is loading.")
     for part in ("#panel", "#grip", "#tools", "#snapshot", "#fullscreen", "#panel-toggle", "#stats > summary"):
         expect(page.locator(part)).to_be_hidden()
+    expect(page.locator("#panel")).to_have_css("display", "none")
     words = page.locator("#overlay-text").bounding_box()
     assert words is not None
     if size[1] > 480:  # in a low window the header lies at the side

@@ -22,6 +22,7 @@ def begin(page: Page, server: FakeServer, *commands: Any, **welcome: Any) -> Pee
 
 
 def test_what_runs_before_the_first_picture_has_no_name_but_among_the_figures(server: FakeServer, page: Page) -> None:
+    page.clock.install()  # before the page sets a timer, which a clock of later could not clear
     peer = open_page(page, server)
     stop_clock(page)
     peer.welcome(command("jump"), tracks=[video()])

@@ -8,6 +8,7 @@ import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
 import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
 import { Settings } from "./settings.ts";
+import { settle } from "./settled.ts";
 import { fillIn, plural, STRINGS } from "./strings.ts";
 import { Uploads } from "./uploads.ts";
 
@@ -47,6 +48,7 @@ export class SessionStates {
   show(state: string, status: string, text: Parameters<Overlay["show"]>[1] | null = null, how: OverlayOptions = {}): void {
     this.#loads = false;
     document.body.dataset.state = state;
+    if (text !== null && state !== "live" && how.art) settle(); // no picture is near
     byId("status").textContent = status;
     if (text === null) this.#overlay.hide();
     else this.#overlay.show(status, text, how);
