@@ -200,6 +200,7 @@ def test_a_viewers_link_sets_nothing(server: FakeServer, page: Page) -> None:
 
 def test_dragging_a_label_changes_the_number(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, LIGHT)
+    expect(page.locator("#settings label.scrub")).to_be_visible()  # what drags it is loaded after the first picture
     label = page.locator("#settings label", has_text="Light").bounding_box()
     assert label is not None
     x, y = label["x"] + 5, label["y"] + label["height"] / 2
