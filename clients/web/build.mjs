@@ -26,6 +26,8 @@ const ENTRIES = {
   style: "page/style.css",
   later: "page/later.css",
   hands: "page/hands.css",
+  details: "page/details.css",
+  fullscreen: "page/fullscreen.css",
   inputs: "page/inputs.css",
   latency: "page/latency.css",
   "decoder-worker": "src/worker/decoder-worker.ts",
@@ -47,7 +49,9 @@ const LATER = {
   iterators: "src/client/iterators.ts",
   "key-legend": "page/key-legend.ts",
   "latency-panel": "page/latency-panel.ts",
+  limits: "page/limits.ts",
   "made-hint": "page/made-hint.ts",
+  "message-log": "page/message-log.ts",
   "pointer-lock": "page/pointer-lock.ts",
   publications: "src/client/inputs.ts",
   recorder: "src/media/recorder.ts",
@@ -56,7 +60,10 @@ const LATER = {
   sound: "src/sound/audio-player.ts",
   "touch-pads": "page/touch-pads.ts",
   upload: "src/client/upload.ts",
+  "upload-field": "page/upload-field.ts",
   widgets: "page/widgets.ts",
+  answers: "page/answers.ts",
+  scrub: "page/scrub.ts",
 };
 const COPIED = ["index.html", "icon.svg"];
 /** Where the texts of index.html are: it has their names between double braces. */

@@ -64,7 +64,7 @@ def visit_touch(page: Page) -> None:
 
 def visit_state(page: Page) -> None:
     set_slider(page, "tail", 0.98)
-    page.get_by_role("combobox").first.select_option("ice")
+    page.get_by_role("combobox").first.select_option("Ice")
     watch(page, 3)
 
 

@@ -50,7 +50,7 @@ def test_a_link_with_a_token_leaves_no_trace_and_the_shared_one_only_watches(url
     expect(page.locator('body[data-state="live"]')).to_be_attached()
     assert page.url == url
     page.get_by_role("button", name="Share").click()
-    expect(page.locator("#share-status")).to_contain_text("Link copied")
+    expect(page.locator("#toasts")).to_contain_text("Link copied")
     link = page.evaluate("navigator.clipboard.readText()")
     assert TOKEN not in link
     stranger = browser.new_context().new_page()

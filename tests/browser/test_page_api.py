@@ -52,11 +52,11 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
     peer = begin(page, server)
 
     styles = page.get_by_role("radiogroup", name="How it is painted")
-    expect(styles.get_by_role("radio", name="ink")).to_be_checked()
+    expect(styles.get_by_role("radio", name="Ink")).to_be_checked()
     styles.get_by_text("oil").click()
     assert given(peer) == ("set_style", {"style": "oil"})
     peer.say("reactor.state", {"style": "ink"})  # the model's own doing
-    expect(styles.get_by_role("radio", name="ink")).to_be_checked()
+    expect(styles.get_by_role("radio", name="Ink")).to_be_checked()
 
     swatch = page.get_by_label("Choose a colour: Tint")
     expect(swatch).to_have_value("#ff8800")
@@ -96,6 +96,9 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
     expect(jump.locator("pre").nth(2)).to_have_text(f'reactor client {server.url} --send \'jump={{"by":1,"wide":false}}\'')
     jump.get_by_label("Arguments of jump as JSON").fill('{"by": 3}')
     expect(jump.locator("pre").nth(0)).to_contain_text('await client.command("jump", {"by":3});')
+    expect(jump.get_by_role("button", name="Copy: Python")).to_be_hidden()  # one language at a time
+    dialog.get_by_role("radio", name="Python").check()
+    expect(dialog.locator("pre:visible")).to_have_count(4)  # to connect, two unfolded commands, files
     jump.get_by_role("button", name="Copy: Python").click()
     expect(jump.get_by_role("button", name="Copy: Python")).to_have_text("Copied")
     assert 'print(await client.command("jump", by=3))' in page.evaluate("navigator.clipboard.readText()")

@@ -20,6 +20,7 @@ from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codecs import open_encoder
 from tests.support.colour_chart import SIZES, chart, furthest, means
 from tests.support.fake_page_server import FakeServer, Peer, picture, video
+from tests.support.page_promises import promised
 from tests.support.real_server import real_server
 
 av = pytest.importorskip("av", reason="what the page saved is read with PyAV: reactor-trio[video]")
@@ -195,10 +196,10 @@ def test_it_has_the_colours_that_were_shown(server: FakeServer, page: Page, tmp_
             seq += 1
         seq += 400  # more than the ten seconds of a clip
         page.wait_for_function("(width) => document.querySelector('#hero canvas')?.width === width", arg=width)
-        shown, bare = (first_picture(base64.b64decode(page.evaluate(what))) for what in (SHOWN, BARE))
+        shown, bare = (first_picture(base64.b64decode(promised(page, what))) for what in (SHOWN, BARE))
         assert save_clip(page, tmp_path).size == (width, height)
         film = (tmp_path / "clip.mp4").read_bytes()
-        played = first_picture(base64.b64decode(player.evaluate(PLAYED, base64.b64encode(film).decode())))
+        played = first_picture(base64.b64decode(promised(player, PLAYED, base64.b64encode(film).decode())))
         in_chromium, in_ffmpeg, by_encoder = (furthest(seen, shown) for seen in (played, first_picture(film), bare))
         print(width, height, in_chromium, in_ffmpeg, by_encoder)  # shown if it fails
         assert max(in_chromium, in_ffmpeg) <= max(3, by_encoder) <= 4

@@ -7,10 +7,12 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests.browser.test_page import state
 from tests.support import adder
 from tests.support.cut_link import CutLink, cut_link, port_of
+from tests.support.fake_page_server import FakeServer, command, picture
 from tests.support.real_server import real_server
 
 
@@ -49,6 +51,8 @@ def test_the_session_goes_on_after_a_lost_link_and_after_a_reload(link: CutLink,
     add = page.get_by_role("button", name="Add")
     add.click()
     shown(page, 1)
+    # The first answered command brings the parts of its latency: these files have come before the link is cut.
+    expect(page.locator("#latency:not([hidden])")).to_be_attached()
 
     link.drop()
     expect(body).to_have_attribute("data-state", "resuming")
@@ -69,6 +73,33 @@ def test_the_session_goes_on_after_a_lost_link_and_after_a_reload(link: CutLink,
     page.get_by_role("button", name="Add").click()
     shown(page, 4)
     assert counts(page) == [4]
-    # The browser tells of each try that is refused, also of a file that the page wanted meanwhile.
-    assert all("WebSocket" in trouble or "net::ERR_" in trouble for trouble in troubles)
+    assert all("WebSocket" in trouble for trouble in troubles)  # the browser tells of each try that is refused
     troubles.clear()
+
+
+def test_a_file_that_a_cut_link_kept_back_is_asked_for_again_once_it_is_back(
+    server: FakeServer, page: Page, troubles: list[str]
+) -> None:
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route("**/latency-panel.js", answer)
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(command("go", "Go"))
+    state(page, "live")
+    page.get_by_role("button", name="Go").click()
+    message = peer.next()
+    peer.ack(message)
+    with page.expect_event("requestfailed"):
+        peer.frame(1, picture(1, 200, 1), command=message["id"], timing=[1500, 2000, 500, 250])
+    expect(page.locator("#latency:not([hidden])")).to_be_attached()
+    assert len(asked) == 2
+    assert len(troubles) == 1
+    assert "net::ERR_CONNECTION_RESET" in troubles.pop()

@@ -282,7 +282,7 @@ def test_keys_work_in_full_screen_also_space(server: FakeServer, page: Page) -> 
     page.locator("#hero").hover()
     button.click()
     page.wait_for_function("() => document.fullscreenElement?.matches('main')")
-    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(button).to_have_accessible_name("Leave full screen")
     page.keyboard.press(" ")
     peer.ack(sent(peer, "key_space"))
     page.keyboard.down("w")
@@ -291,7 +291,7 @@ def test_keys_work_in_full_screen_also_space(server: FakeServer, page: Page) -> 
     peer.ack(sent(peer, "key_w", down=False))
     button.click()
     page.wait_for_function("() => document.fullscreenElement === null")
-    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(button).to_have_accessible_name("Full screen")
     assert peer.silent()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +38,8 @@ ABOUT = {
     "settings": {"brightness": {"group": "Light", "advanced": False, "unit": "%"},
                  "seed": {"group": None, "advanced": True, "unit": None}},
 }  # fmt: skip
+#: A track whose pictures have a known size.
+WIDE = video(width=1280, height=720)
 #: Adds up how far what was visible has moved without the user's doing (https://web.dev/articles/cls).
 SHIFTS = """
 window.shifted = 0;
@@ -49,7 +52,7 @@ new PerformanceObserver((list) => {
 def live(page: Page, server: FakeServer, **how: Any) -> Peer:
     page.goto(server.url)
     peer = server.accept()
-    peer.welcome(*COMMANDS, about=ABOUT, share="s", state={}, **how)
+    peer.welcome(*COMMANDS, about=ABOUT, share="s", state={}, **({"tracks": [WIDE]} | how))
     peer.frame(0, picture(200, 30, 60, 1280, 720))
     wait_for_colour(page, (200, 30, 60))
     state(page, "live")
@@ -85,7 +88,7 @@ def gives_the_picture_all_room(page: Page, width: int, height: int) -> None:
     left, top, right, bottom = page.evaluate(PICTURE)
     if width > height and height > 480:  # a desktop: the panel is at its side
         panel = box(page, "#panel")
-        assert left <= 13 < panel[0] - 13 <= right <= panel[0] < panel[2] == width
+        assert left <= 17 < panel[0] - 13 <= right <= panel[0] < panel[2] == width
         assert box(page, "#bar")[1] - bottom <= 8  # the stage has the picture's shape
     elif width > height:  # a phone on its side: the picture has the height, and nothing lies on it
         expect(page.locator("#panel")).to_be_hidden()
@@ -128,7 +131,7 @@ def has_all_buttons_in_one_row(page: Page, width: int, height: int) -> None:
 
 def test_a_page_that_loads_does_not_jump_and_gives_the_picture_all_room(server: FakeServer, page: Page) -> None:
     page.emulate_media(reduced_motion="no-preference")
-    page.add_init_script(f"localStorage.clear(); {SHIFTS}")  # each load is a user's first
+    page.add_init_script(f"localStorage.clear(); localStorage.room = '1.7778  fake'; {SHIFTS}")  # a user's second visit
     for size in SIZES:
         with window(page, size):
             peer = live(page, server, transport=("pause", "step", "restart"))
@@ -208,6 +211,26 @@ def test_in_a_low_window_the_panel_is_beside_the_picture(server: FakeServer, pag
     assert box(page, "#hero")[2] <= box(page, "#bar")[0] < box(page, "#bar")[2] <= left
 
 
+def test_the_glow_of_a_light_page_is_a_pale_tint_and_lies_on_no_card(server: FakeServer, page: Page) -> None:
+    """A dark picture makes no stain."""
+    page.emulate_media(color_scheme="light")
+    page.clock.install()
+    peer = live(page, server)
+    page.clock.fast_forward(3000)  # the picture's edges are looked at now and then
+    peer.frame(1, picture(70, 55, 30, 1280, 720))
+    page.wait_for_selector("#hero[style*='--glow-left']")
+    shadow = page.evaluate("getComputedStyle(document.querySelector('#hero'), '::before').boxShadow")
+    lightness = [float(each) for each in re.findall(r"oklch\(([\d.]+)", shadow)]
+    assert len(lightness) == 4, shadow
+    assert min(lightness) >= 0.92, shadow
+    assert max(int(blur) for blur in re.findall(r"px \S+px (\d+)px", shadow)) <= 60, shadow
+    left, top, *_ = box(page, "#settings")
+    clip: Any = {"x": left + 1, "y": top + 16, "width": 60, "height": 100}  # without the round corners
+    with_it = page.screenshot(clip=clip)
+    page.evaluate("document.querySelector('#hero').removeAttribute('style')")
+    assert page.screenshot(clip=clip) == with_it
+
+
 def test_figures_are_one_line_until_somebody_asks(server: FakeServer, page: Page) -> None:
     peer = live(page, server)
     expect(page.locator("#figures")).to_be_hidden()
@@ -275,7 +298,7 @@ def full_screen(page: Page, full: bool) -> None:
 PARTS = ("#others .enlarge", "#ending", ".toast")
 
 
-def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: Page) -> None:
+def test_in_full_screen_the_panel_lies_beside_the_picture(server: FakeServer, page: Page) -> None:
     peer = live(page, server, tracks=[video(), video(1, "depth")])
     peer.frame(0, picture(0, 0, 0), track=1)
     reached = """(selector) => {
@@ -289,9 +312,9 @@ def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: 
             expect(panel).to_be_hidden()
             page.locator("#panel-toggle").click()
             expect(panel).to_be_visible()
-            assert box(page, "#hero canvas") == (0, 0, width, height)
             left, top, right, bottom = box(page, "#panel")
             assert (right, bottom) == (width, height)
+            assert box(page, "#hero canvas") == (0, 0, *((left, height) if left else (width, top)))
             assert (right - left) * (bottom - top) < 0.61 * width * height
             peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
             expect(page.locator("#ending")).to_be_visible()
@@ -312,6 +335,43 @@ def test_in_full_screen_the_panel_lies_on_the_picture(server: FakeServer, page: 
             full_screen(page, False)
 
 
+def test_full_screen_is_black_and_its_tools_are_one_pill_that_fits(server: FakeServer, page: Page) -> None:
+    """The picture is larger than without it, and the buttons for fingers are on the screen."""
+    page.goto(server.url)
+    peer = server.accept()
+    others = ("Use", "Sleep", "Place a table", "Place a stone", "Plant a sapling", "Wait")
+    keys = [command(f"key_{i}", does, down={"type": "boolean"}) for i, does in enumerate(others)]
+    peer.welcome(*COMMANDS, *keys, state={}, transport=("pause", "step", "restart"))
+    peer.frame(0, picture(200, 30, 60, 1280, 720))
+    state(page, "live")
+    page.evaluate("localStorage.setItem('pads', 'on')")
+    page.locator("#legend-toggle").click()
+    page.locator("#key-legend select").select_option("on")
+    page.keyboard.press("Escape")
+    expect(page.locator("#pads")).to_be_visible()
+    button = page.locator("#fullscreen")
+    signs = []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width, height in ((1280, 720), (390, 844), (844, 390)):
+            with window(page, (width, height)), named(f"{scheme}, {width} wide"):
+                left, top, right, bottom = page.evaluate(PICTURE)
+                before = (right - left) * (bottom - top)
+                signs.append(button.locator("path").get_attribute("d"))
+                full_screen(page, True)
+                expect(button).to_have_accessible_name("Leave full screen")
+                signs.append(button.locator("path").get_attribute("d"))
+                expect(page.locator("main")).to_have_css("background-color", "rgb(0, 0, 0)")
+                left, top, right, bottom = page.evaluate(PICTURE)
+                assert (right - left) * (bottom - top) > before or (left, right) == (0, width)
+                for each in page.locator("#pads button, #bar button:visible, #bar summary").evaluate_all(PLACES):
+                    assert 12 <= each["x"] < each["x"] + each["width"] <= width - 12, each
+                    assert 12 <= each["y"] < each["y"] + each["height"] <= height - 12, each
+                full_screen(page, False)
+                expect(button).to_have_accessible_name("Full screen")
+    assert len(set(signs[::2])) == len(set(signs[1::2])) == 1 < len(set(signs))
+
+
 def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(server: FakeServer, page: Page) -> None:
     live(page, server)
     panel = page.locator("#panel")
@@ -330,7 +390,7 @@ def test_full_screen_begins_with_a_closed_panel_and_gives_the_former_one_back(se
     assert page.evaluate("localStorage.getItem('panel')") == "closed"  # what the user chose outside of full screen
 
 
-def test_the_panel_on_the_picture_can_be_read(server: FakeServer, page: Page) -> None:
+def test_the_panel_in_full_screen_can_be_read(server: FakeServer, page: Page) -> None:
     live(page, server)
     full_screen(page, True)
     page.locator("#panel-toggle").click()
@@ -366,7 +426,7 @@ def test_axe_finds_nothing_in_a_live_session(server: FakeServer, page: Page) -> 
     camera = video(1, "camera", direction="in")
     live(page, server, tracks=[video(), camera])
     page.locator("#stats summary").first.click()
-    expect(page.get_by_role("button", name="Start camera").first).to_be_visible()
+    expect(page.get_by_role("button", name="Turn on the camera").first).to_be_visible()
     for size in ((1280, 800), (390, 844)):
         with window(page, size):
             axe_finds_nothing(page)
@@ -439,6 +499,8 @@ def test_the_whole_page_in_a_script_that_goes_from_right_to_left(server: FakeSer
                 assert box(page, "#bar")[2] <= box(page, "#hero")[0] < box(page, "#hero")[2] <= box(page, "#name")[0]
             if width == 1280:
                 assert box(page, "#panel")[0] == 0
+                left, right = (box(page, f".cross > :nth-child({i})") for i in (2, 4))
+                assert left[2] <= right[0]  # keys lie as on the keyboard
                 assert box(page, "#hero")[0] >= box(page, "#panel")[2]
                 page.locator("#pause-toggle").focus()
                 page.keyboard.press("ArrowLeft")
@@ -446,7 +508,7 @@ def test_the_whole_page_in_a_script_that_goes_from_right_to_left(server: FakeSer
 
 
 def test_a_second_picture_is_there_from_its_first_frame(server: FakeServer, page: Page) -> None:
-    peer = live(page, server, tracks=[video(), video(1, "depth")])
+    peer = live(page, server, tracks=[WIDE, video(1, "depth")])
     depth, name = page.locator("#others figure"), page.locator("#hero figcaption")
     expect(depth).to_be_hidden()
     expect(name).to_be_hidden()
@@ -459,8 +521,8 @@ def test_a_second_picture_is_there_from_its_first_frame(server: FakeServer, page
         with window(page, (width, height)):
             small, bar = box(page, "#others figure"), box(page, "#bar")
             assert small[3] <= bar[1] or small[1] >= bar[3] or small[2] <= bar[0]
-            if height > 480:
-                assert small[1] >= page.evaluate(PICTURE)[3]  # below the picture, not on it
+            large = page.evaluate(PICTURE)
+            assert small[0] >= large[2] - 1 or small[1] >= large[3] - 1  # beside or below the picture, not on it
 
 
 def test_the_first_view_of_a_phone_has_a_setting_and_a_desktop_whole_examples(server: FakeServer, page: Page) -> None:

@@ -45,17 +45,15 @@ def begin(page: Page, server: FakeServer, *commands: Any, **more: Any) -> Peer:
 
 
 def drop(page: Page, selector: str) -> None:
-    """Drop a file on the first element that `selector` finds."""
-    page.evaluate(
-        """(selector) => {
+    """Drop a file on the first element that `selector` finds, once it is there: a field for files loads what it shows."""
+    page.locator(selector).first.evaluate(
+        """(target) => {
             const dataTransfer = new DataTransfer();
             dataTransfer.items.add(new File(["not really a picture"], "a cat.png", { type: "image/png" }));
-            const target = document.querySelector(selector);
             for (const type of ["dragover", "drop"]) {
                 target.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
             }
-        }""",
-        selector,
+        }"""
     )
 
 

@@ -69,6 +69,8 @@ def test_a_gates_page_goes_to_its_replica(tmp_path: Path, browser: Browser, page
             form = page.locator('[data-command="weigh"]')
             form.locator("input[type=file]").set_input_files(CAT)
             expect(page.locator("#log-list li", has_text="weigh")).to_contain_text("4")
+            # The first answered command brings the parts of its latency: these files have come before the link is cut.
+            expect(page.locator("#latency:not([hidden])")).to_be_attached()
 
             link.drop()
             expect(body).to_have_attribute("data-state", "resuming")
@@ -83,7 +85,7 @@ def test_a_gates_page_goes_to_its_replica(tmp_path: Path, browser: Browser, page
             assert len(gate.came) == 1
 
             page.get_by_role("button", name="Share").click()
-            expect(page.locator("#share-status")).to_contain_text("Link copied")
+            expect(page.locator("#toasts")).to_contain_text("Link copied")
             shared = page.evaluate("navigator.clipboard.readText()")
             assert shared.startswith(f"http://127.0.0.1:{link.port}/?role=viewer#token=")
             stranger = browser.new_context().new_page()

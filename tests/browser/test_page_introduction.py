@@ -200,6 +200,7 @@ def test_a_viewers_link_sets_nothing(server: FakeServer, page: Page) -> None:
 
 def test_dragging_a_label_changes_the_number(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, LIGHT)
+    expect(page.locator("#settings label.scrub")).to_be_visible()  # what drags it is loaded after the first picture
     label = page.locator("#settings label", has_text="Light").bounding_box()
     assert label is not None
     x, y = label["x"] + 5, label["y"] + label["height"] / 2
@@ -244,7 +245,7 @@ def test_the_models_own_progress_is_shown_while_it_loads(server: FakeServer, pag
     server.health = (503, {"phase": "loading", "model": "fake", "progress": {"fraction": 0.25, "text": "weights 1 of 4"}})
     page.goto(server.url)
     text, note = page.locator("#overlay-text"), page.locator("#overlay-note")
-    expect(text).to_have_text("The model is loading")
+    expect(text).to_have_text("The model is loading.")
     expect(note).to_have_text(re.compile(r"^25 % · weights 1 of 4"))
     drawing(page, "loading")
     expect(page.locator("#status")).to_have_text("loading")

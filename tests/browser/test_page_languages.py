@@ -38,7 +38,7 @@ def test_the_page_speaks_german(server: FakeServer, browser: Browser, troubles: 
         expect(page.locator(".refusal summary")).to_have_text("höchstens 1,5")
         expect(page.locator("#figure-frozen")).to_have_text("0,0")
         page.get_by_role("button", name="?").click()
-        expect(page.get_by_role("dialog", name="Tasten und Bedienung")).to_contain_text("Leer")
+        expect(page.get_by_role("dialog", name="Tasten und Bedienung")).to_contain_text("Leertaste")
         assert page.evaluate("document.documentElement.lang") == "de"
         names = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name.split('/').at(-1))")
         assert [name for name in names if name in ("de.js", "fr.js")] == ["de.js"]

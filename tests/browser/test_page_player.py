@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_page import open_page, wait_for_colour
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
+from tests.support.page_promises import promised
 from tests.support.page_scripts import NO_WORKER
 from tests.support.page_streams import COLOURS, Stream, describe, test_picture
 from tests.support.page_windows import named
@@ -465,7 +466,7 @@ def test_a_picture_can_be_saved_and_recorded(server: FakeServer, page: Page, mod
     server.modules = modules
     begin(page, server)
     frames = [simplejpeg.encode_jpeg(picture(red, 30, 60), quality=95, colorsubsampling="444") for red in (90, 200)]
-    used = page.evaluate(USE, [base64.b64encode(frame).decode() for frame in frames])
+    used = promised(page, USE, [base64.b64encode(frame).decode() for frame in frames])
     assert len(page.workers) == (2 if worker else 0)  # this picture's, and the page's own
     assert used["type"] == "image/png"
     assert used["size"] == [64, 48]
@@ -525,7 +526,8 @@ def test_opus_packets_become_samples_at_their_times(server: FakeServer, page: Pa
     server.modules = modules
     begin(page, server)
     packets = opus_packets(6)
-    told = page.evaluate(DECODE_OPUS, [[base64.b64encode(packet).decode() for packet in packets], [len(p) for p in packets]])
+    sent = [base64.b64encode(packet).decode() for packet in packets]
+    told = promised(page, DECODE_OPUS, [sent, [len(packet) for packet in packets]])
     blocks = told["blocks"]
     assert [block["pts"] for block in blocks] == pytest.approx([0, 0.02, 0.04, 1.06, 1.08, 1.1])
     assert {(block["rate"], block["length"]) for block in blocks} == {(48_000, 960)}

@@ -276,7 +276,7 @@ def test_the_link_for_viewers_is_copied_and_its_page_is_marked_as_a_viewer(serve
     peer.welcome(GO, share="s&3")
     page.get_by_role("button", name="Share").click()
     told = "Link copied: anyone who has it can watch. It works on this computer only."
-    expect(page.locator("#share-status")).to_have_text(told)
+    expect(page.locator("#toasts .info")).to_have_text(told)
     link = page.evaluate("navigator.clipboard.readText()")
     assert link == server.url + "?model=fake&role=viewer#token=s%263"
     viewer = context.new_page()
@@ -284,7 +284,7 @@ def test_the_link_for_viewers_is_copied_and_its_page_is_marked_as_a_viewer(serve
     watching = server.accept()
     assert watching.path.endswith("&role=viewer&model=fake&token=s%263&feedback=1&cadence=1&follow=1")
     watching.welcome(GO, role="viewer")
-    expect(viewer.locator("#role-note")).to_have_text("Somebody else is playing; you are watching.")
+    expect(viewer.locator("#role-note")).to_contain_text("Somebody else is playing; you are watching.")
     expect(viewer.locator("#share")).to_be_hidden()
     assert viewer.evaluate("document.querySelector('meta[name=referrer]').content") == "no-referrer"
     peer.bye("done")

@@ -86,7 +86,7 @@ def test_controls_follow_the_model(server: FakeServer, page: Page) -> None:
     peer.say("reactor.state", {"level": 1.25, "mode": "wild", "mirror": False, "points": [], "seed": None, "note": None})
     expect(range_of(page, "level")).to_have_value("1.25")
     expect(page.get_by_label("Level, exact value")).to_have_value("1.25")
-    expect(field(page, "mode", "option:checked")).to_have_text("wild")
+    expect(field(page, "mode", "option:checked")).to_have_text("Wild")
     expect(field(page, "mirror")).not_to_be_checked()
     expect(field(page, "points", "textarea")).to_have_value("[]")
     for name in ("seed", "note"):

@@ -13,6 +13,7 @@ from reactor_trio import RuntimeHost
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.interface import ReactorPipeline
 from tests.support.models import Picture
+from tests.support.page_promises import promised
 from tests.support.page_windows import named
 
 TOKEN = "a-token-of-the-server"
@@ -49,7 +50,7 @@ def go(page: Page, url: str) -> None:
 
 def ask(page: Page, url: str, query: str) -> dict[str, Any]:
     """What it sees."""
-    return page.evaluate(OPEN, f"{url.replace('http', 'ws')}ws?{query}")
+    return promised(page, OPEN, f"{url.replace('http', 'ws')}ws?{query}")
 
 
 #: Query, status, beginning of the message, code of the close.

@@ -204,7 +204,7 @@ class FakeServer:
 
     `refuse_with` answers WebSockets with that status; `health` is the answer of `/health`; `modules` is a folder with files
     that it serves beside the page's; `pictures` are those of the model's examples, PNG by name; `about` is how the
-    model introduces itself in `/schema`.
+    model introduces itself in `/schema`, and `commands` what it declares there.
     """
 
     def __init__(self) -> None:
@@ -215,6 +215,7 @@ class FakeServer:
         self.modules: Path | None = None
         self.pictures: dict[str, bytes] = {}
         self.about: dict[str, Any] = {}
+        self.commands: list[dict[str, Any]] = []
         self.url = ""
 
     def accept(self) -> Peer:
@@ -234,7 +235,8 @@ class FakeServer:
         if path == "/schema" and self.health[1].get("phase") == "loading" and "format=about" not in query:
             return answer(503, "text/plain", b"the model is still loading\n")
         if path == "/schema":
-            nothing: dict[str, Any] = {"name": "fake", "protocol": 1, "tracks": [], "commands": [], "messages": []}
+            nothing: dict[str, Any] = {"name": "fake", "protocol": 1, "tracks": [], "messages": []}
+            nothing["commands"] = [] if "format=about" in query else self.commands
             schema = nothing | {"about": introduction(**self.about)}
             return answer(200, "application/json", json.dumps(schema).encode())
         if path == "/health":

@@ -27,7 +27,7 @@ export function showIntroduction(name: string, about: ModelIntroduction | undefi
 
 /** The description, of which a phone shows two lines until the user wants all. */
 function described(text: string): HTMLElement[] {
-  const words = element("div", { class: "prose" }, ...prose(text));
+  const words = element("div", { dir: "auto", class: "prose" }, ...prose(text));
   if (text.length <= LONG) return [words];
   const more = element("button", { type: "button", class: "quiet", "aria-expanded": "false" }, STRINGS.more);
   more.addEventListener("click", () => {
@@ -49,5 +49,10 @@ function showBackdrop(address: string | null): void {
   if (address === null) return;
   const picture = element("img", { id: "backdrop", src: new URL(address, document.baseURI).href, alt: "" });
   picture.addEventListener("error", () => picture.remove());
+  // Until a track tells its shape, the stage has that of the model's own picture: then the first one moves nothing.
+  picture.addEventListener("load", () => {
+    const { style } = document.documentElement;
+    if (!style.getPropertyValue("--ratio")) style.setProperty("--ratio", (picture.naturalWidth / picture.naturalHeight).toFixed(4));
+  });
   byId("hero").append(picture);
 }

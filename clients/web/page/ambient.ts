@@ -36,27 +36,19 @@ export class Ambient {
     const black = data.every((value, i) => i % 4 === 3 || value === 0);
     this.#next = now + (black ? BLACK_AGAIN : INTERVAL);
     if (black) return; // a black glow is a stain on a light page
-    const { style } = this.#hero;
-    style.setProperty(
-      "--glow-left",
-      average(data, (x) => x === 0),
-    );
-    style.setProperty(
-      "--glow-right",
-      average(data, (x) => x === WIDTH - 1),
-    );
-    style.setProperty(
-      "--glow-top",
-      average(data, (_, y) => y === 0),
-    );
-    style.setProperty(
-      "--glow-bottom",
-      average(data, (_, y) => y === HEIGHT - 1),
-    );
+    const edges: readonly (readonly [string, Edge])[] = [
+      ["left", (x) => x === 0],
+      ["right", (x) => x === WIDTH - 1],
+      ["top", (_, y) => y === 0],
+      ["bottom", (_, y) => y === HEIGHT - 1],
+    ];
+    for (const [name, isOf] of edges) this.#hero.style.setProperty(`--glow-${name}`, average(data, isOf));
   }
 }
 
-function average(data: Uint8ClampedArray, isOf: (x: number, y: number) => boolean): string {
+type Edge = (x: number, y: number) => boolean;
+
+function average(data: Uint8ClampedArray, isOf: Edge): string {
   const means = [0, 1, 2].map((channel) => {
     const values = data.filter((_, i) => i % 4 === channel && isOf((i >> 2) % WIDTH, Math.floor(i / 4 / WIDTH)));
     return Math.round(values.reduce((sum, value) => sum + value, 0) / values.length);

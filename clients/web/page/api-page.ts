@@ -19,6 +19,9 @@ import type { SendInSession } from "./controls.ts";
 import { element, loadStyle } from "./dom.ts";
 import { API, fillIn } from "./strings.ts";
 
+const LANGUAGES = { javascript: API.javascript, python: API.python, shell: API.commandLine };
+type Language = keyof typeof LANGUAGES;
+
 type Command = SessionInfo["schema"]["commands"][number];
 
 /** Shows the dialog in `place` until it is closed; then the button that opens it has the focus. `send` sends in the page's session, and is null for a viewer. */
@@ -30,9 +33,15 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
   const schemaLink = element("a", { href: new URL("schema", target.base).href, target: "_blank", rel: "noopener" }, API.schema);
   const dialog = element(
     "dialog",
-    { id: "api-page", "aria-labelledby": "api-title" },
-    element("div", { class: "section-head" }, element("h2", { id: "api-title" }, fillIn(API.title, { model: info.model })), close),
+    { id: "api-page", tabindex: -1, "aria-labelledby": "api-title" },
+    element(
+      "div",
+      { class: "section-head" },
+      element("h2", { id: "api-title" }, fillIn(API.title, { model: schema.about?.title || info.model })),
+      close,
+    ),
     element("p", { class: "description" }, API.intro, " ", target.token ? `${API.token} ` : null, schemaLink),
+    languages(),
     element("section", { id: "api-connect" }, element("h3", {}, API.connect), ...connectPart(target)),
     element("h3", {}, API.commands),
     ...schema.commands.map((command, i) => commandPart(command, send, target, i === 0)),
@@ -69,17 +78,27 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
   window.addEventListener("keydown", (event) => event.stopPropagation(), { capture: true, signal: stop.signal });
   place.append(dialog);
   dialog.showModal();
+  dialog.focus();
+}
+
+/** Chooses the language of all lines to copy. */
+function languages(): HTMLElement {
+  const choices = Object.entries(LANGUAGES).map(([language, words], i) => {
+    const choice = element("input", { type: "radio", name: "api-language", value: language, checked: i === 0 });
+    return element("label", {}, choice, words);
+  });
+  return element("div", { class: "choices", role: "radiogroup", "aria-label": Object.values(LANGUAGES).join(", ") }, ...choices);
 }
 
 /** How a program gets to the model: a page that shows its pictures, a script, and a shell that asks what it can do. */
 function connectPart(target: Target): readonly HTMLElement[] {
   const ways = [
-    { title: API.javascript, text: connectJavascript(target) },
-    { title: API.python, text: connectPython(target) },
-    { title: API.curl, text: curlSchema(target) },
-  ];
-  return ways.map(({ title, text }) => {
-    const { part, show } = copyable(title);
+    { language: "javascript", title: API.javascript, text: connectJavascript(target) },
+    { language: "python", title: API.python, text: connectPython(target) },
+    { language: "shell", title: API.curl, text: curlSchema(target) },
+  ] as const;
+  return ways.map(({ language, title, text }) => {
+    const { part, show } = copyable(title, language);
     show(text);
     return part;
   });
@@ -100,13 +119,14 @@ function commandPart(command: Command, send: SendInSession | null, target: Targe
   const outcome = element("output", { class: "code" });
   const attempt = element("button", { type: "button", class: "primary", disabled: send === null }, API.attempt);
   const lines = [
-    { title: API.javascript, write: javascript },
-    { title: API.python, write: python },
-    { title: API.commandLine, write: commandLine },
-  ].map(({ title, write }) => ({ ...copyable(title), write }));
+    { language: "javascript", write: javascript },
+    { language: "python", write: python },
+    { language: "shell", write: commandLine },
+  ] as const;
+  const parts = lines.map(({ language, write }) => ({ ...copyable(LANGUAGES[language], language), write }));
   let given: Arguments = example;
   const rewrite = (): void => {
-    for (const { show, write } of lines) show(write(target, name, given));
+    for (const { show, write } of parts) show(write(target, name, given));
   };
   input.addEventListener("input", () => {
     try {
@@ -136,7 +156,7 @@ function commandPart(command: Command, send: SendInSession | null, target: Targe
     element("summary", {}, element("code", {}, name), " ", element("span", { class: "description" }, description)),
     fields.length ? argumentTable(fields) : element("p", { class: "description" }, API.noArguments),
     element("div", { class: "try" }, fields.length ? input : null, attempt, outcome),
-    ...lines.map(({ part }) => part),
+    ...parts.map(({ part }) => part),
   );
 }
 
@@ -209,8 +229,8 @@ function list(rows: readonly (readonly [name: string, words: string])[]): HTMLEl
   return element("ul", {}, ...rows.map(([name, words]) => element("li", {}, element("code", {}, name), " ", words)));
 }
 
-/** A text with a button that copies it. */
-function copyable(title: string): { readonly part: HTMLElement; show(text: string): void } {
+/** A text with a button that copies it; one in a language is shown while that is chosen. */
+function copyable(title: string, language: Language | null = null): { readonly part: HTMLElement; show(text: string): void } {
   const code = element("code", {});
   const copy = element("button", { type: "button", class: "quiet", "aria-label": fillIn(API.copyWhat, { title }) }, API.copy);
   copy.addEventListener("click", async () => {
@@ -222,7 +242,12 @@ function copyable(title: string): { readonly part: HTMLElement; show(text: strin
       copy.textContent = API.selected;
     }
   });
-  const part = element("div", {}, element("p", { class: "api-line" }, title, copy), element("pre", { tabindex: 0 }, code));
+  const part = element(
+    "div",
+    { "data-language": language },
+    element("p", { class: "api-line" }, title, copy),
+    element("pre", { tabindex: 0 }, code),
+  );
   return {
     part,
     show(text) {

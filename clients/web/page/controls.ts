@@ -5,11 +5,11 @@
  * `uploads` sends files.
  */
 
-import type { ActionCommand, SettingCommand } from "../src/controls.ts";
+import type { ActionCommand, Field, SettingCommand } from "../src/controls.ts";
 import type { Applied, Setting } from "../src/index.ts";
+import type { TextAnswer } from "./answers.ts";
 import { BACK_TO_BEGIN, element, icon, refusalLine } from "./dom.ts";
-import { createField } from "./fields.ts";
-import { brokenLimit } from "./limits.ts";
+import { choiceWords, createField } from "./fields.ts";
 import { type Presentation, presented } from "./presented.ts";
 import { wordsOf } from "./refused-words.ts";
 import { fillIn, STRINGS } from "./strings.ts";
@@ -53,7 +53,7 @@ export function settingControl(
   { told, uploads, hint, onvalue }: SettingContext,
 ): SettingControl {
   const field = presented(declared, hint);
-  const resetTitle = fillIn(STRINGS.settings.reset, { title: field.title, value: describeValue(field.initial) });
+  const resetTitle = fillIn(STRINGS.settings.reset, { title: field.title, value: describeValue(field) });
   const reset = element("button", { type: "button", class: "reset", title: resetTitle, disabled: true }, icon(BACK_TO_BEGIN));
   // A default that JSON cannot give, such as a file, cannot be sent again.
   const hasDefault = field.initial !== undefined && field.kind !== "upload";
@@ -69,9 +69,18 @@ export function settingControl(
   let given = value; // what the user gave last, or the model's value that replaced it
   let invalid = false; // the field's content is not a valid value; the refusal line says why
   view.write(value);
+  let answer: TextAnswer | undefined;
+  if (field.kind === "text" && (field.long || !hint?.widget))
+    import("./answers.ts").then(
+      ({ TextAnswer }) => {
+        answer = new TextAnswer(view.element, () => given);
+      },
+      () => {}, // Enter sends the text, too
+    );
   const isDefault = (): boolean => !hasDefault || same(given, field.initial);
   const showReset = (): void => {
     reset.disabled = isDefault();
+    answer?.look();
     onvalue();
   };
   reset.disabled = isDefault();
@@ -89,9 +98,18 @@ export function settingControl(
     try {
       await setting.set(wanted);
       refusal.hide();
+      answer?.done();
     } catch (error) {
-      refusal.show(error, brokenLimit(field, wanted));
-      show();
+      const words = await import("./limits.ts").then(
+        ({ brokenLimit }) => brokenLimit(field, wanted),
+        () => null,
+      );
+      refusal.show(error, words);
+      if (field.kind !== "text") show();
+      else {
+        given = value; // a refused text is there to be mended
+        showReset();
+      }
     }
   };
   const set = (wanted: unknown): void => {
@@ -139,7 +157,11 @@ export function settingControl(
 /** Whether two values of JSON are the same. */
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-const describeValue = (value: unknown): string => (typeof value === "string" ? value || "“”" : (JSON.stringify(value) ?? ""));
+const describeValue = ({ kind, initial }: Field): string =>
+  kind === "select" ? choiceWords(initial) : typeof initial === "string" ? initial || "“”" : (JSON.stringify(initial) ?? "");
+
+/** What the user has typed into the forms of actions, by command and argument: it is there in the next session, too. */
+const typed = new Map<string, unknown>();
 
 export function actionControl(
   { name, title, description, fields }: ActionCommand,
@@ -152,18 +174,38 @@ export function actionControl(
     const hint = hints[declared.name];
     const field = presented(declared, hint);
     const view = createField(field, uploads, { hint });
-    view.write(field.initial);
-    return { field, view };
+    const key = `${name}.${field.name}`;
+    view.write(typed.has(key) ? typed.get(key) : field.initial);
+    view.touched = typed.has(key);
+    return { field, view, key };
   });
   const refusal = refusalLine(wordsOf);
   const button = element("button", { type: "submit", class: "action" }, title);
-  const hint = description ? element("p", { class: "description" }, description) : null;
   const control = element(
     "form",
-    { class: fields.length ? "control card" : "control", "data-command": name, novalidate: true },
-    ...(fields.length ? [hint, ...views.map(({ view }) => view.element), button] : [button, hint]),
+    { class: fields.length || description ? "control card" : "control", "data-command": name, novalidate: true },
+    fields.length ? element("h3", { dir: "auto" }, title) : null,
+    description ? element("p", { dir: "auto", class: "description" }, description) : null,
+    ...views.map(({ view }) => view.element),
+    button,
     refusal.element,
   );
+  const refuse = (error: unknown): void => {
+    refusal.show(error);
+    refusal.element.scrollIntoView({ block: "nearest" });
+  };
+  const keep = (): void => {
+    for (const { field, view, key } of views) {
+      if (!view.touched || field.kind === "upload") continue; // a file is of one session
+      try {
+        typed.set(key, view.read());
+      } catch {
+        typed.delete(key); // it is no value yet
+      }
+    }
+  };
+  control.addEventListener("input", keep);
+  control.addEventListener("change", keep);
   let unanswered = 0;
   const act = async (data: Values): Promise<void> => {
     unanswered += 1;
@@ -171,9 +213,10 @@ export function actionControl(
     try {
       const answer = await send(name, data);
       refusal.hide();
+      import("./answers.ts").then(({ tick }) => tick(button)).catch(() => {});
       if (answer.reply !== undefined && answer.reply !== null) reply(name, answer.reply);
     } catch (error) {
-      refusal.show(error);
+      refuse(error);
     }
     unanswered -= 1;
     control.classList.toggle("busy", unanswered > 0);
@@ -187,7 +230,7 @@ export function actionControl(
       try {
         data[field.name] = view.read();
       } catch (error) {
-        refusal.show(new Error(`${field.title}: ${(error as Error).message}`));
+        refuse(new Error(`${field.title}: ${(error as Error).message}`));
         return;
       }
     }

@@ -27,7 +27,11 @@ export function loadStyle(name: string): Promise<void> {
     sheets.get(name) ??
     new Promise<void>((resolve) => {
       const link = element("link", { rel: "stylesheet", href: new URL(name, import.meta.url).href });
-      link.onload = link.onerror = () => resolve();
+      link.onload = () => resolve();
+      link.onerror = () => {
+        sheets.delete(name); // the next one who needs it asks again
+        resolve();
+      };
       document.head.append(link);
     });
   sheets.set(name, loaded);
@@ -36,6 +40,9 @@ export function loadStyle(name: string): Promise<void> {
 
 /** An arrow that goes round, for `icon`: back to the beginning. */
 export const BACK_TO_BEGIN = ["M3.5 8a4.5 4.5 0 1 0 1.6-3.4M5 1.8v3h3"];
+
+/** Corners that point outwards, for `icon`. */
+export const ENLARGE = "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4";
 
 /** A drawing of lines, 16 by 16; screen readers skip it. `filled` is the first line's inside. */
 export function icon(lines: readonly string[], { filled = false }: { readonly filled?: boolean } = {}): SVGSVGElement {
@@ -55,6 +62,13 @@ export function vector<Tag extends keyof SVGElementTagNameMap>(
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
   return node;
+}
+
+/** Shows `nodes` in the list of a part of the page, and no part without any. */
+export function fill(part: string, nodes: readonly (HTMLElement | null)[]): void {
+  const section = byId(part);
+  section.hidden = nodes.length === 0;
+  within(section, ".list").replaceChildren(...nodes.filter((node) => node !== null));
 }
 
 /** The element of index.html with this id; throws if there is none, or if it is of another class than `kind`. */
@@ -93,14 +107,19 @@ export interface RefusalLine {
 
 /** A line that shows why a command was refused; `wordsOf` has words for people for some codes. It ignores the end of the connection, which the page shows elsewhere. */
 export function refusalLine(wordsOf: (code: unknown) => string | null = () => null): RefusalLine {
-  const line = element("div", { class: "refusal", role: "alert", hidden: true });
+  const line = element("div", { dir: "auto", class: "refusal", role: "alert", hidden: true });
   const self: RefusalLine = {
     element: line,
     show(error, given = null) {
       const { name, code, message } = error as { readonly name?: unknown; readonly code?: unknown; readonly message: string };
       const words = given ?? wordsOf(code);
       if (code === "ended" && name !== "MediaError") return; // a device that has ended is shown
-      line.replaceChildren(words === null ? message : element("details", {}, element("summary", {}, words), element("code", {}, message)));
+      // The path of an argument says nothing to people, who see its field.
+      line.replaceChildren(
+        words === null
+          ? message.replace(/ - at `?\$\S*$/, "")
+          : element("details", {}, element("summary", {}, words), element("code", {}, message)),
+      );
       line.hidden = false;
     },
     hide() {

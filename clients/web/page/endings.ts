@@ -5,12 +5,15 @@
  * is no session, and `/schema` whether a token is needed.
  */
 import { ConnectionRefused, type LoadProgress, type ModelSchema, type ReactorError, SessionEnded } from "../src/index.ts";
+import { isLoopback } from "./loopback.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Why there is no session; after a final end the page does not try again by itself. */
 export interface Diagnosis {
   readonly final: boolean;
   readonly text: string;
+  /** What whoever sees it can do. */
+  readonly note?: string;
   /** What only some people want to know. */
   readonly details?: string;
   /** How far the model's load is, while it loads. */
@@ -62,8 +65,10 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   if (error instanceof SessionEnded) {
     if (error.reason === "lost") return { final: false, kind: "lost", text: error.message };
     const text = describeEnd({ reason: error.reason, message: error.detail });
-    const details = error.reason === "model_error" && !error.detail ? STRINGS.hidden : "";
-    return FAILURES.has(error.reason ?? "") ? { final: false, kind: "failed", text, details } : { final: false, text };
+    if (!FAILURES.has(error.reason ?? "")) return { final: false, text };
+    // Whoever looks at a server of this computer runs it, too.
+    const details = error.reason === "model_error" && !error.detail && isLoopback(base) ? STRINGS.hidden : "";
+    return { final: false, kind: "failed", text, note: STRINGS.tell, details };
   }
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
@@ -83,18 +88,19 @@ export const withToken = (token: string | null | undefined): RequestInit => ({
 
 const askingOnce = (token: string | null | undefined): RequestInit => ({ ...withToken(token), signal: AbortSignal.timeout(PATIENCE) });
 
-/** What the model of the server at `base` says of itself; null where none is known, as at a gate or without a valid token. */
+/** What the model of the server at `base` says of itself at `path`; null where none is known, as at a gate or without a valid token. */
 export async function askIntroduction(
   base: string,
+  path: string,
   token: string | null,
   fetch: Fetch = globalThis.fetch,
-): Promise<Pick<ModelSchema, "name" | "about"> | null> {
+): Promise<(Pick<ModelSchema, "name" | "about"> & Partial<ModelSchema>) | null> {
   const asking = askingOnce(token);
   try {
     // Without a model behind it `/schema` fails, and the browser's console would have a line about that.
     const health: Health = await (await fetch(new URL("health", base), asking)).json();
     if (health.model === undefined) return null;
-    const answer = await fetch(new URL("schema?format=about", base), asking); // it is there while the model still loads, too
+    const answer = await fetch(new URL(path, base), asking);
     return answer.ok ? await answer.json() : null;
   } catch {
     return null; // the page says elsewhere that the server cannot be reached
@@ -142,7 +148,7 @@ export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = glob
   if (!answer.ok && health.phase === "loading")
     return { final: false, text: STRINGS.loading, loading: health.progress ?? { fraction: null, text: "" } };
   if (!answer.ok && health.phase === "failed")
-    return { final: false, kind: "failed", text: `${STRINGS.failed}${health.reason ? `: ${health.reason}.` : "."}` };
+    return { final: false, kind: "failed", text: `${STRINGS.failed}${health.reason ? `: ${health.reason}.` : "."}`, note: STRINGS.tell };
   const detail = answer.ok ? "" : (health.reason ?? health.phase ?? "");
   return { final: false, text: detail ? fillIn(STRINGS.busyBecause, { detail }) : STRINGS.busy };
 }

@@ -1,48 +1,46 @@
-/** Why the last session failed: on the page until the user dismisses it, with that session's settings for the one after it. */
+/** What a session says of the failure before it: for a while, or until the user has taken or left the settings that he had before. */
 import { element } from "./dom.ts";
 import type { Values } from "./settings.ts";
 import { STRINGS } from "./strings.ts";
 import type { Toasts } from "./toasts.ts";
 
+const SHOWN_FOR = 8000;
+
 export class FailureNotice {
   #toasts: Toasts;
   #toast: HTMLElement | null = null;
-  #why = element("span");
-  #old = element("button", { type: "button", id: "old-settings" }, STRINGS.failure.settings);
-  #dismiss = element("button", { type: "button", id: "dismiss" }, STRINGS.failure.dismiss);
+  #words: string | null = null;
   #values: Values = {};
-  #give: (values: Values) => void = () => {};
 
   constructor(toasts: Toasts) {
     this.#toasts = toasts;
-    this.#dismiss.addEventListener("click", () => this.#remove());
-    this.#old.addEventListener("click", () => {
-      this.#give(this.#values);
-      this.#remove();
-    });
   }
 
   /** The session is over, with these settings that differ from their defaults. */
   over(values: Values): void {
-    this.#old.hidden = true;
-    if (this.#toast === null || Object.keys(values).length > 0) this.#values = values;
-  }
-
-  /** It is over because of a failure; the stage says so until `next`. */
-  failed(why: string): void {
-    this.#why.textContent = why;
-  }
-
-  /** The stage shows something else now; `give` takes settings for a session that has begun, null without one. */
-  next(give: ((values: Values) => void) | null): void {
-    this.#old.hidden = give === null || Object.keys(this.#values).length === 0;
-    if (give !== null) this.#give = give;
-    if (this.#why.textContent) this.#toast ??= this.#toasts.hold(this.#why, this.#old, this.#dismiss);
-  }
-
-  #remove(): void {
     this.#toast?.remove();
-    this.#toast = null;
-    this.#why.textContent = "";
+    if (this.#words === null || Object.keys(values).length > 0) this.#values = values;
+  }
+
+  /** It is over because of a failure, which the stage tells; the session after it says `words`. */
+  failed(words: string): void {
+    this.#words = words;
+  }
+
+  /** A session has begun, in which `give` sets values; null: this client may set none. */
+  begun(give: ((values: Values) => void) | null): void {
+    const [words, values] = [this.#words, this.#values];
+    this.#words = null;
+    if (words === null) return;
+    const hasOld = give !== null && Object.keys(values).length > 0;
+    if (!words && !hasOld) return;
+    const old = element("button", { type: "button", id: "old-settings", hidden: !hasOld }, STRINGS.failure.settings);
+    const { dismiss } = STRINGS.failure;
+    const close = element("button", { type: "button", id: "dismiss", class: "icon", title: dismiss, "aria-label": dismiss }, "✕");
+    const toast = this.#toasts.hold(words, old, close);
+    this.#toast = toast;
+    old.addEventListener("click", () => give?.(values));
+    toast.addEventListener("click", () => toast.remove());
+    if (!hasOld) setTimeout(() => toast.remove(), SHOWN_FOR);
   }
 }

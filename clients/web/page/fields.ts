@@ -13,10 +13,19 @@
  * A nullable field has a "none" button next to its label, which makes the value null until the user commits another one. A
  * cleared field of a number or of JSON is null too.
  */
-import type { Field, JsonField, NumberField, SelectField, SliderField, TextField } from "../src/controls.ts";
+import {
+  type Field,
+  humanize,
+  type JsonField,
+  type NumberField,
+  type SelectField,
+  type SliderField,
+  type TextField,
+} from "../src/controls.ts";
 import { element } from "./dom.ts";
 import type { Presentation } from "./presented.ts";
-import { type Scrubbed, scrub } from "./scrub.ts";
+import type { Scrubbed } from "./scrub.ts";
+import { settled } from "./settled.ts";
 import { fillIn, number as formatted, STRINGS } from "./strings.ts";
 import type { Uploads } from "./uploads.ts";
 import { uploadInput } from "./uploads.ts";
@@ -72,10 +81,10 @@ export function createField(
         STRINGS.settings.none,
       )
     : null;
-  const hint = field.description ? element("p", { class: "description", id: `${id}-hint` }, field.description) : null;
+  const hint = field.description ? element("p", { dir: "auto", class: "description", id: `${id}-hint` }, field.description) : null;
   if (hint) input.control.setAttribute("aria-describedby", hint.id);
   input.control.name = field.name;
-  const label = element("label", { for: id }, field.title);
+  const label = element("label", { dir: "auto", for: id }, field.title);
   const body = element(
     "div",
     { class: `field ${field.kind}` },
@@ -84,14 +93,14 @@ export function createField(
       { class: "head" },
       label,
       reset,
-      input.readout ?? null,
-      unit === null ? null : element("span", { class: "unit" }, unit),
+      unit === null ? (input.readout ?? null) : element("bdi", {}, input.readout ?? null, element("span", { class: "unit" }, unit)),
       none,
     ),
     input.element ?? input.control,
     field.kind === "slider" ? ends(field, unit) : null,
     hint,
   );
+  if (input.scrubbed && field.title.length < 3 && !hint) body.classList.add("short");
 
   let isNull = false;
   let changing = false;
@@ -140,19 +149,26 @@ export function createField(
     changing = false;
     self.onleft();
   };
-  if (input.scrubbed)
-    scrub(label, {
-      ...input.scrubbed,
-      changed(value) {
-        changing = true;
-        self.touched = true;
-        if (isNull) showNull(false);
-        input.write(value);
-        self.onchange();
-        changing = true; // until the drag is over, no value of the model moves the control
-      },
-      ended: leave,
-    });
+  const { scrubbed } = input;
+  if (scrubbed)
+    settled
+      .then(() => import("./scrub.ts"))
+      .then(
+        ({ scrub }) =>
+          scrub(label, {
+            ...scrubbed,
+            changed(value) {
+              changing = true;
+              self.touched = true;
+              if (isNull) showNull(false);
+              input.write(value);
+              self.onchange();
+              changing = true; // until the drag is over, no value of the model moves the control
+            },
+            ended: leave,
+          }),
+        () => {}, // the control itself changes the number, too
+      );
   body.addEventListener("input", () => {
     changing = true;
   }); // also while a slider is held, after its value was committed
@@ -278,9 +294,8 @@ function number({ integer, minimum, maximum, step, nullable }: NumberField, id: 
 }
 
 function text({ maxLength, long }: TextField, id: string): FieldInput {
-  const control = long
-    ? element("textarea", { id, rows: 1, maxlength: maxLength, enterkeyhint: "send" })
-    : element("input", { type: "text", id, maxlength: maxLength, enterkeyhint: "send", autocomplete: "off" });
+  const both = { dir: "auto", id, maxlength: maxLength, enterkeyhint: "send" };
+  const control = long ? element("textarea", { ...both, rows: 1 }) : element("input", { ...both, type: "text", autocomplete: "off" });
   return {
     control,
     read: () => control.value,
@@ -338,11 +353,19 @@ function listenText(control: HTMLElement, changed: Changed, sends: (event: Keybo
   });
   control.addEventListener("change", () => {
     if (!given) changed(true);
+    given = true;
   });
 }
 
+/**
+ * A choice in words. One that is written as a name in a program, in small letters and underscores alone, reads as the names of fields do; in
+ * any other the author has chosen the letters.
+ */
+export const choiceWords = (choice: unknown): string =>
+  typeof choice !== "string" ? JSON.stringify(choice) : /^[a-z][a-z_]*$/.test(choice) ? humanize(choice) : choice;
+
 function select({ choices, nullable }: SelectField, id: string): FieldInput {
-  const options = choices.map((choice, i) => element("option", { value: i }, typeof choice === "string" ? choice : JSON.stringify(choice)));
+  const options = choices.map((choice, i) => element("option", { value: i }, choiceWords(choice)));
   // Shown while the value is none of the choices, or not known. It comes last, so that the others have the numbers of their choices.
   const unknown = element("option", { value: "", disabled: true, hidden: true }, STRINGS.fields.choose);
   const control = element("select", { id }, ...options, unknown);

@@ -47,8 +47,9 @@ export class Figures {
     set("drops", missing + skipped);
     set("gaps", missing);
     set("skipped", skipped);
-    // What came before the link was lost, or the session over, says nothing of now.
-    this.#showLine(this.#client.state.status === "live" ? main?.fps : null, main?.jitter, commandToPicture?.p50, {
+    // What came before the link was lost, the model paused, or the session was over, says nothing of now.
+    const { state, transport } = this.#client;
+    this.#showLine(state.status === "live" && !transport.paused ? main?.fps : null, main?.jitter, commandToPicture?.p50, {
       missing,
       freezes: main?.freezes ?? 0,
     });
@@ -63,13 +64,15 @@ export class Figures {
     set("audio-lost", sound.lost);
     const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
     write(byId("figure-format"), format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? ""));
-    if (latency && !panel)
+    if (latency && state.status === "live" && !panel)
       panel = Promise.all([import("./latency-panel.ts"), loadStyle("latency.css")]).then(
         ([{ LatencyPanel }]) => new LatencyPanel(byId("latency")),
       );
     panel?.then(
       (shown) => shown.show(latency),
-      () => {}, // without it there are the other figures
+      () => {
+        panel = null; // without it there are the other figures
+      },
     );
   }
 

@@ -1,6 +1,6 @@
 /** What the page has for hands: touch pads, the button of the key legend, and calls to give the model what it waits for. */
-import type { Controls } from "../src/controls.ts";
-import { byId, element, loadStyle, within } from "./dom.ts";
+import { type Controls, wholeCrosses } from "../src/controls.ts";
+import { byId, element, icon, loadStyle, within } from "./dom.ts";
 import type { KeyLegend, PadsWhen } from "./key-legend.ts";
 import type { Keyboard } from "./keyboard.ts";
 import { LONG } from "./overlay.ts";
@@ -35,7 +35,7 @@ export class Hands {
       "aria-haspopup": "dialog",
       "aria-keyshortcuts": "?",
     },
-    "?",
+    icon(["M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13", "M6 6.3a2 2 0 1 1 3 1.7q-1 .5-1 1.4M8 11.5v.3"]),
   );
   #stop = new AbortController();
 
@@ -97,8 +97,10 @@ export class Hands {
   async #showPads(): Promise<void> {
     const { keyboard, failed } = this.#context;
     const wanted = (): boolean => keyboard !== null && (this.#when === "on" || (this.#when === "auto" && this.#coarse.matches));
-    document.body.toggleAttribute("data-pads", wanted()); // the layout keeps room for them
-    if (!wanted()) {
+    // The layout keeps room for them.
+    if (wanted()) document.body.dataset.pads = padRoom(this.#context.controls.keys.map(({ key }) => key));
+    else {
+      delete document.body.dataset.pads;
       this.#pads?.close();
       this.#pads = null;
       return;
@@ -116,6 +118,13 @@ export class Hands {
       failed(fillIn(STRINGS.problems.keys, { why: (error as Error).message }));
     }
   }
+}
+
+/** How much room pads for these keys need: for two crosses, for one, or for one row of buttons. */
+function padRoom(keys: readonly string[]): string {
+  const crosses = wholeCrosses(keys).length;
+  if (crosses > 1) return "two";
+  return crosses === 0 && keys.length <= 3 ? "row" : "one";
 }
 
 /** Whether a `?` is text for this element. */

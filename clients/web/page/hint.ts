@@ -1,7 +1,7 @@
 /** What hands do first, on the picture until they have done something: the author's words, or made of what the model declares. */
 import type { Controls } from "../src/controls.ts";
 import type { ModelIntroduction } from "../src/index.ts";
-import { byId } from "./dom.ts";
+import { byId, element } from "./dom.ts";
 
 /** What a user has in hand. */
 export type Hand = "keyboard" | "touch" | "gamepad";
@@ -43,7 +43,7 @@ export class Hint {
       text ??= (await import("./made-hint.ts").catch(() => null))?.makeHint(hand, controls) || about?.hint;
       if (this.#done || controls !== this.#controls || hand !== this.#hand) return; // the newer look shows it
     }
-    this.#place.textContent = text ?? "";
+    this.#place.replaceChildren(element("bdi", {}, text ?? "")); // its place is by the page's direction
     this.#place.hidden = !text;
   }
 

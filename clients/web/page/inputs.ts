@@ -14,9 +14,9 @@ const REFRESH = 500;
 export class Inputs {
   #cards: InputCard[];
 
-  /** `tracks` are the inputs of the session that begins. */
-  constructor(client: Client, tracks: readonly TrackInfo[]) {
-    this.#cards = tracks.map((track) => new InputCard(track, client));
+  /** `tracks` are the inputs of the session that begins; `began` is called when the user has started one. */
+  constructor(client: Client, tracks: readonly TrackInfo[], began: () => void) {
+    this.#cards = tracks.map((track) => new InputCard(track, client, began));
   }
 
   /** The cards' elements. */
@@ -64,12 +64,14 @@ class InputCard {
   #track: TrackInfo;
   #words: (typeof INPUTS)[Device];
   #client: Client;
+  #began: () => void;
   #run: AbortController | null = null;
   #parts: CardParts;
   #refusal = refusalLine();
   #callRefusal = refusalLine();
 
-  constructor(track: TrackInfo, client: Client) {
+  constructor(track: TrackInfo, client: Client, began: () => void) {
+    this.#began = began;
     this.#track = track;
     this.#client = client;
     const { name, kind } = track;
@@ -90,7 +92,7 @@ class InputCard {
           )
         : null,
       source: choice(INPUTS.source, [], ""),
-      call: element("button", { type: "button", class: "primary" }, words.call),
+      call: element("button", { type: "button", class: "primary" }, words.start),
       callSource: choice(words.which, [], ""),
       self: video ? element("video", { playsinline: true, autoplay: true, hidden: true, "aria-label": INPUTS.self }) : null,
     });
@@ -152,6 +154,7 @@ class InputCard {
       const publication = await this.#publish(run.signal);
       if (run.signal.aborted) return;
       void publication.ended.then((error) => error && this.#fail(run, error, this.#refusal)); // by then a picture may hide the call
+      this.#began();
       this.#showLive(publication, run.signal);
       await this.#offerSources(settingsOf(publication).deviceId ?? "");
     } catch (error) {
@@ -221,10 +224,9 @@ class InputCard {
       const { codec } = publication;
       const skipped = publication.skipped ? fillIn(INPUTS.skipped, { n: publication.skipped }) : "";
       const pictures = ((publication.sent - sent) * 1000) / (now - since);
-      const fps = number(pictures);
-      const coded = codec && codec !== "jpeg" ? fillIn(INPUTS.coded, { fps, codec }) : fillIn(INPUTS.pictures, { fps });
-      const rate = this.#track.kind === "video" ? coded : fillIn(INPUTS.sound, { rate: this.#sampleRate / 1000 });
-      status.textContent = `${rate}${skipped}`;
+      const video = this.#track.kind === "video";
+      status.textContent = `${video ? fillIn(INPUTS.pictures, { fps: number(pictures) }) : INPUTS.sound}${skipped}`;
+      status.title = video ? (codec ?? "") : fillIn(INPUTS.quality, { rate: this.#sampleRate / 1000 }); // for those who know
       [sent, since] = [publication.sent, now];
     };
     const timer = setInterval(show, REFRESH);

@@ -32,17 +32,19 @@ export class KeyLegend {
   constructor(stage: HTMLElement, { controls, keyboard, pads, setPads }: LegendContext) {
     this.#keyboard = keyboard;
     const close = element("button", { type: "button", class: "icon", "aria-label": LEGEND.close, title: LEGEND.close }, "✕");
+    const page = section(LEGEND.page, LEGEND.shortcuts);
+    const touch = matchMedia("(pointer: coarse)").matches; // where a keyboard is rare
     const head = element("div", { class: "section-head" }, element("h2", { id: "key-legend-title" }, LEGEND.title), close);
     this.dialog = element(
       "dialog",
-      { id: "key-legend", "aria-labelledby": "key-legend-title" },
+      { id: "key-legend", tabindex: -1, "aria-labelledby": "key-legend-title" },
       head,
-      keyboard && this.#keys(keyboard),
+      ...(touch ? [section(LEGEND.buttons, barRows())] : [keyboard && this.#keys(keyboard)]),
       keyboard && padsChoice(pads, setPads),
       section(LEGEND.pointer, pictureRows(controls)),
       section(LEGEND.gamepad, gamepadRows(controls)),
-      section(LEGEND.page, LEGEND.shortcuts),
-      section(LEGEND.buttons, barRows()),
+      touch && keyboard ? element("details", {}, element("summary", {}, LEGEND.keyboard), this.#keys(keyboard), page) : page,
+      touch ? null : section(LEGEND.buttons, barRows()),
     );
     close.addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("click", (event) => {
@@ -64,6 +66,7 @@ export class KeyLegend {
     keyboard?.release();
     stage.append(this.dialog);
     this.dialog.showModal();
+    this.dialog.focus();
   }
 
   #keydown(event: KeyboardEvent): void {
@@ -88,7 +91,11 @@ export class KeyLegend {
       const what = describe(key);
       const sign = element("kbd", {}, keyboard.sign(key.command));
       const label = fillIn(LEGEND.changeKey, { what });
-      const change = element("button", { type: "button", "aria-label": label, "data-change": key.command.key }, LEGEND.change);
+      const change = element(
+        "button",
+        { type: "button", class: "quiet", "aria-label": label, "data-change": key.command.key },
+        LEGEND.change,
+      );
       change.addEventListener("click", () => this.#ask(this.#asked === key ? null : key));
       this.#rows.set(key, { sign, change });
       return element("li", {}, sign, element("span", {}, what), change);

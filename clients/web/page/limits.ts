@@ -1,8 +1,8 @@
-/** Says in few words which limit of a field a value breaks. */
+/** Says in few words which limit of a field a value breaks. Loaded with the first refusal. */
 import type { Field } from "../src/controls.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { fillIn, LIMITS } from "./strings.ts";
 
-const WORDS = STRINGS.limits;
+const WORDS = LIMITS;
 
 /** "at most 20"; null if the value keeps the limits that the schema declares. */
 export function brokenLimit(field: Field, value: unknown): string | null {

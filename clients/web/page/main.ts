@@ -8,7 +8,7 @@ import { AccessToken } from "./access.ts";
 import { Ambient } from "./ambient.ts";
 import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
-import { byId, loadStyle, within } from "./dom.ts";
+import { byId, fill, loadStyle, within } from "./dom.ts";
 import { EndingBanner } from "./ending-banner.ts";
 import { withToken } from "./endings.ts";
 import { FailureNotice } from "./failure-notice.ts";
@@ -20,16 +20,17 @@ import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
 import { returnFocus } from "./keyboard-focus.ts";
-import { log } from "./message-log.ts";
 import { type Device, describeWait } from "./overlay.ts";
 import { Panel } from "./panel.ts";
 import { largeCanvas, Pictures } from "./pictures.ts";
 import { Playback } from "./playback.ts";
 import { Pointer } from "./pointer.ts";
 import { parseCodecs } from "./requested-codecs.ts";
+import { Room } from "./room.ts";
 import { rove } from "./roving.ts";
 import { SessionStates } from "./session-states.ts";
 import { Settings, type Values } from "./settings.ts";
+import { settle, settled } from "./settled.ts";
 import { ShareButton } from "./share-button.ts";
 import { SoundButton } from "./sound-button.ts";
 import { Stall } from "./stall.ts";
@@ -38,8 +39,10 @@ import { fillIn, number, plural, STRINGS } from "./strings.ts";
 import { offerThemes } from "./theme.ts";
 import { Toasts } from "./toasts.ts";
 import { Toolbar } from "./toolbar.ts";
-import { dropOn, Uploads, uploadCard } from "./uploads.ts";
+import { Uploads, uploadCard } from "./uploads.ts";
 
+void settled.then(() => loadStyle("details.css"));
+const messages = settled.then(() => import("./message-log.ts"));
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
@@ -73,7 +76,7 @@ hideWhenIdle(stage, byId("bar"), () => document.body.dataset.state === "live" &&
 const ambient = new Ambient(hero, largeCanvas);
 const leadToggle = byId("lead-toggle", HTMLInputElement);
 leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
-const pictures = new Pictures(client, leadToggle.checked, (canvas) => {
+const pictures = new Pictures(client, leadToggle.checked, new Room(preferences), (canvas) => {
   toolbar.pictureShown(canvas);
   ambient.refresh();
   stall.pictureShown();
@@ -89,7 +92,7 @@ byId("controls").addEventListener("input", () => hint.done());
 const failure = new FailureNotice(toasts);
 const states = new SessionStates(client, access, { model, role }, failure);
 const ending = new EndingBanner(byId("ending"));
-const share = new ShareButton(byId("share"), reportProblem);
+const share = new ShareButton(byId("share"), say, reportProblem);
 const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
   {
@@ -103,7 +106,7 @@ const toolbar = new Toolbar(
     fullscreen: byId("fullscreen", HTMLButtonElement),
   },
   reportProblem,
-  (words) => toasts.show(words, "info"),
+  say,
 );
 
 const playback = new Playback(client, byId("transport"), reportProblem);
@@ -118,7 +121,7 @@ client.on("state", (state) => {
       running.showPicture(); // it was resumed
     else {
       running = new RunningSession(state.session);
-      failure.next(running.give);
+      failure.begun(running.give);
     }
     return;
   }
@@ -154,7 +157,7 @@ client.on("resumed", ({ seconds, missed }) => {
   if (missed > 0) log("error", plural(STRINGS.missed, missed, { seconds: number(seconds, 1) }));
 });
 client.on("ending", (announced) => ending.show(announced));
-client.on("message", ({ type, data }) => log(type, JSON.stringify(data)));
+client.on("message", ({ type, data }) => log(type, data));
 client.on("error", (error) => showError(error));
 client.on("diagnostic", (diagnostic) => {
   if (diagnostic.code === "stepped_down") showStepDown(diagnostic);
@@ -195,9 +198,13 @@ class RunningSession {
     this.#info = info;
     const { model: name, schema } = info;
     showIntroduction(name, schema.about);
-    byId("role-note").hidden = info.role !== "viewer";
-
     this.#controlling = info.role !== "viewer";
+    byId("role-note").hidden = this.#controlling;
+    if (!this.#controlling)
+      import("./share-link.ts").then(
+        ({ offerTurn }) => offerTurn(byId("role-note")),
+        () => {}, // there is the picture to watch
+      );
     pictures.beginSession(info);
     toolbar.beginSession(name, pictures);
     fill("inputs", []);
@@ -208,7 +215,7 @@ class RunningSession {
     const serverPage = pageOf(info.url);
     share.show(info.shareToken, serverPage);
     this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
-    this.#parts = this.#showControls(this.#controlling ? schema.commands : []);
+    this.#parts = this.#showControls(schema.commands);
     this.#figures = new Figures(
       client,
       outputs.filter(({ kind }) => kind === "video").map(({ name }) => name),
@@ -224,6 +231,7 @@ class RunningSession {
   pictureShown(): void {
     this.awaitsPicture = false;
     document.body.dataset.picture = "shown";
+    settle();
     if (client.state.status === "live") this.showPicture();
   }
 
@@ -235,7 +243,9 @@ class RunningSession {
     if (!awaitsPicture) states.show("live", client.transport.paused ? status.paused : this.#controlling ? status.live : status.watching);
     else {
       const art = !this.#controlling ? "viewing" : this.#unstarted.includes("camera") ? "camera" : "warming";
-      states.show("live", this.#controlling ? status.starting : status.watching, (seconds) => this.#describeWait(seconds), { art });
+      const forUser = (): boolean => this.#controlling && this.#unstarted.length > 0;
+      const words = !this.#controlling ? status.watching : forUser() ? status.waiting : status.starting;
+      states.show("live", words, (seconds) => this.#describeWait(seconds), { art, forUser });
     }
   }
 
@@ -275,10 +285,10 @@ class RunningSession {
     const address = await this.#settings.address(location.href);
     try {
       await navigator.clipboard.writeText(address);
-      toasts.show(STRINGS.settings.copied, "info");
+      say(STRINGS.settings.copied);
     } catch {
       history.replaceState(history.state, "", address);
-      toasts.show(STRINGS.settings.notCopied, "info");
+      say(STRINGS.settings.notCopied);
     }
   }
 
@@ -304,7 +314,7 @@ class RunningSession {
     try {
       const [{ Inputs }] = await Promise.all([import("./inputs.ts"), loadStyle("inputs.css")]);
       if (this.#over) return;
-      this.#inputs = new Inputs(client, this.#inputTracks);
+      this.#inputs = new Inputs(client, this.#inputTracks, () => hint.done());
       fill("inputs", this.#inputs.elements);
       callToAction(this.#inputs.calls);
     } catch (error) {
@@ -313,7 +323,7 @@ class RunningSession {
   }
 
   #describeWait(seconds: number): string {
-    const commands = this.#info.schema.commands.length > 0;
+    const commands = this.#info.schema.commands.length > 0 && !stall.busy;
     return describeWait(seconds, {
       viewing: !this.#controlling,
       unstarted: this.#unstarted,
@@ -340,7 +350,8 @@ class RunningSession {
 
   /** Shows the controls of the commands, and returns those that must be closed with the session. */
   #showControls(commands: SessionInfo["schema"]["commands"]): { close(): void }[] {
-    const read = readCommands(commands);
+    const all = readCommands(commands);
+    const read = this.#controlling ? all : { ...readCommands([]), settings: all.settings }; // to look at
     const { settings, keys, pointer, look, pad, actions } = read;
     const uploads = this.#uploads;
     const send = this.#send;
@@ -352,7 +363,6 @@ class RunningSession {
     keyboard = keys.length ? new Keyboard(keys, send, map) : null;
     const canvas = largeCanvas();
     const onPicture = new Pointer(pointer, send, canvas);
-    const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
     const { schema } = this.#info;
     hint.begin(schema.about, this.#controlling ? read : null);
     const shown = new Settings(settings, schema.about, (field) => client.setting(field), uploads, document.baseURI);
@@ -366,10 +376,9 @@ class RunningSession {
     const pointed = Object.keys(pointer).length ? onPicture.legend() : [];
     fill("pointer", pointed);
     if (look) void this.#showLater("pointer", pointed, async () => new (await import("./pointer-lock.ts")).PointerLock(look, send, canvas));
-    const cards = actions.map((action) => actionControl(action, send, reply, uploads, schema.about?.arguments?.[action.name]));
+    const cards = actions.map((action) => actionControl(action, send, log, uploads, schema.about?.arguments?.[action.name]));
     if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
     fill("actions", cards);
-    if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
     const needsFile = settings.some(({ field: { kind, initial, nullable } }) => kind === "upload" && initial === undefined && !nullable);
     callToAction(uploads.onlyDropTarget ? [fileCall(needsFile, uploads.signal)] : []);
     const hands = new Hands({ controls: read, keyboard, preferences, failed: reportProblem });
@@ -400,10 +409,18 @@ const deviceNames = (inputs: readonly TrackInfo[]): Device[] => [
   ...new Set(inputs.map(({ kind }) => (kind === "video" ? "camera" : "microphone"))),
 ];
 
-function fill(part: string, nodes: readonly (HTMLElement | null)[]): void {
-  const section = byId(part);
-  section.hidden = nodes.length === 0;
-  within(section, ".list").replaceChildren(...nodes.filter((node) => node !== null));
+/** Adds a message of the model, an answer or an error to the list. */
+function log(type: string, content: unknown): void {
+  const time = new Date();
+  messages.then(
+    (list) => list.log(time, type, content),
+    () => {}, // without the list there is the picture
+  );
+}
+
+/** Tells the user what was done. */
+function say(words: string): void {
+  toasts.show(words, "info");
 }
 
 /** Reports an error of this page to the user. */

@@ -27,6 +27,8 @@ export interface OverlayOptions {
   /** What only some people want to know, behind "Details". */
   readonly details?: string;
   readonly wait?: number | null | undefined;
+  /** Whether the page waits for the user now, who need not be told how long. */
+  readonly forUser?: () => boolean;
 }
 
 /**
@@ -64,12 +66,12 @@ export class Overlay {
   /**
    * Shows the wait for `subject`. `text` is one sentence, or a function of the seconds since `subject` was first shown. With a number,
    * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise a long wait
-   * says how long it is.
+   * says how long it is, without the time that the page waited for the user.
    */
   show(
     subject: string,
     text: string | ((seconds: number) => string),
-    { note = "", details = "", wait, art = "connecting", fraction = null }: OverlayOptions = {},
+    { note = "", details = "", wait, art = "connecting", fraction = null, forUser = () => false }: OverlayOptions = {},
   ): void {
     const now = performance.now();
     if (subject !== this.#subject) [this.#subject, this.#since] = [subject, now];
@@ -81,7 +83,10 @@ export class Overlay {
     this.#fold.hidden = details === "";
     this.#details.textContent = details;
     if (wait === undefined) {
-      this.#seconds.countUp(this.#since, (passed) => {
+      let users = 0; // seconds that the user took
+      this.#seconds.countUp(this.#since, (all) => {
+        if (forUser()) users = all;
+        const passed = all - users;
         const words = typeof text === "string" ? text : text(passed);
         if (words !== this.#text.textContent) this.#text.textContent = words; // screen readers read what is new
         this.#note.textContent = [note, passed < LONG ? "" : fillIn(STRINGS.soFar, { time: describeSeconds(passed) })]
@@ -90,7 +95,7 @@ export class Overlay {
       });
     } else if (wait !== null) {
       this.#seconds.countDown(now + wait, (left) => {
-        this.#note.textContent = fillIn(STRINGS.again, { n: left });
+        this.#note.textContent = `${note} ${fillIn(STRINGS.again, { n: left })}`.trim();
       });
     }
   }

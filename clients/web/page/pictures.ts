@@ -1,6 +1,7 @@
 /** The model's pictures: a canvas for each video track, the first one large. Canvases keep their picture and place between sessions. */
 import { type Client, type Presented, Replay, type SessionInfo, type View } from "../src/index.ts";
-import { byId, element, within } from "./dom.ts";
+import { byId, ENLARGE, element, icon, within } from "./dom.ts";
+import type { Room } from "./room.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
 /** Seconds that can be saved afterwards. */
@@ -18,14 +19,15 @@ export class Pictures {
   #places = new Map<string, Place>();
   #shown: (canvas: HTMLCanvasElement, picture: Presented) => void;
   #lead: boolean;
-  #ratio = 0;
+  #room: Room;
   /** Attached before the first session, whose first track it shows: without a view the client would ask for no pictures. */
   #first: Place;
 
-  /** `shown` is called for each drawn picture. */
-  constructor(client: Client, lead: boolean, shown: (canvas: HTMLCanvasElement, picture: Presented) => void) {
+  /** `room` is that of the large picture; `shown` is called for each drawn picture. */
+  constructor(client: Client, lead: boolean, room: Room, shown: (canvas: HTMLCanvasElement, picture: Presented) => void) {
     this.#client = client;
     this.#lead = lead;
+    this.#room = room;
     this.#shown = shown;
     this.#first = this.#open();
     byId("hero").prepend(this.#first.figure);
@@ -47,11 +49,11 @@ export class Pictures {
   }
 
   /** Shows the tracks of a session that begins. */
-  beginSession({ tracks }: SessionInfo): void {
+  beginSession({ model, tracks }: SessionInfo): void {
     const outputs = tracks.filter(({ kind, direction }) => kind === "video" && direction === "out");
     const names = outputs.map(({ name }) => name);
     const [first] = outputs;
-    if (first?.width && first.height) this.#shape(first.width / first.height); // where it is known, the first picture moves nothing
+    this.#room.begin(model, first?.width && first.height ? first.width / first.height : undefined);
     const places = new Map(names.map((name, i) => [name, this.#places.get(name) ?? this.#open(name, i === 0 ? this.#first : null)]));
     for (const [name, { figure, view }] of this.#places) {
       if (places.has(name)) continue;
@@ -64,6 +66,7 @@ export class Pictures {
     if (figures[0]) byId("hero").prepend(figures[0]);
     for (const figure of figures.slice(1)) figure.hidden = !figure.classList.contains("drawn"); // until its first picture
     byId("others").replaceChildren(...figures.slice(1));
+    lookForPair();
     byId("notes").hidden = names.length > 0;
     byId("notes").textContent = names.length ? "" : STRINGS.noPictureTrack;
   }
@@ -89,16 +92,10 @@ export class Pictures {
     if (!figure.classList.contains("drawn")) {
       figure.classList.add("drawn");
       figure.hidden = false;
+      lookForPair();
     }
-    if (canvas === largeCanvas()) this.#shape(picture.width / picture.height);
+    if (canvas === largeCanvas()) this.#room.take(picture.width / picture.height);
     this.#shown(canvas, picture);
-  }
-
-  /** The stage takes the picture's shape. */
-  #shape(ratio: number): void {
-    if (ratio === this.#ratio) return;
-    this.#ratio = ratio;
-    document.documentElement.style.setProperty("--ratio", ratio.toFixed(4));
   }
 
   #isUsed({ figure }: Place): boolean {
@@ -108,10 +105,13 @@ export class Pictures {
 
 export const largeCanvas = (): HTMLCanvasElement | null => byId("hero").querySelector("canvas");
 
+/** Two pictures share the stage; more are small ones beside a large one. */
+const lookForPair = (): boolean =>
+  byId("stage").toggleAttribute("data-pair", byId("others").querySelectorAll(":scope > :not([hidden])").length === 1);
+
 function pictureFigure(): HTMLElement {
   const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": STRINGS.video, tabindex: -1 });
-  const enlarge = element("button", { type: "button", class: "enlarge" });
-  enlarge.append(within(byId("fullscreen"), "svg", SVGSVGElement).cloneNode(true));
+  const enlarge = element("button", { type: "button", class: "enlarge" }, icon([ENLARGE]));
   const figure = element("figure", {}, canvas, element("figcaption"), enlarge);
   enlarge.addEventListener("click", ({ detail }) => {
     const large = largeCanvas()?.parentElement;

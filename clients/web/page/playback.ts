@@ -35,7 +35,7 @@ export class Playback {
       return choice;
     });
     this.#restart.append(summary, element("div", { class: "menu" }, ...choices));
-    place.append(this.#pause, this.#step, this.#restart);
+    place.append(this.#pause, this.#restart, this.#step);
     name(this.#step, WORDS.step, STEP);
   }
 
@@ -44,7 +44,8 @@ export class Playback {
     const { allowed, paused } = this.#client.transport;
     this.#place.hidden = allowed.length === 0;
     this.#pause.hidden = !allowed.includes("pause");
-    this.#step.hidden = !allowed.includes("step") || !paused;
+    this.#step.hidden = !allowed.includes("step");
+    this.#step.disabled = !paused; // unseen, in its place
     this.#restart.hidden = !allowed.includes("restart");
     name(this.#pause, paused ? WORDS.resume : WORDS.pause, paused ? RESUME : PAUSE);
     this.#pause.setAttribute("aria-pressed", String(paused));

@@ -25,7 +25,7 @@ export class Presets {
         "button",
         { type: "button", class: "preset", "aria-pressed": "false" },
         pictured ? picture : null,
-        element("span", {}, example.name),
+        element("span", { dir: "auto" }, example.name),
       );
       card.addEventListener("click", () => {
         for (const [field, value] of Object.entries(example.values)) settings.get(field)?.set(value);

@@ -1,13 +1,16 @@
 /** What the page shows of the client's state: the status in the header, and words on the stage while there is no picture. */
+import { readCommands } from "../src/controls.ts";
 import { type Client, type ClientState, type LoadProgress, SessionEnded } from "../src/index.ts";
 import { showIntroduction } from "./about.ts";
 import type { AccessToken } from "./access.ts";
-import { byId, within } from "./dom.ts";
+import { byId, fill } from "./dom.ts";
 import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
 import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
-import { Presets } from "./presets.ts";
+import { Settings } from "./settings.ts";
+import { settle } from "./settled.ts";
 import { fillIn, plural, STRINGS } from "./strings.ts";
+import { Uploads } from "./uploads.ts";
 
 const LOADING_AGAIN = 1000; // until the page asks again how far the model's load is
 const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
@@ -21,7 +24,10 @@ export class SessionStates {
   #failure: FailureNotice;
   #overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
   #tokenField = byId("access-token", HTMLInputElement);
-  #introduced = false;
+  /** What was asked last for what the model says of itself. */
+  #introduced = "";
+  /** Whether the server has said last that the model loads. */
+  #loads = false;
 
   /** `access` has the token, and gets the one that the user is asked for; `wishes` is what the page's address asks for. */
   constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">, failure: FailureNotice) {
@@ -40,14 +46,17 @@ export class SessionStates {
 
   /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
   show(state: string, status: string, text: Parameters<Overlay["show"]>[1] | null = null, how: OverlayOptions = {}): void {
+    this.#loads = false;
     document.body.dataset.state = state;
+    if (text !== null && state !== "live" && how.art) settle(); // no picture is near
     byId("status").textContent = status;
     if (text === null) this.#overlay.hide();
     else this.#overlay.show(status, text, how);
     byId("reconnect").hidden = state !== "ended";
     byId("access").hidden = true;
-    // Commands wait while the session resumes.
-    for (const id of ["presets", "controls"]) byId(id, HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming";
+    // Commands wait while the session resumes; those who watch see the settings.
+    const may = (state === "live" || state === "resuming") && this.#client.session?.role !== "viewer";
+    for (const id of ["presets", "controls"]) byId(id, HTMLFieldSetElement).disabled = !may;
   }
 
   /** Shows that the session's link is lost and is coming back. */
@@ -59,7 +68,7 @@ export class SessionStates {
   showWithoutSession(state: Exclude<ClientState, { status: "live" | "resuming" }>): void {
     switch (state.status) {
       case "connecting":
-        this.#failure.next(null);
+        if (this.#loads) break; // the stage says what is known, and not that this asks again
         this.show("connecting", STRINGS.status.connecting, STRINGS.connecting);
         break;
       case "queued":
@@ -75,11 +84,11 @@ export class SessionStates {
   }
 
   #showQueue({ position, total, reason, wait }: StateOf<"queued">): void {
-    void this.#introduce();
+    void this.#introduce("schema");
     const { queue, status } = STRINGS;
     const before = position > 1 ? plural(queue.before, position - 1) : queue.next;
     const note = wait === null ? queue.note : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
-    const details = [fillIn(queue.place, { position, total }), reason].filter(Boolean).join(": ");
+    const details = [total > 1 ? fillIn(queue.place, { position, total }) : "", reason].filter(Boolean).join(": ");
     this.show("queued", status.waiting, before, { art: "queue", note, details });
   }
 
@@ -89,10 +98,11 @@ export class SessionStates {
   }
 
   #showLoading(status: string, words: string, { fraction, text }: LoadProgress): void {
-    void this.#introduce();
+    void this.#introduce("schema?format=about"); // the rest is not known before
     const percent = fraction === null ? "" : fillIn(STRINGS.loadingDone, { percent: Math.floor(fraction * 100) });
     const note = [percent, text].filter(Boolean).join(" · ");
     this.show("connecting", status, words, { art: "loading", fraction, note });
+    this.#loads = true;
   }
 
   /** Shows how far the model's load is, as long as the client's state is `state`. */
@@ -107,16 +117,19 @@ export class SessionStates {
     } else this.#client.reconnect(); // the model is loaded, or there is another reason now
   }
 
-  /** Shows what the model says of itself while there is no session yet. */
-  async #introduce(): Promise<void> {
-    if (this.#introduced) return;
-    this.#introduced = true;
-    const introduction = await askIntroduction(document.baseURI, this.#access.token);
+  /** Shows what the model says of itself while there is no session yet, as far as `path` tells it. */
+  async #introduce(path: string): Promise<void> {
+    if (this.#introduced === path) return;
+    this.#introduced = path;
+    const introduction = await askIntroduction(document.baseURI, path, this.#access.token);
     if (!introduction || this.#client.session !== null) return;
-    showIntroduction(introduction.name, introduction.about);
-    const { elements } = new Presets(introduction.about?.examples ?? [], new Map(), document.baseURI); // to look at
-    byId("presets").hidden = elements.length === 0;
-    within(byId("presets"), ".list").replaceChildren(...elements);
+    const { name, about, commands = [] } = introduction;
+    showIntroduction(name, about);
+    const { settings } = readCommands(commands);
+    const shown = new Settings(settings, about, (field) => this.#client.setting(field), new Uploads(null), document.baseURI); // to look at
+    fill("presets", shown.presets);
+    if (byId("settings").hidden) fill("settings", shown.elements);
+    shown.close();
   }
 
   /** The page may find a refusal final that the client would try again, and the other way round. */
@@ -125,9 +138,10 @@ export class SessionStates {
     const error = state.status === "waiting" ? state.error : state.end;
     if (error === null) return; // the page has closed the client, and shows why
     const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
-    const { final, text, details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
+    const { final, text, note = "", details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
-    if (error instanceof SessionEnded && (kind === "failed" || kind === "lost")) this.#failure.failed(text);
+    if (error instanceof SessionEnded && (kind === "failed" || kind === "lost"))
+      this.#failure.failed(kind === "failed" ? STRINGS.failure.again : "");
     if (loading && state.status === "waiting") {
       this.#showLoading(STRINGS.status.loading, text, loading);
       void this.#followLoading(state as StateOf<"waiting">);
@@ -140,8 +154,8 @@ export class SessionStates {
       wait = REFUSED_AGAIN;
       setTimeout(() => client.state === state && client.reconnect(), wait);
     }
-    const status = wait === null ? STRINGS.status.ended : STRINGS.status.disconnected;
-    this.show("ended", status, text, { wait, details, art: kind ?? "ended" });
+    const status = STRINGS.status[kind === "failed" ? "failed" : wait === null ? "ended" : "disconnected"];
+    this.show("ended", status, text, { wait, note, details, art: kind ?? "ended" });
     if (!tokenWanted) return;
     this.#access.set(null);
     byId("access").hidden = false;

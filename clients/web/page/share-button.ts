@@ -5,14 +5,20 @@ export class ShareButton {
   #button: HTMLElement;
   #shared: readonly [token: string, serverPage: URL] | null = null;
 
-  /** `failed` gets an error. */
-  constructor(button: HTMLElement, failed: (message: string) => void) {
+  /** `say` tells the user that the link is copied; `failed` gets an error. */
+  constructor(button: HTMLElement, say: (words: string) => void, failed: (message: string) => void) {
     this.#button = button;
     const load = (): Promise<typeof import("./share-link.ts")> => import("./share-link.ts");
-    button.addEventListener("pointerenter", () => void load().catch(() => {})); // the click tells
+    const near = (): unknown =>
+      load().then(
+        ({ warn }) => this.#shared && warn(button, this.#shared[1]),
+        () => {},
+      ); // the click tells
+    button.addEventListener("pointerenter", near);
+    button.addEventListener("focus", near);
     button.addEventListener("click", () =>
       load()
-        .then(({ share }) => this.#shared && share(...this.#shared))
+        .then(({ share }) => this.#shared && share(...this.#shared, say))
         .catch((error) => failed(error.message)),
     );
   }

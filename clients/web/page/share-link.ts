@@ -1,9 +1,7 @@
 /** The link that lets other people watch this session without control. Loaded when somebody wants it. */
-import { byId } from "./dom.ts";
+import { byId, element } from "./dom.ts";
+import { isLoopback } from "./loopback.ts";
 import { SHARE } from "./strings.ts";
-
-const SHOWN_FOR = 4000;
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
  * The page's address for a viewer: that of the session's server, with this page's query, the role, and the token behind the
@@ -20,16 +18,15 @@ export function viewerAddress(address: string, token: string, serverPage: string
 
 /** The message for the user after copying a link to this address. */
 export function describeCopied(address: string): string {
-  const only = LOOPBACK.test(new URL(address).hostname) ? ` ${SHARE.hereOnly}` : "";
+  const only = isLoopback(address) ? ` ${SHARE.hereOnly}` : "";
   return `${SHARE.copied}${only}`;
 }
 
 const status = (): HTMLElement => byId("share-status");
 let field: HTMLInputElement | null = null;
-let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Copies the link with this token to the page of the session's server, or shows it where the browser does not let the page copy. */
-export async function share(token: string, serverPage: URL): Promise<void> {
+export async function share(token: string, serverPage: URL, say: (words: string) => void): Promise<void> {
   const address = viewerAddress(location.href, token, serverPage);
   field ??= shownField();
   hide();
@@ -43,8 +40,28 @@ export async function share(token: string, serverPage: URL): Promise<void> {
     field.select();
     return;
   }
-  status().textContent = describeCopied(address);
-  timer = setTimeout(hide, SHOWN_FOR);
+  say(describeCopied(address));
+}
+
+/** Says before the press, too, that a link to this computer is for this computer. */
+export function warn(button: HTMLElement, serverPage: URL): void {
+  if (isLoopback(serverPage) && !button.title.includes(SHARE.hereOnly)) button.title += `. ${SHARE.hereOnly}`;
+}
+
+/** The page's address for somebody who wants to play: without the role and the token of a viewer. */
+export function playerAddress(address: string): string {
+  const url = new URL(address);
+  url.searchParams.delete("role");
+  url.searchParams.delete("token");
+  url.hash = "";
+  return url.href.replace(/#$/, "");
+}
+
+/** Offers a viewer to wait for a turn, in a tab beside this one. */
+export function offerTurn(note: HTMLElement): void {
+  if (note.querySelector("a")) return;
+  const link = element("a", { href: playerAddress(location.href), target: "_blank", rel: "noopener" }, SHARE.turn);
+  note.append(" ", link);
 }
 
 function shownField(): HTMLInputElement {
@@ -55,7 +72,6 @@ function shownField(): HTMLInputElement {
 }
 
 function hide(): void {
-  clearTimeout(timer);
   status().textContent = "";
   if (field) field.hidden = true;
 }

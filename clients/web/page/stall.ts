@@ -1,6 +1,6 @@
 /** The status of a live session while its pictures stay out, or while code of the model takes long. */
 import type { AnyModel, Client, ClientEvents } from "../src/index.ts";
-import { byId, element } from "./dom.ts";
+import { byId, element, within } from "./dom.ts";
 import { describeSeconds } from "./overlay.ts";
 import { fillIn, STRINGS } from "./strings.ts";
 
@@ -21,7 +21,7 @@ export function stallOf(
   late: Late,
   now: number,
 ): { words: string; since: number } | null {
-  if (late !== null) return { words: fillIn(STRINGS.stall.code, late), since: late.since };
+  if (late !== null) return { words: STRINGS.stall.busy, since: late.since };
   const since = times.at(-1) ?? now;
   const streams = times.length >= STREAM.pictures && since - (times.at(-STREAM.pictures) ?? 0) <= STREAM.within;
   return streams && now - since >= SILENCE && (silence() ?? 0) >= SILENCE ? { words: STRINGS.stall.pictures, since } : null;
@@ -35,11 +35,14 @@ export class Stall {
   #words = "";
   /** Screen readers read the words once, and no seconds. */
   #seconds = element("span", { "aria-hidden": "true" });
+  /** What of the model's code runs, among the figures: its name is for the author. */
+  #code = element("p");
 
   /** `restore` shows the status without a stall again. */
   constructor(client: Client, restore: () => void) {
     this.#client = client;
     this.#restore = restore;
+    within(byId("stats"), ".card").append(this.#code);
     setInterval(() => this.#look(), LOOK);
     client.on("late", (late) => {
       this.#late = late;
@@ -49,6 +52,11 @@ export class Stall {
       if (status !== "live") this.#late = null;
       this.#times = [];
     });
+  }
+
+  /** Whether code of the model takes long. */
+  get busy(): boolean {
+    return this.#late !== null;
   }
 
   /** A picture was drawn. */
@@ -62,13 +70,19 @@ export class Stall {
     if (this.#client.state.status !== "live") return; // the status says something else
     if (document.hidden || this.#client.transport.paused) this.#times = [];
     const now = performance.now();
-    const stall = stallOf(this.#times, () => this.#client.statistics().silence, this.#late, now);
+    const late = this.#late;
+    this.#code.textContent = late && `${fillIn(STRINGS.stall.code, late)} ${passed(now, late.since)}`;
+    // Before the first picture the stage says what the page waits for.
+    const stall =
+      document.body.dataset.picture !== "shown" ? null : stallOf(this.#times, () => this.#client.statistics().silence, this.#late, now);
     if (stall === null) {
       if (this.#seconds.isConnected) this.#restore();
       return;
     }
     if (!this.#seconds.isConnected || stall.words !== this.#words) byId("status").replaceChildren(stall.words, " ", this.#seconds);
     this.#words = stall.words;
-    this.#seconds.textContent = describeSeconds(Math.floor((now - stall.since) / 1000));
+    this.#seconds.textContent = passed(now, stall.since);
   }
 }
+
+const passed = (now: number, since: number): string => describeSeconds(Math.floor((now - since) / 1000));

@@ -20,7 +20,7 @@ const DRAWINGS: { readonly [Name in ArtName]: readonly Line[] } = {
   connecting: [screen, dot("full breathe", 42), dot("full breathe late", 56), dot("full breathe later", 70)],
   loading: [
     ["faint", "circle", { cx: 56, cy: 36, r: 26 }],
-    ["strong progress", "circle", { cx: 56, cy: 36, r: 26, transform: "rotate(-90 56 36)" }],
+    ["strong progress", "circle", { cx: 56, cy: 36, r: 26 }],
   ],
   warming: [screen, ["strong turn", "path", { d: "M56 19a12 12 0 1 1-12 12" }]],
   camera: [

@@ -36,6 +36,7 @@ const RECORD = "Record to a file";
 const STATS = "Stats";
 const DEFAULTS = "With the default settings";
 const DETAILS = "Details";
+const FILE_NEEDED = "a file is needed";
 
 /** The page's texts in one language. Those of index.html are by their English. */
 export interface Texts {
@@ -47,7 +48,10 @@ export interface Texts {
   readonly LATENCY: Words<typeof LATENCY>;
   readonly LEGEND: Words<typeof LEGEND>;
   readonly PADS: Words<typeof PADS>;
+  readonly UPLOADS: Words<typeof UPLOADS>;
   readonly INPUTS: Words<typeof INPUTS>;
+  readonly LIMITS: Words<typeof LIMITS>;
+  readonly ANSWERS: Words<typeof ANSWERS>;
   readonly WIDGETS: Words<typeof WIDGETS>;
   readonly API: Words<typeof API>;
   readonly CLIP: Words<typeof CLIP>;
@@ -66,6 +70,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     paused: "paused",
     watching: "watching",
     reconnecting: "reconnecting",
+    failed: "failed",
     disconnected: "disconnected",
     ended: "ended",
   },
@@ -73,7 +78,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   reconnecting: "Reconnecting …",
   reconnectingNote: "Your session is kept. It goes on where it was.",
   reloading: "The model is being reloaded",
-  loading: "The model is loading",
+  loading: "The model is loading.",
   loadingDone: "{percent} %",
   failed: "The model failed",
   noPictureTrack: "This model has no picture.",
@@ -93,14 +98,14 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     command: "The model may be waiting for a setting or an action of yours.",
   },
   details: DETAILS,
-  soFar: "{time} so far.",
+  soFar: "You have waited {time}.",
   again: "Trying again in {n} s.",
   seconds: "{n} s",
   minutesSeconds: "{m} min {n} s",
   figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", ms: "{ms} ms", none: STATS, off: "off" },
   quality: {
     uneven: "pictures come unevenly",
-    missing: "pictures are lost on the way",
+    missing: "some pictures do not arrive",
     freezes: "the picture stood still",
   },
   more: "More",
@@ -112,13 +117,8 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     copied: "Link with these settings copied.",
     notCopied: "The browser does not let this page copy. The address bar has the link now.",
   },
-  limits: {
-    most: "at most {limit}",
-    least: "at least {limit}",
-    longest: "at most {limit} characters",
-    whole: "a whole number",
-  },
   copied: "Picture copied.",
+  saved: "Saved: {name}",
   playback: { pause: "Pause", resume: "Go on", step: "One step", restart: "Begin again", kept: "Keep the settings", fresh: DEFAULTS },
   ends: {
     done: "The session is over.",
@@ -139,9 +139,15 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     no_room: "There is no room for another client.",
   },
   lost: "The connection was lost.",
-  hidden: "Its code raised an exception, or ended. The server's log has the line; `reactor run --debug` shows it here.",
-  failure: { restarted: "The model had to be loaded again: {reason}.", settings: "Use the old settings", dismiss: "Dismiss" },
-  stall: { pictures: "no pictures for", code: "{what} for" },
+  tell: "Please tell whoever runs this page.",
+  hidden: "Its code raised an exception, or ended. The server's log has the line; with the option --debug the page shows it, too.",
+  failure: {
+    again: "The model failed and began again.",
+    restarted: "The model had to be loaded again: {reason}.",
+    settings: "Use the old settings",
+    dismiss: "Dismiss",
+  },
+  stall: { pictures: "no pictures for", busy: "the model is busy for", code: "{what} for" },
   endedBecause: "The session ended: {reason}.",
   unreachable: "The server cannot be reached.",
   behindProxy: "A proxy in front of the server answers {status}.",
@@ -161,24 +167,14 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   tools: {
     record: RECORD,
     stopRecording: "Stop recording and save",
+    leave: "Leave full screen",
     failed: { copy: "copy", snapshot: "screenshot", clip: "last ten seconds", recording: "recording", fullscreen: "full screen" },
     preparing: "The last ten seconds are being saved …",
-  },
-  uploads: {
-    file: "File",
-    sent: "{title}: sent",
-    size: "{n} {unit}",
-    units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
-    choose: "Choose a file or drop it here",
-    sending: "Sending {name}",
-    refused: "This server takes no uploads.",
-    busy: "the file is still being sent",
-    needed: "a file is needed",
-    cancel: "Cancel",
   },
   fields: {
     number: "a number is needed",
     choice: "a choice is needed",
+    file: FILE_NEEDED,
     choose: "Choose …",
     json: "not JSON: {why}",
     exact: "{title}, exact value",
@@ -209,7 +205,7 @@ export const HTML = {
   freezesHint: "How often, and how long, the picture stood still",
   commandHint: "From a command to its first picture",
   captureHint: "From the camera to the first picture made with it",
-  droppedHint: "Pictures that were lost, or skipped for a newer one",
+  droppedHint: "Pictures that the network lost, or that this page left out for a newer one",
   soundHint: "Sound that waits, and how long it should; what came too late, or never",
   afterSoundHint: "How much later than its sound a picture comes",
   pictureHint: "Size, codec, and how often a decoder failed",
@@ -247,9 +243,9 @@ export const HTML = {
   freezes: "Freezes",
   commandToPicture: "Command to picture",
   captureToPicture: "Capture to picture",
-  dropped: "Dropped",
-  onTheWay: "on the way,",
-  here: "here",
+  dropped: "Not shown",
+  onTheWay: "did not arrive,",
+  here: "came too late",
   soundWaiting: "Sound waiting",
   of: "of",
   msOf: "ms,",
@@ -303,6 +299,7 @@ export const HANDS = /* @__PURE__ */ inLanguage("HANDS", {
 export const SHARE = /* @__PURE__ */ inLanguage("SHARE", {
   copied: "Link copied: anyone who has it can watch.",
   hereOnly: "It works on this computer only.",
+  turn: "Wait for your turn",
   copyYourself: "Copy this link: anyone who has it can watch.",
 } as const);
 
@@ -314,7 +311,7 @@ export const HINTS = /* @__PURE__ */ inLanguage("HINTS", {
   drag: "Drag",
   click: "Click",
   look: "look around",
-  buttons: "The buttons at the picture play",
+  buttons: "Play with the buttons at the picture",
 } as const);
 
 /** The texts of the latency's parts. */
@@ -339,6 +336,7 @@ export const LEGEND = /* @__PURE__ */ inLanguage("LEGEND", {
   title: "Keys and controls",
   close: "Close",
   keys: "Keys",
+  keyboard: "Keyboard",
   pointer: "On the picture",
   gamepad: "Gamepad",
   page: "This page",
@@ -365,14 +363,8 @@ export const PADS = /* @__PURE__ */ inLanguage("PADS", { label: "Keys for finger
 
 /** The texts of camera and microphone, which are loaded for a model that takes them. */
 export const INPUTS = /* @__PURE__ */ inLanguage("INPUTS", {
-  camera: { title: "Camera", start: "Start camera", stop: "Stop camera", call: "Turn on the camera", which: "Use camera" },
-  microphone: {
-    title: "Microphone",
-    start: "Start microphone",
-    stop: "Stop microphone",
-    call: "Turn on the microphone",
-    which: "Use microphone",
-  },
+  camera: { title: "Camera", start: "Turn on the camera", stop: "Turn off the camera", which: "Use camera" },
+  microphone: { title: "Microphone", start: "Turn on the microphone", stop: "Turn off the microphone", which: "Use microphone" },
   cancel: "Cancel",
   live: "live",
   sent: "Camera, as sent",
@@ -383,10 +375,46 @@ export const INPUTS = /* @__PURE__ */ inLanguage("INPUTS", {
   fps: "{fps} fps",
   source: "Source",
   nameless: "source {n}",
-  pictures: "sending {fps} fps",
-  coded: "sending {fps} fps of {codec}",
-  sound: "sending {rate} kHz",
-  skipped: ", {n} skipped",
+  pictures: "sends {fps} pictures a second",
+  sound: "sends sound",
+  quality: "{rate} kHz",
+  skipped: ", {n} left out",
+} as const);
+
+/** The texts of fields for files, which are loaded with the first. */
+export const UPLOADS = /* @__PURE__ */ inLanguage("UPLOADS", {
+  file: "File",
+  sent: "{title}: sent",
+  size: "{n} {unit}",
+  units: { GB: "GB", MB: "MB", kB: "kB", bytes: "bytes" },
+  choose: "Choose a file or drop it here",
+  sending: "Sending {name}",
+  refused: "This server takes no uploads.",
+  unfit: {
+    image: "This is not a picture. Choose a PNG or JPEG.",
+    video: "This is not a video. Choose an MP4 or WebM.",
+    audio: "This is not a recording. Choose a WAV or MP3.",
+    other: "This file cannot be used here. It takes: {kinds}.",
+  },
+  kinds: { image: "pictures", video: "videos", audio: "sound" },
+  busy: "the file is still being sent",
+  needed: FILE_NEEDED,
+  cancel: "Cancel",
+} as const);
+
+/** The texts of a value's limits, which are loaded with the first refusal. */
+export const LIMITS = /* @__PURE__ */ inLanguage("LIMITS", {
+  most: "at most {limit}",
+  least: "at least {limit}",
+  longest: "at most {limit} characters",
+  whole: "a whole number",
+} as const);
+
+/** The texts of the model's answers to what the user gave, which are loaded with the first. */
+export const ANSWERS = /* @__PURE__ */ inLanguage("ANSWERS", {
+  apply: "Apply",
+  applied: "Applied",
+  done: "Done",
 } as const);
 
 /** The texts of widgets that a model may have, which are loaded with it. */

@@ -23,8 +23,8 @@ export class Toasts {
   }
 
   /** Shows something above the messages until it is removed. */
-  hold(...content: readonly Node[]): HTMLElement {
-    const toast = element("div", { class: "toast error" }, ...content);
+  hold(...content: readonly (Node | string)[]): HTMLElement {
+    const toast = element("div", { class: "toast info" }, ...content);
     this.#container.prepend(toast);
     return toast;
   }

@@ -1,8 +1,9 @@
 /** The buttons on the picture: screenshot, copy, the last seconds, record, full screen. */
 import type { Recording } from "../src/index.ts";
+import { ENLARGE, icon, loadStyle } from "./dom.ts";
 import { describeTime, extension, fileName } from "./file-names.ts";
 import { largeCanvas, type Place } from "./pictures.ts";
-import { STRINGS } from "./strings.ts";
+import { fillIn, STRINGS } from "./strings.ts";
 
 const REFRESH = 250;
 const KEPT_FOR = 60_000; // a download goes on reading the file for a while
@@ -41,8 +42,13 @@ export class Toolbar {
     snapshot.addEventListener("click", () => this.#snapshot());
     record.addEventListener("click", () => (this.#recording ? this.#recording.stop() : this.#record()));
     fullscreen.addEventListener("click", () => this.#fullscreen());
+    let enter = "";
     document.addEventListener("fullscreenchange", () => {
-      fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.screen));
+      const full = document.fullscreenElement === parts.screen;
+      if (full) enter = fullscreen.title;
+      fullscreen.title = full ? STRINGS.tools.leave : enter;
+      fullscreen.setAttribute("aria-label", fullscreen.title);
+      fullscreen.replaceChildren(icon([full ? "M6 2v4H2M14 6h-4V2M10 14v-4h4M2 10h4v4" : ENLARGE]));
     });
   }
 
@@ -62,6 +68,11 @@ export class Toolbar {
   endSession(): void {
     void this.#recording?.stop(); // the code that started the recording saves its file
     this.#parts.record.disabled = true;
+  }
+
+  #save(file: Blob, name: string): void {
+    save(file, name);
+    this.#done(fillIn(STRINGS.saved, { name }));
   }
 
   #enable(shown: boolean): void {
@@ -88,7 +99,7 @@ export class Toolbar {
     const { large } = this.#pictures;
     if (large === null) return; // the button is hidden
     try {
-      save(await large.view.snapshot(), fileName(this.#name, "png"));
+      this.#save(await large.view.snapshot(), fileName(this.#name, "png"));
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.snapshot}: ${(error as Error).message}`);
     }
@@ -104,7 +115,7 @@ export class Toolbar {
     this.#done(STRINGS.tools.preparing);
     try {
       const { makeClip } = await import("./clip.ts");
-      save(await makeClip(pictures), fileName(this.#name, "mp4"));
+      this.#save(await makeClip(pictures), fileName(this.#name, "mp4"));
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.clip}: ${(error as Error).message}`);
     }
@@ -123,7 +134,7 @@ export class Toolbar {
       this.#timer = setInterval(() => this.#showRecording(), REFRESH);
       this.#showRecording();
       const file = await recording.file;
-      save(file, fileName(name, extension(file.type)));
+      this.#save(file, fileName(name, extension(file.type)));
     } catch (error) {
       troubles.push((error as Error).message);
     }
@@ -146,7 +157,10 @@ export class Toolbar {
   async #fullscreen(): Promise<void> {
     try {
       if (document.fullscreenElement) await document.exitFullscreen();
-      else await this.#parts.screen.requestFullscreen();
+      else {
+        await loadStyle("fullscreen.css");
+        await this.#parts.screen.requestFullscreen();
+      }
     } catch (error) {
       this.#failed(`${STRINGS.tools.failed.fullscreen}: ${(error as Error).message}`);
     }

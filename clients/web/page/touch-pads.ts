@@ -34,7 +34,9 @@ export class TouchPads {
       for (const name of cross) left.delete(name);
       return new CrossPad(four);
     });
-    const others = [...left.values()].slice(0, crosses.length > 1 ? MOST_ROUND / 2 : MOST_ROUND);
+    const others = [...left.values()]
+      .sort((a, b) => Number(isMain(b)) - Number(isMain(a)))
+      .slice(0, crosses.length > 1 ? MOST_ROUND / 2 : MOST_ROUND);
     this.shown = new Set([...crosses.flat(), ...others.map(({ key }) => key)]);
     const round = others.length ? new RoundPad(others) : null;
     this.#pads = [...pads, ...(round ? [round] : [])];
@@ -60,6 +62,9 @@ export class TouchPads {
     this.#root.remove();
   }
 }
+
+/** Whether it is the key of what is done most, which lies where the thumb does. */
+const isMain = ({ key }: PadKey): boolean => key === "space" || key === "enter";
 
 /** A group of keys. A finger that begins on it belongs to it, and presses what is under it until it is lifted. */
 abstract class Pad {

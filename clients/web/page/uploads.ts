@@ -1,14 +1,18 @@
-/** Files for the model. The page sends a file first, then names it in a command by its `upload_id`. */
+/**
+ * Files for the model. The page sends a file first, then names it in a command by its `upload_id`. What a field for files shows, and how it
+ * takes a file, is loaded with the first such field: upload-field.ts.
+ */
 import type { UploadOptions, UploadRef } from "../src/index.ts";
 import { element, loadStyle, refusalLine } from "./dom.ts";
 import type { FieldInput } from "./fields.ts";
-import { fillIn, number, STRINGS } from "./strings.ts";
+import { STRINGS } from "./strings.ts";
+import type { UploadField } from "./upload-field.ts";
 
 /** Sends a file of the user: the client's `upload`. */
 export type SendFile = (file: File, options: UploadOptions) => Promise<UploadRef>;
 
 /** Takes a file. */
-type Take = (file: File) => unknown;
+export type Take = (file: File) => unknown;
 
 /** The uploads of one session. `close` aborts all of them. */
 export class Uploads {
@@ -47,7 +51,7 @@ export class Uploads {
    * the session ends. `progress` gets the sent fraction, from 0 to 1.
    */
   async send(file: File, progress: (part: number) => void, signal: AbortSignal): Promise<UploadRef> {
-    if (this.#send === null) throw new Error(STRINGS.uploads.refused);
+    if (this.#send === null) throw new Error((await import("./upload-field.ts")).UPLOADS.refused);
     const stop = new AbortController();
     const abort = (): void => stop.abort();
     const both = [signal, this.#stop.signal];
@@ -65,92 +69,44 @@ export class Uploads {
   }
 }
 
-/** "1.2 MB" */
-export function describeSize(bytes: number): string {
-  const { size, units } = STRINGS.uploads;
-  for (const [unit, each] of [
-    [units.GB, 1e9],
-    [units.MB, 1e6],
-    [units.kB, 1e3],
-  ] as const)
-    if (bytes >= each) return fillIn(size, { n: number(bytes / each, 1), unit });
-  return fillIn(size, { n: bytes, unit: units.bytes });
-}
-
-/**
- * A form field (see fields.ts) for a file: a button, a drop zone, and a progress bar. The value is {upload_id}; the field
- * commits it when the server has the file.
- */
+/** A form field (see fields.ts) for a file. The value is {upload_id}; the field commits it when the server has the file. */
 export function uploadInput(
-  { title, accept }: { readonly title: string; readonly accept?: string | undefined },
+  declared: { readonly title: string; readonly accept?: string | undefined },
   id: string,
   uploads: Uploads,
 ): FieldInput {
   void loadStyle("inputs.css");
-  const control = element("input", { type: "file", id, class: "file", accept });
-  const words = element("span", { class: "file-words" }, STRINGS.uploads.choose);
-  const zone = element("label", { class: "drop", for: id }, words);
-  const bar = element("progress", { max: 1, value: 0, "aria-label": fillIn(STRINGS.uploads.sent, { title }) });
-  const cancel = element("button", { type: "button", class: "cancel" }, STRINGS.uploads.cancel);
-  const going = element("div", { class: "row going", hidden: true }, bar, cancel);
+  const control = element("input", { type: "file", id, class: "file", accept: declared.accept });
   const refused = refusalLine();
-  const box = element("div", { class: "upload" }, control, zone, going, refused.element);
-  const known = new Map<unknown, string>();
+  const box = element("div", { class: "upload" }, control, refused.element);
+  let view: UploadField | undefined;
   let value: unknown;
-  let run: AbortController | null = null;
   let changed: (given: boolean) => void = () => {};
-
-  function show(now: unknown): void {
+  const take = (file: File): unknown => !control.matches(":disabled") && loaded.then(() => view?.take(file));
+  const show = (now: unknown): void => {
     value = now;
-    words.textContent = known.get((now as Partial<UploadRef> | null | undefined)?.upload_id) ?? STRINGS.uploads.choose;
-    zone.classList.toggle("filled", Boolean(now));
-  }
-
-  async function take(file: File): Promise<void> {
-    run?.abort();
-    const mine = (run = new AbortController());
-    refused.hide();
-    bar.value = 0;
-    going.hidden = false;
-    words.textContent = fillIn(STRINGS.uploads.sending, { name: file.name });
-    try {
-      const answer = await uploads.send(
-        file,
-        (part) => {
-          bar.value = part;
-        },
-        mine.signal,
-      );
-      known.set(answer.upload_id, `${answer.name ?? file.name}, ${describeSize(answer.size ?? file.size)}`);
-      show({ upload_id: answer.upload_id });
-      run = null;
-      changed(true);
-    } catch (error) {
-      if (run !== mine) return; // another file has replaced it
-      show(value);
-      if ((error as Error).name !== "AbortError") refused.show(error);
-      run = null;
-    } finally {
-      if (run === null) going.hidden = true;
-    }
-  }
-
+    view?.show(now);
+  };
+  uploads.addDropTarget(take);
+  const loaded = import("./upload-field.ts")
+    .then(({ uploadField }) => {
+      view = uploadField({ ...declared, id, refused, uploads, take, given: () => changed(true) });
+      control.after(...view.parts);
+      view.show(value);
+    })
+    .catch(refused.show);
   control.addEventListener("change", () => {
     const file = control.files?.[0];
-    if (file) void take(file);
+    if (file) take(file);
     control.value = ""; // so that the user can choose the same file again
   });
-  cancel.addEventListener("click", () => run?.abort());
-  dropOn(zone, (file) => !control.matches(":disabled") && take(file));
-  uploads.addDropTarget((file) => !control.matches(":disabled") && take(file));
   return {
     control,
     element: box,
-    busy: () => run !== null,
+    busy: () => Boolean(view?.busy()),
     read() {
-      if (run) throw new Error(STRINGS.uploads.busy);
-      if (!value) throw new Error(STRINGS.uploads.needed);
-      return value;
+      if (!view) throw new Error(STRINGS.fields.file); // what sends it still loads
+      return view.read();
     },
     write: show,
     showNull(yes) {
@@ -164,39 +120,6 @@ export function uploadInput(
 
 /** A card for files of a model that accepts files outside commands. */
 export function uploadCard(uploads: Uploads): HTMLElement {
-  const { element: body } = uploadInput({ title: STRINGS.uploads.file }, "file-for-model", uploads);
+  const { element: body } = uploadInput({ title: "" }, "file-for-model", uploads);
   return element("div", { class: "control card", "data-upload": true }, body ?? null);
-}
-
-/** Takes a file dropped on `target`, and marks `target` while a file is held over it. Takes the first of several files. */
-export function dropOn(target: GlobalEventHandlers, take: Take, until: { readonly signal?: AbortSignal } = {}): void {
-  const mark = (yes: boolean): boolean => (target instanceof HTMLElement ? target : document.body).classList.toggle("dropping", yes);
-  const holdsFile = ({ dataTransfer }: DragEvent): boolean | undefined => dataTransfer?.types.includes("Files");
-  target.addEventListener(
-    "dragover",
-    (event) => {
-      if (!holdsFile(event)) return;
-      event.preventDefault();
-      mark(true);
-    },
-    until,
-  );
-  target.addEventListener(
-    "dragleave",
-    (event) => {
-      if (target !== window || event.relatedTarget === null) mark(false);
-    },
-    until,
-  );
-  target.addEventListener(
-    "drop",
-    (event) => {
-      mark(false);
-      const file = event.dataTransfer?.files[0];
-      if (!file || event.defaultPrevented) return;
-      event.preventDefault();
-      take(file);
-    },
-    until,
-  );
 }

@@ -113,7 +113,7 @@ test("a hint is made of what the model declares", () => {
   assert.equal(hintOf("keyboard", readCommands([jump, drag])), "Space Jump · Move Draw");
   assert.equal(hintOf("keyboard", readCommands([turn])), "Click look around");
   assert.equal(hintOf("touch", readCommands([...walk, jump, turn])), "↑ Ahead · ← Left · ↓ Back · → Right · Drag look around");
-  assert.equal(hintOf("touch", readCommands([jump])), "The buttons at the picture play");
+  assert.equal(hintOf("touch", readCommands([jump])), "Play with the buttons at the picture");
   assert.equal(hintOf("gamepad", readCommands([press, ...walk])), "A Jump");
   assert.equal(hintOf("touch", readCommands([])), "");
 });

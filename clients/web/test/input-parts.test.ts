@@ -1,7 +1,8 @@
 // The parts of inputs that need no document: capture times, rates, positions, uploads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describeSize, Uploads } from "../page/uploads.ts";
+import { describeSize, misfit } from "../page/upload-field.ts";
+import { Uploads } from "../page/uploads.ts";
 import { upload as sendFile } from "../src/client/upload.ts";
 import { readField } from "../src/controls/field.ts";
 import { contentBox, relativePosition } from "../src/controls/pointer.ts";
@@ -285,3 +286,14 @@ test("a drop on the page needs exactly one drop target", () => {
 });
 
 test("sizes read well", () => assert.deepEqual([20, 1234, 5e6, 2e9].map(describeSize), ["20 bytes", "1.2 kB", "5.0 MB", "2.0 GB"]));
+
+test("a file of another kind is refused by what is declared", () => {
+  assert.equal(misfit("image/png", ["image/*"]), null);
+  assert.equal(misfit("text/plain", []), null);
+  assert.equal(misfit("text/plain", ["*/*"]), null);
+  assert.equal(misfit("text/x-python", ["image/*"]), "This is not a picture. Choose a PNG or JPEG.");
+  assert.equal(misfit("", ["video/*"]), "This is not a video. Choose an MP4 or WebM.");
+  assert.equal(misfit("image/png", ["audio/*"]), "This is not a recording. Choose a WAV or MP3.");
+  const some = ["image/svg+xml", "application/x-pdf", "video/*"];
+  assert.equal(misfit("image/png", some), "This file cannot be used here. It takes: SVG, PDF, videos.");
+});

@@ -11,11 +11,11 @@ import { fillIn, number, plural, type Texts } from "../page/strings.ts";
 
 const PAGE = new URL("../page/", import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, PAGE), "utf8");
-const { STRINGS, HTML, HANDS, LEGEND, PADS, INPUTS, WIDGETS, API, CLIP } = english;
-const TABLES = { STRINGS, HANDS, LEGEND, PADS, INPUTS, WIDGETS, API, CLIP };
+const { STRINGS, HTML, HANDS, LEGEND, PADS, UPLOADS, INPUTS, LIMITS, ANSWERS, SHARE, WIDGETS, API, CLIP } = english;
+const TABLES = { STRINGS, HANDS, LEGEND, PADS, UPLOADS, INPUTS, LIMITS, ANSWERS, SHARE, WIDGETS, API, CLIP };
 /** Texts that are the same in another language: names, units, and words of the wire. */
 const SAME =
-  /^[^A-Za-z]*$|^(\{\w+\}|[ ·:,?()–%]|ms|s|min|kB|GB|MB|fps|p50|live|Esc|Enter|Back|Start|Home|Gamepad|Sticks|Video|Token|Median|Pause|JSON|API|curl|Python|JavaScript|Actions|Messages|Volume|Source|source|Argument|Arguments|Type|Directions|total|or|null)+$/;
+  /^[^A-Za-z]*$|^(\{\w+\}|[ ·:,?()–%]|ms|s|min|kHz|kB|GB|MB|fps|p50|live|Esc|Enter|Back|Start|Home|Gamepad|Sticks|Video|Token|Median|Pause|JSON|API|curl|Python|JavaScript|Actions|Messages|Volume|Source|source|Argument|Arguments|Type|Directions|total|or|null)+$/;
 
 /** The texts of a table by their path, such as "queue.next". */
 function flat(table: object, at = ""): Map<string, string> {
@@ -51,7 +51,7 @@ for (const [language, texts] of Object.entries({ de, fr }) as [string, Texts][])
 
 /** The table that is looked into by a name that is not written there, such as a reason that the server gives. */
 const BY_NAME =
-  /^(status|themes|quality|ends|ending|latency\.(parts|meanings)|wait|keySigns|buttonSigns|pointerSigns|padsWhen|shortcuts|problems|directions)\./;
+  /^(status|unfit|kinds|themes|quality|ends|ending|latency\.(parts|meanings)|wait|keySigns|buttonSigns|pointerSigns|padsWhen|shortcuts|problems|directions)\./;
 
 test("each text has a use", () => {
   const modules = readdirSync(PAGE).filter((name) => name.endsWith(".ts") && name !== "strings.ts");

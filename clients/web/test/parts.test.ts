@@ -267,7 +267,7 @@ test("the status of a live session says what is missing", () => {
   assert.equal(words(every(2000), 60_000), null, "answers to what the user does");
   assert.equal(words([], 60_000), null);
   const late = { what: "step 7 has run", since: 5 };
-  assert.deepEqual(words(every(33), 9000, 0, late), { words: "step 7 has run for", since: 5 });
+  assert.deepEqual(words(every(33), 9000, 0, late), { words: "the model is busy for", since: 5 });
 });
 
 test("an end is explained", () => {
@@ -281,12 +281,9 @@ test("an end is explained", () => {
 
 test("what is for whoever runs the server is behind the details", async () => {
   const ended = new SessionEnded("model_error", 4011, "The model failed.");
-  assert.deepEqual(await explain("http://host/", {}, ended), {
-    final: false,
-    kind: "failed",
-    text: "The model failed.",
-    details: STRINGS.hidden,
-  });
+  const failed = { final: false, kind: "failed", text: "The model failed.", note: STRINGS.tell };
+  assert.deepEqual(await explain("http://host/", {}, ended), { ...failed, details: "" }, "a visitor's page");
+  assert.deepEqual(await explain("http://127.0.0.1:8000/", {}, ended), { ...failed, details: STRINGS.hidden });
 });
 
 test("a refusal that is no fault of the user has plain words", () => {
@@ -311,11 +308,11 @@ test("the page asks /health why a WebSocket was refused", async () => {
   assert.deepEqual(await ask(503, '{"phase": "draining"}'), { final: false, text: "Server not ready or busy: draining." });
   const progress = { fraction: 0.5, text: "weights" };
   const loading = await ask(503, JSON.stringify({ phase: "loading", model: "m", progress }));
-  assert.deepEqual(loading, { final: false, text: "The model is loading", loading: progress });
+  assert.deepEqual(loading, { final: false, text: "The model is loading.", loading: progress });
   const silent = await ask(503, '{"phase": "loading", "model": "m"}');
   assert.deepEqual(silent.loading, { fraction: null, text: "" });
   const failed = await ask(503, '{"phase": "failed", "model": "m", "reason": "no memory"}');
-  assert.deepEqual(failed, { final: false, kind: "failed", text: "The model failed: no memory." });
+  assert.deepEqual(failed, { final: false, kind: "failed", text: "The model failed: no memory.", note: STRINGS.tell });
   assert.equal((await ask(200, '{"sessions": 0}', "", "viewer")).text, "There is no session to watch yet.");
   assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
   const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
@@ -374,7 +371,7 @@ test("a server that has let the token in is not asked about it, because a proxy 
     diagnose("http://host/", { token: "t", letIn }, async (url) =>
       url.pathname.endsWith("health") ? new Response(JSON.stringify(health), { status: 503 }) : new Response("no token", { status: 401 }),
     );
-  const loading = { final: false, text: "The model is loading", loading: { fraction: null, text: "" } };
+  const loading = { final: false, text: "The model is loading.", loading: { fraction: null, text: "" } };
   assert.deepEqual(await ask({ phase: "loading" }, true), loading);
   assert.equal((await ask({ phase: "loading" }, false)).text, "Not let in: no token.");
 });
@@ -393,7 +390,7 @@ test("a server that takes the question and never answers cannot be reached", asy
   const silent = (_url: URL, { signal }: RequestInit): Promise<Response> =>
     new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
   const told = diagnose("http://host/", {}, silent);
-  const introduction = askIntroduction("http://host/", null, silent);
+  const introduction = askIntroduction("http://host/", "schema", null, silent);
   patience.abort();
   assert.deepEqual(await told, { final: false, kind: "lost", text: "The server cannot be reached." });
   assert.equal(await introduction, null);
