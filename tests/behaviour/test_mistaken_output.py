@@ -357,7 +357,7 @@ def test_a_wrong_track_name_lists_the_tracks() -> None:
     with pytest.raises(TypeError, match=r"(?m)^Two has no track 'dept'; its tracks: picture, depth \(at .*\)$") as raised:
         Two(picture=picture(1), dept=picture(2))
     assert isinstance(raised.value, OutputError)
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'depth'"):
+    with pytest.raises(TypeError, match="Two needs depth in each yield"):
         Two(picture(1))
     assert Two(picture(1), depth=picture(2)).depth[0, 0, 0] == 2
 

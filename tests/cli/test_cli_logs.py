@@ -100,7 +100,7 @@ def test_without_a_terminal_every_line_is_json_with_model_and_session(project):
     assert given == {"answer": 42, "bytes": 7, "seed": 3}
     (failed,) = (line for line in lines if "traceback" in line)
     assert failed["traceback"].startswith("Traceback (most recent call last)")
-    assert failed["traceback"].endswith("ValueError: the model's mistake")
+    assert re.search(r"ValueError: the model's mistake\n\(at .*:\d+\) \(.*#model-failed\)$", failed["traceback"])
     assert "hunter2" not in err
 
 

@@ -15,6 +15,7 @@ from types import FrameType, FunctionType, TracebackType
 from typing import NamedTuple
 
 from reactor_trio.concurrency.asyncio_guard import with_twin
+from reactor_trio.concurrency.kept_errors import WHOLE_TRACEBACK
 from reactor_trio.errors import ERRORS_PAGE, ModelFailed, OutputError, ReactorError
 from reactor_trio.plain_text import sendable
 
@@ -126,6 +127,7 @@ def made_of(lines: Iterable[Line]) -> TracebackType | None:
 
 
 def _cut(error: BaseException) -> None:
+    vars(error).setdefault(WHOLE_TRACEBACK, error.__traceback__)
     entries = list(_entries(error.__traceback__))
     if isinstance(error, ReactorError):
         made: TracebackType | None = None

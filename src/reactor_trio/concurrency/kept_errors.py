@@ -11,11 +11,16 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from types import FrameType
+from typing import Final
 
 #: packages whose functions stand between two functions of author code, or above them
 _OURS = (__name__.partition(".")[0], "trio", "outcome")
 #: of a function that can wait: to clear its frame would close it
 _CAN_WAIT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+#: attribute of an exception whose traceback was cut: the whole one, since the frames that are left keep the others
+WHOLE_TRACEBACK: Final = "_reactor_whole_traceback"
 
 
 def forget_variables(error: BaseException) -> None:
@@ -35,12 +40,13 @@ def forget_variables(error: BaseException) -> None:
             if frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
                 with suppress(RuntimeError):  # a caller that still runs
                     frame.clear()
+        vars(one).pop(WHOLE_TRACEBACK, None)
         waiting += [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
 
 
 def _frames(error: BaseException) -> Iterator[FrameType]:
     """The frames of the traceback, each followed by its plain callers, which a frame keeps too."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
+    for frame, _ in traceback.walk_tb(getattr(error, WHOLE_TRACEBACK, error.__traceback__)):
         yield frame
         caller = frame.f_back
         while caller is not None and not caller.f_code.co_flags & _CAN_WAIT:
