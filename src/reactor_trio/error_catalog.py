@@ -175,8 +175,8 @@ SECTIONS: Final[dict[str, Section]] = {
     ),
     "prints": Section(
         "The model prints too much",
-        "`reactor run` shows at most 100 lines and 64 KiB a second of what the model prints, and then says how many "
-        "lines it has left out. Print once a second, or log with `get_logger()`; do not print tensors in a step.",
+        "`reactor run` shows 100 lines or 8000 characters a second of what the model prints, says what it leaves out, "
+        "and then shows so much in 5 s only. Print once a second, or log with `get_logger()`, and no tensors in a step.",
     ),
     "input-ended": Section(
         "An input track has no more frames",

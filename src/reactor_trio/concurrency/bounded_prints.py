@@ -7,12 +7,11 @@ of the command line are not bounded: they have taken the streams before.
 from __future__ import annotations
 
 import logging
-import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import trio
 
@@ -23,13 +22,23 @@ log = logging.getLogger("reactor_trio.model")
 
 #: of each stream, a second
 LINES = 100
-CHARACTERS = 1 << 16
-#: Seconds between two lines of the log that say so.
-PAUSE = 10.0
+CHARACTERS = 8000
+#: While something is left out, the allowance is that of so many seconds: the warning stays the last thing on the screen.
+PERIOD = 5.0
+
+
+class LeftOut(NamedTuple):
+    """How much of what was written is not shown."""
+
+    lines: int = 0
+    characters: int = 0
+
+    def __add__(self, other: Any) -> LeftOut:
+        return LeftOut(self.lines + other.lines, self.characters + other.characters)
 
 
 class BoundedStream:
-    """Stands in for a text stream: it writes what its allowance takes, and counts the lines that it leaves out. Thread-safe.
+    """Stands in for a text stream: it writes what its allowance takes, and counts what it leaves out. Thread-safe.
 
     Args:
         used: called when something is written for the first time since `refill`, in the thread that writes.
@@ -38,40 +47,65 @@ class BoundedStream:
     def __init__(self, stream: TextIO, used: Callable[[], object]) -> None:
         self._stream, self._used = stream, used
         self._lock = threading.Lock()
-        self._full = True
-        self._lines, self._characters, self._left_out = LINES, CHARACTERS, 0
+        self._full, self._in_line = True, False
+        self._lines, self._characters, self._left_out = LINES, CHARACTERS, LeftOut()
         #: the line of the author whose text was first left out
         self.place = ""
 
     def write(self, text: str) -> int:
-        """Write the text as far as there is room for it."""
+        """Write the text as far as there is room for it; a line that is cut ends with a mark."""
         with self._lock:
             first, self._full = self._full, False
-            shown = text[: self._characters] if self._lines > 0 else ""
-            lines = text.count("\n")
-            self._lines -= lines
+            shown = self._room_for(text)
+            if shown:
+                self._in_line = not shown.endswith("\n")
+            self._lines -= shown.count("\n")
             self._characters -= len(shown)
             if len(shown) < len(text):
-                self._left_out += lines
+                # What comes after it is left out too, until `refill`: a text is not shown with a hole in it.
+                self._lines = self._characters = 0
+                self._left_out += LeftOut(text.count("\n", len(shown)), len(text) - len(shown))
                 self.place = self.place or place_of_caller()
-                shown = shown and f"{shown} ...\n"
+                if shown or self._in_line:
+                    shown += " ...\n"
+                self._in_line = False
         if first:
             self._used()
         if shown:
             self._stream.write(shown)
         return len(text)
 
+    def _room_for(self, text: str) -> str:
+        if self._lines <= 0:
+            return ""
+        shown = text[: self._characters]
+        if shown.count("\n") > self._lines:
+            shown = "\n".join(shown.split("\n")[: self._lines]) + "\n"
+        return shown
+
     def writelines(self, lines: Any) -> None:
         """Write each."""
         for line in lines:
             self.write(line)
 
-    def refill(self) -> int:
-        """Begin a new second; returns how many lines the last one has left out."""
+    def refill(self) -> None:
+        """Allow as much again."""
         with self._lock:
-            left_out, self._full = self._left_out, True
-            self._lines, self._characters, self._left_out = LINES, CHARACTERS, 0
+            self._full, self._lines, self._characters = True, LINES, CHARACTERS
+
+    def left_out(self) -> LeftOut:
+        """What has been left out since the last call."""
+        with self._lock:
+            left_out, self._left_out = self._left_out, LeftOut()
         return left_out
+
+    def end_line(self) -> None:
+        """Break the line, if its end is not written yet: what another writes begins on a line of its own."""
+        with self._lock:
+            in_line, self._in_line = self._in_line, False
+        if in_line:
+            self._stream.write("\n")
+            self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -113,26 +147,36 @@ class _Refills:
 
     async def run(self, streams: list[BoundedStream]) -> None:
         """Task, until `scope` is cancelled."""
-        left_out, said_at = 0, -math.inf
         with self.scope:
             while True:
                 await self._used.wait()
                 await trio.sleep(1)
+                while _said(streams):
+                    await trio.sleep(PERIOD - 1)
+                    _refill(streams)
+                    await trio.sleep(1)
                 self._used = trio.Event()
-                left_out += sum(stream.refill() for stream in streams)
-                if left_out and (now := trio.current_time()) >= said_at + PAUSE:
-                    _say(left_out, streams)
-                    left_out, said_at = 0, now
-        left_out += sum(stream.refill() for stream in streams)
-        if left_out:
-            _say(left_out, streams)
+                _refill(streams)
+        _said(streams)
 
 
-def _say(left_out: int, streams: list[BoundedStream]) -> None:
-    where = next((f" at {stream.place}" for stream in streams if stream.place), "")
-    log.warning(
-        "the model prints too much%s: %d lines are left out, since %d a second are shown. Print less often, and no tensors "
-        "in a step (%s#prints)", where, left_out, LINES, ERRORS_PAGE,
-    )  # fmt: skip
+def _refill(streams: list[BoundedStream]) -> None:
     for stream in streams:
+        stream.refill()
+
+
+def _said(streams: list[BoundedStream]) -> bool:
+    """Say what has been left out since the last call; whether something has."""
+    left_out = sum((stream.left_out() for stream in streams), LeftOut())
+    if not left_out.characters:
+        return False
+    where = next((f" at {stream.place}" for stream in streams if stream.place), "")
+    for stream in streams:
+        stream.end_line()
         stream.place = ""
+    log.warning(
+        "the model prints too much%s: %d lines, %d characters are left out, since %d lines or %d characters a second are "
+        "shown, and while it goes on, in %g s. Print less often, and no tensors in a step (%s#prints)",
+        where, *left_out, LINES, CHARACTERS, PERIOD, ERRORS_PAGE,
+    )  # fmt: skip
+    return True
