@@ -302,7 +302,7 @@ async def test_a_model_that_yields_none_from_the_beginning_is_told_so_once(
         assert caplog.records == []
         await trio.sleep(10)
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("inference has yielded None for 5")
+    assert line.startswith("inference has yielded None for 5 s, so")
     assert "so nothing is shown: yield a frame, as in `yield frame`, or `yield Idle` to wait on purpose (at " in line
     assert f"{line_of(Model.inference, 'here')}) (docs/reference/errors.md#yields-none)" in line
 

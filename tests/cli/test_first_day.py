@@ -88,7 +88,8 @@ MISTAKES = {
         ("got int32 (8, 8, 3); frame.clip(0, 255).astype(np.uint8) (at ", "model.py:26)", "#frame-type"),
     ),
     "3 floats": Mistake(
-        frame("np.zeros((8, 8, 3))"), RENDER, ("scale to 0..255 and cast to uint8 (at ", "model.py:26)", "#frame-type"),
+        frame("np.zeros((8, 8, 3))"), RENDER,
+        ("scale to 0..255 and cast to uint8: (frame * 255).astype(np.uint8) (at ", "model.py:26)", "#frame-type"),
     ),
     "4 channels first": Mistake(
         frame("np.zeros((3, 8, 8), np.uint8)"), RENDER, ("it looks channels-first: transpose(1, 2, 0)", "#frame-type"),

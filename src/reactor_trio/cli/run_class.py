@@ -11,9 +11,10 @@ import trio
 
 from reactor_trio.cli.run_command import serve_here
 from reactor_trio.cli.terminal import Terminal
+from reactor_trio.concurrency.author_tracebacks import place_of_caller
 from reactor_trio.configuration.manifest import manifest_of_class
 from reactor_trio.configuration.model_import import import_in_progress
-from reactor_trio.errors import ReactorError
+from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.interface.model import Model
 from reactor_trio.standard_streams import optional_output
 
@@ -57,4 +58,6 @@ def run(
             folder = manifest.path
             serve_here(manifest, terminal, json_logs=json_logs, debug=debug)
         except (Exception, BaseExceptionGroup) as error:
+            if folder is None and isinstance(error, ManifestError) and (place := place_of_caller()):
+                error.args = (f"{error} (at {place})",)
             sys.exit(terminal.explain(error, debug=debug, place=folder))

@@ -24,7 +24,7 @@ import yaml
 
 from reactor_trio.configuration.credentials import under
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, read_introduction
-from reactor_trio.configuration.model_import import MODEL_BASES, import_project_module, model_of, only_model_of
+from reactor_trio.configuration.model_import import import_project_module, model_of, no_model_class, only_model_of
 from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
 from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings, parse_struct
 from reactor_trio.errors import ManifestError
@@ -207,7 +207,7 @@ def manifest_of_class(
     from reactor_trio.interface.model import Model
 
     if not isinstance(model, type) or not issubclass(model, Model):
-        raise ManifestError(f"expected a model class, {MODEL_BASES}, got {model!r}")
+        raise ManifestError(no_model_class(model), anchor="wrong-use")
     settings = parse_struct(dict(runtime or {}), Settings, "runtime")
     file = getattr(sys.modules.get(model.__module__), "__file__", None)
     folder = Path.cwd() if file is None else Path(file).resolve().parent

@@ -176,3 +176,9 @@ def _module_files(folder: Path, name: str) -> tuple[str, str]:
 
 def _has_module(folder: Path, name: str) -> bool:
     return any(Path(file).is_file() for file in _module_files(folder, name))
+
+
+def no_model_class(given: object) -> str:
+    """What is wrong with a value that is given for a model class, and what to do."""
+    shell = f", or call `reactor run {given}` in a shell" if str(given).endswith((".py", ".yaml")) else ""
+    return f"expected a model class, {MODEL_BASES}, got {given!r}: give the class itself{shell}"

@@ -9,18 +9,19 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
-from reactor_trio.errors import ManifestError
+from reactor_trio.errors import ERRORS_PAGE, ManifestError
 from reactor_trio.interface.input_buffer import INPUT_BYTES
 from reactor_trio.media import CodecSettings
 
 T = TypeVar("T", bound=msgspec.Struct)
+E = TypeVar("E", bound=Exception)
 
 #: The one number that may be infinite.
 ENDLESS = "runtime.resume_window"
@@ -36,7 +37,18 @@ Bytes = Annotated[int, Meta(ge=1024)]
 FrameAncestor = Annotated[str, Meta(pattern=r"^(\*|[a-z][a-z0-9+.-]*:(//[^\s;,'\"/?#]+/?)?)$")]
 
 
-class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _NamedSettings(type(msgspec.Struct)):  # type: ignore[misc]
+    """Makes the constructor say which setting was meant, which msgspec does not."""
+
+    def __call__(cls, *args: Any, **values: Any) -> Any:
+        fields = cls.__struct_fields__
+        for name in values:
+            if name not in fields:
+                raise noted(TypeError(f"{cls.__name__}: unknown setting {name}; {nearest(name, fields)}"), "manifest-keys")
+        return super().__call__(*args, **values)
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The limits of one client. Sizes are in bytes, times in seconds. Where 0 is allowed, it means no limit."""
 
     text_message: Bytes = 256 * 1024
@@ -64,7 +76,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeline_bytes: Bytes = 256 * 1024 * 1024
 
 
-class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The limits of a session's uploaded files. Sizes are in bytes, times in seconds."""
 
     file_size: Bytes = 64 * 1024 * 1024
@@ -75,7 +87,7 @@ class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: str | None = None
 
 
-class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The secrets of authentication. Each is a literal, `env:NAME` or `file:PATH`; the server reads it when it starts.
 
     Attributes:
@@ -92,7 +104,7 @@ class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "AuthSettings(...)"  # the values may be secrets
 
 
-class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The server's certificate and its key.
 
     Attributes:
@@ -104,7 +116,7 @@ class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keyfile: Annotated[str, Meta(min_length=1)] | None = None
 
 
-class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The port of `/health`, `/ready` and `/metrics` for those who watch over the server.
 
     Attributes:
@@ -116,7 +128,7 @@ class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     port: Annotated[int, Meta(ge=0, le=65535)] = 8081
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The server's settings; `reactor.yaml.example` explains each one.
 
     Rates are in frames per second, times in seconds. If `fps`, `max_fps`, `buffer_size`, `max_sessions` or `ranks` is None,
@@ -238,10 +250,27 @@ def _among(kind: Any, where: str, given: str) -> str:
     known = [value for each in (kind, *get_args(kind)) if get_origin(each) is Literal for value in get_args(each)]
     if not known:
         return f"Invalid enum value {given}"
+    near = similar(given.strip("'"), known)
+    return f"expected {' or '.join(map(str, known))}, got {given}" + (f"; did you mean {near}?" if near else "")
+
+
+def nearest(name: str, known: Iterable[str], path: str = "") -> str:
+    """What to write instead of a name that is not known: the most like one below `path`, or else one of all."""
+    near = similar(name, known)
+    return f"did you mean {f'{path}.{near}'.lstrip('.')}?" if near else f"known keys: {', '.join(known)}"
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like this one; "" if none is."""
     import difflib  # for a mistake alone
 
-    near = difflib.get_close_matches(given.strip("'"), known, n=1)
-    return f"expected {' or '.join(map(str, known))}, got {given}" + (f"; did you mean {near[0]}?" if near else "")
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+
+
+def noted(error: E, anchor: str) -> E:
+    """Note where the remedy of an exception that is no `ReactorError` is."""
+    error.add_note(f"{ERRORS_PAGE}#{anchor}")
+    return error
 
 
 def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:
@@ -253,11 +282,7 @@ def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, o
     for key, value in values.items():
         here = f"{path}.{key}".lstrip(".")
         if key not in fields:
-            import difflib  # for a mistake alone
-
-            near = difflib.get_close_matches(str(key), fields, n=1)
-            hint = f"did you mean {f'{path}.{near[0]}'.lstrip('.')}?" if near else f"known keys: {', '.join(fields)}"
-            raise ManifestError(f"{here}: unknown key; {hint}")
+            raise ManifestError(f"{here}: unknown key; {nearest(str(key), fields, path)}")
         if isinstance(value, float) and not math.isfinite(value) and not (here == ENDLESS and value > 0):
             raise ManifestError(f"{here}: expected a finite number, got {value}")
         kinds = get_args(fields[key]) or (fields[key],)

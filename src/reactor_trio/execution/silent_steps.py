@@ -41,6 +41,6 @@ class SilentSteps:
             self._over = True
             at = location()
             log.warning(
-                "inference has yielded None for %g s, so nothing is shown: yield a frame, as in `yield frame`, or `yield "
+                "inference has yielded None for %.0f s, so nothing is shown: yield a frame, as in `yield frame`, or `yield "
                 "Idle` to wait on purpose%s (%s#yields-none)", now - self._since, at and f" (at {at})", ERRORS_PAGE,
             )  # fmt: skip

@@ -17,6 +17,8 @@ F = TypeVar("F", bound=Any)
 
 #: Packages of event loops. If one of their frames called this package, no line of the author did.
 _LOOP_PACKAGES = ("trio", "anyio", "outcome")
+#: flags of code that may `await`
+_AWAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class _Thread(threading.local):
@@ -56,6 +58,19 @@ def awaited_as(call: str) -> Callable[[F], F]:
         return function
 
     return name
+
+
+def named_for_plain_caller(coroutine: F, call: str) -> F:
+    """Name the coroutine of a `call` in a plain function, as `awaited_as` does: that function has to be made async, too.
+
+    The call itself is right: the plain function may return the coroutine to who awaits it. For the function that the author
+    calls.
+    """
+    code = sys._getframe(2).f_code
+    if not code.co_flags & _AWAITS and code.co_name.isidentifier():
+        remedy = f"make it `async def {code.co_name}` and write `await {call}`"
+        coroutine.__qualname__ = f"{call}: nothing is sent; {remedy} ({ERRORS_PAGE}#not-awaited)"
+    return coroutine
 
 
 def calls_plain_methods(function: F) -> F:

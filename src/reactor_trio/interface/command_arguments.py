@@ -32,6 +32,8 @@ from reactor_trio.interface.input_field import MISSING, FieldInfo, refuse_wrong_
 from reactor_trio.plain_text import sendable
 
 _LIMITS: Final = ("ge", "le", "min_length", "max_length")
+#: characters of a value that a message shows
+_LONGEST: Final = 60
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -119,7 +121,7 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
         try:
             extra["default"] = msgspec.to_builtins(info.default)
         except TypeError:
-            raise TypeError(f"the default {info.default!r} cannot be JSON; {CLIENT_TYPES}") from None
+            raise TypeError(f"the default {_short(info.default)} cannot be JSON; {CLIENT_TYPES}") from None
     if info.choices is not None:
         if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
             annotation = Literal[info.choices] | None if type(None) in typing.get_args(annotation) else Literal[info.choices]
@@ -140,8 +142,14 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
             text = str(error).replace("`", "")
             raise TypeError(f"the default breaks the field's own rule: {text}") from None
         if "enum" in extra and info.default not in (info.choices or ()):
-            raise TypeError(f"the default {info.default!r} is not one of its choices")
+            raise TypeError(f"the default {_short(info.default)} is not one of its choices")
     return described
+
+
+def _short(value: object) -> str:
+    """The value as a message shows it: on one line, and only its beginning if it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _json_choices(choices: tuple[Any, ...], *, optional: bool) -> list[Any]:
@@ -149,7 +157,7 @@ def _json_choices(choices: tuple[Any, ...], *, optional: bool) -> list[Any]:
     try:
         found: list[Any] = msgspec.json.decode(msgspec.json.encode(choices))
     except TypeError:
-        raise TypeError(f"choices {choices!r} cannot be JSON") from None
+        raise TypeError(f"choices {_short(choices)} cannot be JSON") from None
     return [*found, None] if optional else found
 
 

@@ -42,12 +42,20 @@ def _picture_hint(data: Any, shape: tuple[int, ...], dtype: str) -> str:
         if not (floats and is_tensor(data)):
             hint += f": {'permute' if is_tensor(data) else 'transpose'}({axes})"
     if floats:
-        hint += "; to_frames converts it" if is_tensor(data) else "; scale to 0..255 and cast to uint8"
+        hint += "; to_frames converts it" if is_tensor(data) else f"; scale to 0..255 and cast to uint8: {_scaled(data)}"
     elif dtype != "uint8":
         cast = "frame.to(torch.uint8)" if is_tensor(data) else "frame.astype(np.uint8)"
         known = {"bool": f"{cast} * 255", "uint16": cast.replace("frame", "(frame >> 8)")}
         hint += f"; {known.get(dtype, cast.replace('frame', 'frame.clip(0, 255)'))}"
     return hint
+
+
+def _scaled(frame: np.ndarray[Any, Any]) -> str:
+    """How to make 0..255 of what the floats of a frame seem to be: 0..1, -1..1, or 0..255 already."""
+    low, high = (frame.min(), frame.max()) if frame.size else (0, 1)
+    if low < 0:
+        return "((frame + 1) * 127.5).clip(0, 255).astype(np.uint8)"
+    return "frame.clip(0, 255).astype(np.uint8)" if high > 2 else "(frame * 255).astype(np.uint8)"
 
 
 def _sound_hint(shape: tuple[int, ...], dtype: str) -> str:

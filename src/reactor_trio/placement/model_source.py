@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,7 +12,7 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.manifest import Manifest
-from reactor_trio.configuration.settings import Settings
+from reactor_trio.configuration.settings import Settings, nearest, parse_struct, similar
 from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
@@ -83,14 +83,44 @@ def check_given(model: object, settings: object) -> None:
             anchor="wrong-use",
         )
     if settings is not None and not isinstance(settings, Settings):
-        example = "Settings(isolation=\"process\")"
+        wrong, example = "", "Settings(isolation='process')"
         if isinstance(settings, Mapping):
-            example = f"Settings({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
+            wrong, example = _meant(settings, example)
         raise ReactorError(
-            f"settings: expected Settings, got {type(settings).__name__}: give settings={example}, "
+            f"settings: expected Settings, got {type(settings).__name__}{wrong}: give settings={example}, "
             "of reactor_trio.configuration.settings",
             anchor="wrong-use",
         )
+
+
+def check_options(options: Mapping[str, object], known: Iterable[str]) -> None:
+    """Refuse options that a program gives and that are none of the `known`. Raises ReactorError."""
+    for name, value in options.items():
+        if name in known:
+            continue
+        settings = Settings.__struct_fields__
+        setting = name if name in settings else similar(name, settings)
+        option = similar(name, known)
+        meant = nearest(name, known)
+        if setting and (setting == name or not option):
+            example = _meant({setting: value}, "")[1] or f"Settings({setting}=...)"
+            meant = f"did you mean settings={example}, of reactor_trio.configuration.settings?"
+        raise ReactorError(f"RuntimeHost: unknown option {name}; {meant}", anchor="wrong-use")
+
+
+def _meant(values: Mapping[Any, object], otherwise: str) -> tuple[str, str]:
+    """What is wrong with these settings, and the call that makes them: of the names that were meant, if they can be used."""
+    fields, wrong = Settings.__struct_fields__, ""
+    try:
+        parse_struct(values, Settings)
+    except ManifestError as error:
+        wrong = f" ({error})"
+    meant = {key if key in fields else similar(str(key), fields): value for key, value in values.items()}
+    try:
+        parse_struct(meant, Settings)
+    except ManifestError:
+        return wrong, otherwise
+    return wrong, f"Settings({', '.join(f'{key}={value!r}' for key, value in meant.items())})"
 
 
 def placement_loader(

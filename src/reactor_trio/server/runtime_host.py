@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from inspect import signature
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -19,10 +20,13 @@ from reactor_trio.admission import PhaseEntry
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.model import Model
-from reactor_trio.placement.model_source import check_given
+from reactor_trio.placement.model_source import check_given, check_options
 from reactor_trio.server.serve import Serving, serve
 
 T = TypeVar("T")
+
+#: the keyword arguments of `serve`
+_OPTIONS = tuple(name for name, option in signature(serve).parameters.items() if option.kind is option.KEYWORD_ONLY)
 
 
 class ServerThread(Generic[T]):
@@ -173,11 +177,12 @@ class RuntimeHost(ServerThread[Serving]):
         model: a model class or a manifest.
         options: those of `serve`, except `drain` and `task_status`. Without `port` the system chooses a free port.
 
-    Raises ReactorError if the model or the settings are of another type.
+    Raises ReactorError if the model or the settings are of another type, or an option is unknown.
     """
 
     def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
         check_given(model, options.get("settings"))
+        check_options(options, _OPTIONS)
         super().__init__(partial(serve, model, **{"port": 0, **options}))
 
     @property

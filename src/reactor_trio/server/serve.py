@@ -21,6 +21,7 @@ from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.management import serve_management
 from reactor_trio.edge.own_addresses import page_urls, reachable_hosts
 from reactor_trio.edge.ports import Ports, open_ports
+from reactor_trio.errors import ReactorError
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.media.codec_pool import worker_threads
@@ -104,13 +105,28 @@ async def serve(
     given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     settings = msgspec.structs.replace(source.settings, **given)
     source = msgspec.structs.replace(source, settings=settings)
-    worker = worker_threads(usable_processors())
+    observers = Observers(on_phase, on_progress or (lambda _fraction, _text: None))
+    try:
+        await _serve(source, listeners, drain, debug, observers, task_status)
+    except ReactorError as error:
+        # It says all; the frames of the runtime would stand between it and the author's.
+        raise error.with_traceback(None) from error.__cause__
+
+
+async def _serve(
+    source: ModelSource,
+    listeners: Sequence[trio.SocketListener] | None,
+    drain: trio.Event | None,
+    debug: bool,
+    observers: Observers,
+    task_status: trio.TaskStatus[Serving],
+) -> None:
+    settings, worker = source.settings, worker_threads(usable_processors())
     async with open_ports(settings, listeners) as ports:
         certificates = await Certificates.read(settings.tls)
         with files_of_manifest(source.files), one_failure(), LoopLag().watched() as lag:
             async with open_tracing(settings.tracing, source.name) as tracing, _open_loader(source) as load:
                 parts = ProcessParts(worker, free_memory=MemoryReclaimer(trim=trimmer()), tracing=tracing, lag=lag.seconds)
-                observers = Observers(on_phase, on_progress or (lambda _fraction, _text: None))
                 runtime = Runtime(
                     load, name=source.name, settings=settings, parts=parts, observers=observers,
                     introduction=source.introduction, debug=debug,

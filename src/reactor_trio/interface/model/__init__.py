@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime
 import trio
 
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface.author_code import awaited_as, refuse_in_plain_step
+from reactor_trio.interface.author_code import awaited_as, named_for_plain_caller, refuse_in_plain_step
 from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
 from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -214,7 +214,7 @@ class ReactorModel(Model):
         checkpoint, except on an instance that is not served.
         """
         refuse_in_plain_step("self.send(message)")
-        return self._reactor_send(message)
+        return named_for_plain_caller(self._reactor_send(message), "self.send(message)")
 
     @awaited_as("self.send(message)")
     async def _reactor_send(self, message: ModelMessage) -> None:
