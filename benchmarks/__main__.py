@@ -33,6 +33,7 @@ from benchmarks import (
     storm,
     traces,
     viewers,
+    worlds,
 )
 from benchmarks.peers import SOURCE
 from benchmarks.report import Report, machine
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
     "isolation": isolation, "ranks": ranks, "startup": startup, "steps": steps, "storm": storm, "traces": traces,
     "gap": gap, "fanout": fanout, "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
+    "worlds": worlds,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "concurrency": ("errors plain_text", "outcome sniffio trio"),
     "distributed": ("errors plain_text lost_part descriptors standard_streams memory", "torch"),
     "interface": ("errors plain_text", "msgspec numpy omegaconf torch trio"),
+    "worlds": ("errors plain_text interface", "msgspec numpy"),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("", "msgspec"),
@@ -50,7 +51,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "configuration": ("errors plain_text interface media", "msgspec yaml"),
     "crossing": ("errors plain_text descriptors concurrency interface media", "msgspec numpy trio"),
     "execution": (
-        "errors plain_text lost_part protocol telemetry concurrency interface pacing lifecycle media crossing",
+        "errors plain_text lost_part protocol telemetry concurrency interface pacing lifecycle media crossing worlds",
         "msgspec outcome trio",
     ),
     "kinds": (

@@ -32,12 +32,12 @@ _NAMES = {
         "ProtocolError ReactorError SessionEnded UploadRefused",
     "reactor_trio.execution.current_session": "SessionFilter current_session",
     "reactor_trio.interface":
-        "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY ApplicationError Audio AudioIn AudioOut "
-        "ClientInfo Command Connected Disconnected DistributedPipeline Event FieldInfo FileUploaded Idle Input "
-        "InputBuffer InputField InputFrame InputState MediaInput MessageField Metadata ModelMessage Output OutputBuffer "
-        "OutputStream ReactorApp ReactorCore ReactorModel ReactorPipeline ReadMode StepCompleted StepOutcome Track "
-        "TrackPayload UploadedFile Video VideoIn VideoModel VideoOut all_input_tracks all_output_tracks command connected "
-        "disconnected event file_uploaded get_ctx get_profiler get_weights_path model progress session_ended "
+        "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY ApplicationError Audio AudioIn AudioOut ClientInfo "
+        "Command Connected Disconnected DistributedPipeline Event FieldInfo FileUploaded Idle Input InputBuffer InputField "
+        "InputFrame InputState MediaInput MessageField Metadata ModelMessage Moment Output OutputBuffer OutputStream "
+        "ReactorApp ReactorCore ReactorModel ReactorPipeline ReadMode Saves StepCompleted StepOutcome Track TrackPayload "
+        "UploadedFile Video VideoIn VideoModel VideoOut all_input_tracks all_output_tracks command connected disconnected "
+        "event file_uploaded get_ctx get_profiler get_weights_path model progress restored saving session_ended "
         "session_started to_frames",
     "reactor_trio.log": "get_logger",
     "reactor_trio.notebook.cell_server": "CellServer show",

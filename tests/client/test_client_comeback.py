@@ -492,10 +492,10 @@ def test_a_reconnect_asks_for_the_newest_codecs():
 
     assert in_session(story).tries == [("resume-me", 1, VideoChoice(["raw"]))]
     address = session_url("ws://h/ws?x=1", video=["raw", "jpeg"], token=None)
-    assert resuming_url(address, "a b", 7) == "ws://h/ws?x=1&video=raw,jpeg&role=control&resume=a+b&after=7"
+    assert resuming_url(address, "a b", 7) == "ws://h/ws?x=1&video=raw,jpeg&role=control&worlds=1&resume=a+b&after=7"
     assert "video=none&" in resuming_url(address, "t", 0, VideoChoice(["none"]))
     of_tracks = resuming_url(f"{address}&video.depth=raw", "t", 0, VideoChoice(["none"], {"main": ["h264", "jpeg"]}))
-    assert of_tracks == "ws://h/ws?x=1&video=none&role=control&video.main=h264,jpeg&resume=t&after=0"
+    assert of_tracks == "ws://h/ws?x=1&video=none&role=control&worlds=1&video.main=h264,jpeg&resume=t&after=0"
 
 
 def test_codecs_that_are_asked_for_while_a_connection_is_made_are_asked_for_on_it():

@@ -101,7 +101,7 @@ def test_a_session_over_a_real_socket(backend):
     session = Session()
     with serving(session) as port:
         anyio.run(main, port, backend=backend)
-    assert session.query == {"video": ["raw"], "role": ["control"], "feedback": ["1"], "follow": ["1"]}
+    assert session.query == {"video": ["raw"], "role": ["control"], "feedback": ["1"], "follow": ["1"], "worlds": ["1"]}
     assert session.pong_came
     assert session.closed_with == 1000
     seqs = [data["seq"] for type_, data in session.said if type_ == "reactor.feedback"]
@@ -201,17 +201,19 @@ def test_a_server_without_tls(backend):
 
 
 def test_the_url_asks_for_the_session():
-    assert session_url("ws://h:1/ws", video=["raw", "jpeg"]) == "ws://h:1/ws?video=raw,jpeg&role=control"
-    assert session_url("https://h", role="viewer", video=[]) == "wss://h/ws?video=none&role=viewer"
+    assert session_url("ws://h:1/ws", video=["raw", "jpeg"]) == "ws://h:1/ws?video=raw,jpeg&role=control&worlds=1"
+    assert session_url("https://h", role="viewer", video=[]) == "wss://h/ws?video=none&role=viewer&worlds=1"
     url = session_url("wss://h/a/ws?resume=r", token="t&?", model="my model")
     assert urlsplit(url).path == "/a/ws"
     assert parse_qs(urlsplit(url).query) == {
         "resume": ["r"], "video": ["jpeg,h264,vp8,vp9,av1"], "role": ["control"], "token": ["t&?"], "model": ["my model"],
+        "worlds": ["1"],
     }  # fmt: skip
     with pytest.raises(ValueError, match="video=h266 cannot be decoded here"):
         session_url("ws://h", video=["h266"])
     url = session_url("ws://h", video="h264,jpeg", audio=["opus", "pcm_s16le"])
-    assert parse_qs(urlsplit(url).query) == {"video": ["h264,jpeg"], "audio": ["opus,pcm_s16le"], "role": ["control"]}
+    asked = {"video": ["h264,jpeg"], "audio": ["opus,pcm_s16le"], "role": ["control"], "worlds": ["1"]}
+    assert parse_qs(urlsplit(url).query) == asked
     assert "audio=none" in session_url("ws://h", audio=[])
     with pytest.raises(ValueError, match="audio=mp3 cannot be decoded here; available: opus, pcm_s16le"):
         session_url("ws://h", audio=["mp3"])

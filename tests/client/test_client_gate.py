@@ -112,7 +112,7 @@ async def test_the_replica_has_the_session_its_uploads_and_its_reconnects(autoju
             assert (queued, admitted) == ([(2, 2), (1, 2)], [ONE])
             [(_, asked)] = net.gate.came
             assert asked.header("authorization") == "Bearer for-the-gate"
-            assert asked.query == {"video": "raw", "role": "control", "feedback": "1", "follow": "1"}
+            assert asked.query == {"video": "raw", "role": "control", "feedback": "1", "follow": "1", "worlds": "1"}
             [session] = net.servers["one"].sessions
             assert client.session_id == session.id
             assert await client.command("add", amount=2) == 2
@@ -242,7 +242,7 @@ def test_the_replicas_url_has_the_sessions_query_without_follow():
     called = session_url("wss://gate/some/ws?x=1", video=["raw"], model="my model", follow=True)
     assert parse_qs(urlsplit(called).query)["follow"] == ["1"]
     url = replica_url("https://edge/r/10.0.0.7/20003/ws", called)
-    assert url == "wss://edge/r/10.0.0.7/20003/ws?x=1&video=raw&role=control&model=my+model"
+    assert url == "wss://edge/r/10.0.0.7/20003/ws?x=1&video=raw&role=control&model=my+model&worlds=1"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -16,7 +16,7 @@ from reactor_trio.media import InputDecoder, Undecodable, input_codecs
 from reactor_trio.protocol import TrackInfo
 
 assert available() == ("jpeg", "raw")
-assert connecting.session_url("ws://h", audio=["opus", "pcm_s16le"]) == "ws://h/ws?video=jpeg&audio=pcm_s16le&role=control"
+assert connecting.session_url("ws://h", audio=["opus", "pcm_s16le"]) == "ws://h/ws?video=jpeg&audio=pcm_s16le&role=control&worlds=1"
 assert input_codecs("video") == ("jpeg", "raw")
 picture = np.full((16, 32, 3), 90, np.uint8)
 way = PushTrack(TrackInfo(1, "camera", "video", "in", None))

@@ -15,8 +15,8 @@ from tests.typegen.test_typegen_hostile import hostile
 from tests.typegen.test_typegen_text import example_schemas, schema_of
 
 from reactor_trio.interface.command_arguments import Arguments
-from reactor_trio.interface.declaration import all_subclasses
 from reactor_trio.interface.model import Model
+from reactor_trio.interface.module_classes import all_subclasses
 from reactor_trio.typegen import types_of
 from reactor_trio.typegen.read_schema import read_model
 

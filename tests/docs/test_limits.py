@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings
+from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings, WorldSettings
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(page for page in (ROOT / "docs").rglob("*.md") if not page.is_symlink())
@@ -21,7 +21,7 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)")
 #: Settings that say what is done, not how much of it.
 NO_LIMITS = {
     "host", "port", "advertise", "fps", "max_fps", "buffer_size", "codec", "auth", "origins", "hosts", "slow_client",
-    "proxies", "takeover", "viewers", "record", "moderate", "limits", "uploads", "tracing", "tls", "isolation",
+    "proxies", "takeover", "viewers", "record", "moderate", "limits", "uploads", "worlds", "tracing", "tls", "isolation",
     "ranks", "frame_ancestors", "management",
 }  # fmt: skip
 
@@ -68,6 +68,7 @@ def functions(path: Path) -> set[str]:
 def test_every_limit_of_the_settings_is_there_and_no_other():
     of_settings = {f"limits.{name}" for name in fields(LimitSettings)}
     of_settings |= {f"uploads.{name}" for name in fields(UploadSettings) - {"folder"}}
+    of_settings |= {f"worlds.{name}" for name in fields(WorldSettings)}
     of_settings |= fields(Settings) - NO_LIMITS
     shown = [key.strip("`") for _, key, _, _ in limits()[0]]
     assert sorted(shown) == sorted(of_settings)

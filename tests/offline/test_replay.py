@@ -7,9 +7,10 @@ import json
 import pytest
 import trio
 import trio.testing
-from tests.support.offline_models import AsyncCounting, Blocking, Counting, Looping, Noisy, Taking, seen
+from tests.support.offline_models import AsyncCounting, Blocking, Counting, Looping, Noisy, Taking, picture, seen
 
 from reactor_trio.errors import CommandError
+from reactor_trio.interface import Saves
 from reactor_trio.offline import ScriptError, Verification, read_recording, replay
 from reactor_trio.testing import assert_replays, open_server, replayed_frames
 
@@ -83,6 +84,34 @@ async def test_a_session_that_was_paused_stepped_and_restarted_replays_frame_by_
     assert ("reactor.pause", {"paused": True}) in names
     assert [command.arguments for command in read_recording(path).commands[1:]] == [{"state": "kept"}, {"state": "fresh"}]
     await assert_replays(path, Counting)
+
+
+class Worldly(Counting):
+    saves = Saves("number")
+
+    number = 0
+
+    def inference(self):
+        while True:
+            self.number += 1
+            yield picture(self.state.red, self.number, 0)
+
+
+async def test_a_session_that_was_rewound_replays_frame_by_frame(tmp_path, autojump_clock):
+    async with open_server(Worldly, step_cost=0.01, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(20)
+            await client.worlds.rewind(seconds=0.5)
+            await client.take(8)
+            await client.worlds.undo()
+            await client.take(8)
+            await client.worlds.rewind(steps=9)
+            await client.take(5)
+        await server.wait_left(client)
+    path = timeline(tmp_path)
+    rewinds = [command.arguments for command in read_recording(path).commands if command.name == "reactor.rewind"]
+    assert [list(each) for each in rewinds] == [["step"], ["undo"], ["step"]]
+    await assert_replays(path, Worldly)
 
 
 async def test_a_model_that_cannot_be_restarted_refuses_a_recorded_restart(tmp_path, autojump_clock):

@@ -59,9 +59,9 @@ class RawPeer:
 
 
 @asynccontextmanager
-async def raw_peer(server: TestServer) -> AsyncGenerator[RawPeer, None]:
+async def raw_peer(server: TestServer, query: str = "role=control") -> AsyncGenerator[RawPeer, None]:
     """Connect; what the server says first is the caller's to read."""
-    transport = await server._open_memory("ws://127.0.0.1:8080/ws?video=none", Stall())
+    transport = await server._open_memory(f"ws://127.0.0.1:8080/ws?video=none&{query}", Stall())
     try:
         yield RawPeer(transport)
     finally:
@@ -69,9 +69,9 @@ async def raw_peer(server: TestServer) -> AsyncGenerator[RawPeer, None]:
 
 
 @asynccontextmanager
-async def raw_session(server: TestServer) -> AsyncGenerator[RawPeer, None]:
+async def raw_session(server: TestServer, query: str = "role=control") -> AsyncGenerator[RawPeer, None]:
     """Connect and read the welcome."""
-    async with raw_peer(server) as peer:
+    async with raw_peer(server, query) as peer:
         assert (await peer.hear())["type"] == "reactor.welcome"
         yield peer
 

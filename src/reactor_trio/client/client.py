@@ -32,6 +32,7 @@ from reactor_trio.client.session_view import SessionView
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Source, Upload, upload
+from reactor_trio.client.world_control import WorldControl
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo
 from reactor_trio.protocol.close_codes import ABNORMAL
@@ -85,11 +86,17 @@ class Client(SessionView):
         super().__init__(receiver, PersistentConnection(transport, receiver, follow, reopen))
         self._protocol = receiver.protocol
         self._playback = TransportControl(self._protocol, self.command)
+        self._worlds = WorldControl(self._protocol, self.command)
 
     @property
     def playback(self) -> TransportControl:
         """Pause, step and restart the model, where it allows that."""
         return self._playback
+
+    @property
+    def worlds(self) -> WorldControl:
+        """Go back to an earlier moment of the session, if its model saves worlds."""
+        return self._worlds
 
     @property
     def transport(self) -> TransportControl:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.errors import CommandError
-from reactor_trio.protocol import Admitted, Cadence, Late, Packet, TrackInfo, Welcome
+from reactor_trio.protocol import Admitted, Cadence, Late, Packet, TrackInfo, Welcome, WorldMoment
 
 
 class Queued(msgspec.Struct, frozen=True):
@@ -83,6 +83,20 @@ class TransportChanged(msgspec.Struct, frozen=True):
     paused: bool
 
 
+class WorldChanged(msgspec.Struct, frozen=True):
+    """The world is that of an earlier moment from now on.
+
+    Attributes:
+        step: the first step that goes on from it.
+        to: the moment.
+        why: what has brought it back.
+    """
+
+    step: int
+    to: WorldMoment
+    why: str
+
+
 class KeyframeWanted(msgspec.Struct, frozen=True):
     """The server needs a keyframe of an input track to continue decoding it."""
 
@@ -121,6 +135,6 @@ class Received(msgspec.Struct, frozen=True):
 
 
 TextEvent = (
-    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | TrackChanged | KeyframeWanted | Cadence
-    | Late | Ending | Bye | Message
+    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | WorldChanged | TrackChanged
+    | KeyframeWanted | Cadence | Late | Ending | Bye | Message
 )

@@ -26,6 +26,7 @@ from reactor_trio.client.session_events import (
     TextEvent,
     TrackChanged,
     TransportChanged,
+    WorldChanged,
 )
 from reactor_trio.client.statistics import SAMPLES, CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
@@ -52,10 +53,13 @@ MOST_TRACKS, MOST_SETTINGS = 256, 1024
 MOST_SETS = 2048
 
 #: messages whose fields are the fields of an event
-_PLAIN: dict[str, type[Cadence | KeyframeWanted | TransportChanged | Queued | Admitted | Late | Ending | Bye]] = {
+_PLAIN: dict[
+    str, type[Cadence | KeyframeWanted | TransportChanged | WorldChanged | Queued | Admitted | Late | Ending | Bye]
+] = {
     "reactor.keyframe": KeyframeWanted,
     "reactor.cadence": Cadence,
     "reactor.transport": TransportChanged,
+    "reactor.moment": WorldChanged,
     "reactor.queued": Queued,
     "reactor.admitted": Admitted,
     "reactor.ending": Ending,

@@ -69,6 +69,7 @@ def session_url(
         "feedback": "1" if feedback else None,
         "cadence": "1" if feedback and role == "viewer" else None,
         "follow": "1" if follow else None,
+        "worlds": "1",
     }
     given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}
     added = urlencode({key: value for key, value in fields.items() if value is not None and key not in given}, safe=",")

@@ -87,6 +87,16 @@ class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, me
     folder: str | None = None
 
 
+class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+    """The limits of a model that saves its worlds. Sizes are in bytes.
+
+    Attributes:
+        ring: of all moments that the sessions keep in memory; each session has an equal part.
+    """
+
+    ring: Bytes = 512 * 1024 * 1024
+
+
 class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
     """The secrets of authentication. Each is a literal, `env:NAME` or `file:PATH`; the server reads it when it starts.
 
@@ -165,6 +175,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclas
     moderate_timeout: Seconds = 5.0
     limits: LimitSettings = LimitSettings()
     uploads: UploadSettings = UploadSettings()
+    worlds: WorldSettings = WorldSettings()
     isolation: Literal["thread", "process"] = "thread"
     ranks: Annotated[int, Meta(ge=1, le=64)] | None = None
     step_timeout: SecondsOrOff = 60.0

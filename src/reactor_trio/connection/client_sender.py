@@ -56,6 +56,7 @@ class ClientSender:
 
     def __post_init__(self) -> None:
         request, context = self.request, self.context
+        self.follows_worlds = request.worlds
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
@@ -67,8 +68,7 @@ class ClientSender:
         self._stream: MessageChannel | None = None
         self._free = trio.Event()  # while `wait_free` waits
         #: when `reactor.beat` is due, if nothing else is sent before; never for a client that does not want it
-        self._beat_at = math.inf
-        self._pause = context.heartbeat if request.beat else math.inf
+        self._beat_at, self._pause = math.inf, context.heartbeat if request.beat else math.inf
         #: those of the session, from `join` on; and the one of each down track
         self._renditions: RenditionSet | None = None
         self._placed: Mapping[DownTrack, Rendition] = {}

@@ -31,6 +31,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         address: the address whose limits apply to the client; None if none do.
         after: number of the last message that the client has of the session that it comes back to.
         beat: whether the client wants `reactor.beat` when nothing else is sent.
+        worlds: whether the client understands worlds that are rewound, see docs/reference/protocol.md.
     """
 
     role: Literal["control", "viewer"]
@@ -43,6 +44,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
     tracks: dict[str, tuple[str, ...]] = {}
     beat: bool = False
     cadence: bool = False
+    worlds: bool = False
 
     @property
     def control_only(self) -> bool:
@@ -83,7 +85,8 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
         raise Refused(Refusal("bad_request", "after: expected the number of the last message received, such as 17"))
     beat, cadence = query.get("beat") == "1", query.get("cadence") == "1"
-    viewer = ConnectRequest("viewer", video, audio, feedback, tracks=chosen, beat=beat, cadence=cadence)
+    worlds = query.get("worlds") == "1"
+    viewer = ConnectRequest("viewer", video, audio, feedback, tracks=chosen, beat=beat, cadence=cadence, worlds=worlds)
     if role == "viewer":
         return viewer
     return replace(viewer, role="control", cadence=False, after=int(after))

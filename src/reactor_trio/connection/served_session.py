@@ -164,6 +164,7 @@ class DetachedClient:
 
     def __init__(self, sender: ClientSender) -> None:
         self.number, self.joined_at = sender.number, sender.joined_at
+        self.follows_worlds = sender.follows_worlds
         self.message_log = sender.message_log
 
     def offer(self, bundle: Bundle, pts: float) -> EncoderPace:

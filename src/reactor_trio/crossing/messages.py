@@ -58,6 +58,7 @@ class Command(Message, frozen=True, tag=13):
         group: commands of one group supersede each other: only the newest is carried out, at the place of the first one, and
             all are answered with it. `CommandLedger` chooses it.
         traceparent: the trace that the client says the command is part of.
+        shown_step: the step whose frame was on screen when the command arrived, -1 before the first.
     """
 
     number: int
@@ -70,6 +71,7 @@ class Command(Message, frozen=True, tag=13):
     files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
     group: int = 0
     traceparent: str | None = None
+    shown_step: int = -1
 
 
 class PauseSteps(Message, frozen=True, tag=24):
@@ -199,6 +201,23 @@ class StateValuesChanged(Message, frozen=True, tag=44):
     values: dict[str, bytes]
 
 
+class Rewound(Message, frozen=True, tag=50):
+    """The world is that of an earlier moment from the step `step` on, which is the next one.
+
+    Attributes:
+        moment: the step after which it was taken.
+        age: seconds of the world's own time at that moment.
+        size: bytes of the world.
+        why: what has brought it back.
+    """
+
+    step: int
+    moment: int
+    age: float
+    size: int
+    why: str = "rewind"
+
+
 class LateCall(Message, frozen=True, tag=45):
     """The call of author code that runs for longer than `stuck_after`, and since when; empty: none does any more."""
 
@@ -227,7 +246,7 @@ class PiecesTaken(Message, frozen=True, tag=49):
 ToModel: TypeAlias = Command | PauseSteps | SetFpsLimit | BundleShown | ShownUntil | MessagesTaken | SetWatched
 #: what the I/O side of a session takes
 FromModel: TypeAlias = (
-    Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | LateCall
+    Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | Rewound | LateCall
 )
 #: further messages between two processes about one session
 SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | FilePiece | LogStack

@@ -17,11 +17,18 @@ from reactor_trio.execution.traced_awaitable import Observer
 class AppliesCommands(Protocol):
     """Applies the commands of a session, in the task of its driver."""
 
+    @property
+    def moments(self) -> object | None:
+        """What keeps the moments of the session; None if the model saves no worlds."""
+
     async def apply_next(self) -> bool:
         """Apply the oldest pending command and answer its group; False if none is pending."""
 
     def tell_values(self) -> None:
         """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
+
+    async def step_ended(self, frames: int) -> None:
+        """Keep the moment after a step that has made so many frames. Only if there are `moments`."""
 
 
 class Driver(ABC):

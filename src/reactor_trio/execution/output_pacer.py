@@ -85,6 +85,11 @@ class OutputPacer:
         """The target rate, in frames per second."""
         return self._cadence.fps
 
+    @property
+    def frame_duration(self) -> float:
+        """For how many seconds the newest frames without sound are shown."""
+        return self._interval or self._cadence.interval
+
     # ---- for the model's side -----------------------------------------------------------------------------------------
 
     def step_at(self, now: float) -> float:
@@ -219,6 +224,11 @@ class OutputPacer:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
                 self._channel.send(self._bundle(tracks, duration, Origin(step), now, now, False))
         self._wakeup.set()
+
+    def rewound(self, step: int) -> None:
+        """Drop what is queued and take back the steps that were asked for: the world is that of an earlier moment."""
+        self.permit.take_back()
+        self.flush(step, black=False)
 
     def close(self) -> None:
         """End the session: release whoever waits for room, and queue nothing more."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import trio
 
 from reactor_trio.concurrency import SessionOver, raise_if_cancelled
-from reactor_trio.crossing.messages import Answer, Command, StateValuesChanged
+from reactor_trio.crossing.messages import Answer, Command, Rewound, StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
@@ -23,7 +23,11 @@ from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import Action, Event
 from reactor_trio.plain_text import sendable
-from reactor_trio.protocol import PLAYBACK
+from reactor_trio.protocol import PLAYBACK, WorldMoment
+
+if TYPE_CHECKING:  # a model that saves no worlds imports none of it
+    from reactor_trio.execution.session_moments import SessionMoments
+    from reactor_trio.worlds import World
 
 
 class ServedPerformer(Performer):
@@ -32,7 +36,8 @@ class ServedPerformer(Performer):
     Args:
         controller: number and joining time of the controlling client.
         new_driver: opens the driver of the session.
-        restart: carries out a restart, given its event.
+        restart: carries out a restart or a rewind, given its event.
+        moments: keeps the moments of the session; None if the model saves no worlds.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
     """
 
@@ -45,6 +50,7 @@ class ServedPerformer(Performer):
         new_driver: Callable[[ServedPerformer], Driver],
         restart: Callable[[Event], Awaitable[None]],
         own_model: Callable[[Model], Model] | None = None,
+        moments: SessionMoments | None = None,
     ) -> None:
         client = ClientInfo(*controller, session.send_to)
         super().__init__(session.model, session.declaration, client, session.binding, session)
@@ -52,6 +58,10 @@ class ServedPerformer(Performer):
         self._new_driver = new_driver
         self._restart = restart
         self._own_model = own_model
+        self.moments = moments
+        #: the moment that a rewind lands on, and why it could not
+        self._landing: World | None = None
+        self._put_failed: CommandError | None = None
         #: set when the newest restart is over; None before the first
         self._restarted: trio.Event | None = None
         self._shared_model = session.model
@@ -82,18 +92,17 @@ class ServedPerformer(Performer):
                 raise SessionOver
             self.tell_values()
             return True
-        if command.name in PLAYBACK:
-            await self._steer(command)
-            session.newest_at = command.at  # what an earlier command waited for in a pause is no latency
-            self._answer(self._applied(command, numbers, None))
-            return True
         try:
-            with session.calls.running(f"the handler of {command.name} has run", self.thread):
-                reply = await self.carry_out(command)
+            if command.name in PLAYBACK:
+                reply = await self._steer(command)
+                session.newest_at = command.at  # what an earlier command waited for in a pause is no latency
+            else:
+                with session.calls.running(f"the handler of {command.name} has run", self.thread):
+                    reply = await self.carry_out(command)
         except CommandError as error:
             answer = Answer(numbers, session.step, code=sendable(error.code), message=sendable(error.message))
         except BaseException as raised:
-            if not is_failure(raised):
+            if command.name in PLAYBACK or not is_failure(raised):
                 raise
             text = session.failures.of_handler(command.name, raised, session.over)
             if text is None:
@@ -108,6 +117,12 @@ class ServedPerformer(Performer):
         """Report the settings that have changed since the last look, if any."""
         if self._declaration.settings and (changed := self._changed_values()):
             self.session.channel.send(StateValuesChanged(changed))
+
+    async def step_ended(self, frames: int) -> None:
+        """Keep the moment after a step that has made so many frames, for a model that saves its worlds."""
+        assert self.moments is not None
+        session = self.session
+        await self.moments.step_ended(self, session.step - 1, frames * session.output_pacer.frame_duration)
 
     # ---- the life of the session --------------------------------------------------------------------------------------
 
@@ -140,6 +155,17 @@ class ServedPerformer(Performer):
     def _flush(self) -> None:
         self.session.output_pacer.flush(self.session.step, black=False)
 
+    async def _put_world(self) -> None:
+        """Put the world of the moment that a rewind lands on; the output that is queued belongs to a future that is over."""
+        session, landing = self.session, self._landing
+        assert self.moments is not None
+        assert landing is not None
+        with session.calls.running("the return to an earlier moment has run", self.thread):
+            self._put_failed = await self.moments.put(self, landing)
+        if self._put_failed is None:
+            session.output_pacer.rewound(session.step)
+            session.channel.send(Rewound(session.step, landing.step, landing.age, landing.size))
+
     async def _end_step(self) -> None:
         await self.driver.at_boundary()
         if self._restarted is not None and not self._restarted.is_set():  # its hook runs to its end
@@ -152,6 +178,7 @@ class ServedPerformer(Performer):
     PERFORMS: ClassVar = {
         **Performer.PERFORMS,
         Action.COPY_MODEL: _copy_model, Action.TELL_VALUES: tell_values, Action.FLUSH: _flush, Action.END_STEP: _end_step,
+        Action.PUT_WORLD: _put_world,
         Action.RELEASE: _drop_copy,
     }  # fmt: skip
 
@@ -162,8 +189,10 @@ class ServedPerformer(Performer):
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _steer(self, command: Command) -> None:
-        """Carry out a command of playback: pause, step or restart. Raises what ends the session.
+    async def _steer(self, command: Command) -> Any:
+        """Carry out a command of playback: pause, step, restart or rewind; returns the reply.
+
+        Raises CommandError, and what ends the session.
 
         What came on the input tracks while the model stood still is too old for it.
         """
@@ -177,12 +206,26 @@ class ServedPerformer(Performer):
             case "reactor.step":
                 session.output_pacer.resume(command.number, command.at, command.arguments["steps"])
             case "reactor.restart":
-                self._restarted = restarted = trio.Event()
-                try:
-                    fresh = command.arguments["state"] == "fresh"
-                    await self._restart(Event.RESTART_FRESH if fresh else Event.RESTART)
-                finally:
-                    restarted.set()
+                await self._close_and_go_on(Event.RESTART_FRESH if command.arguments["state"] == "fresh" else Event.RESTART)
+            case "reactor.rewind":
+                return await self._rewind(command)
+        return None
+
+    async def _close_and_go_on(self, event: Event) -> None:
+        self._restarted = restarted = trio.Event()
+        try:
+            await self._restart(event)
+        finally:
+            restarted.set()
+
+    async def _rewind(self, command: Command) -> Any:
+        assert self.moments is not None, "Session refuses it for a model that saves no worlds"
+        self._landing, self._put_failed = self.moments.landing(command.arguments, command.shown_step), None
+        await self._close_and_go_on(Event.REWIND)
+        landing, self._landing = self._landing, None
+        if self._put_failed is not None:
+            raise self._put_failed
+        return {"moment": WorldMoment(landing.step, landing.age, landing.size)}
 
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
         """Note that a command is applied; the answer to its group."""

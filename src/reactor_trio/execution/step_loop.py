@@ -130,6 +130,8 @@ class StepLoop(Driver):
                 session.output_pacer.stepped(chunk, late, seconds + turn_waited, between, ended)
                 origin = Origin(session.step - 1, command, waited, seconds)
                 queued_at = await session.output_pacer.queue(chunk, origin, ended)
+                if commands.moments is not None:
+                    await commands.step_ended(chunk.length)
                 del chunk  # a large value, which this frame would hold until the next step has made another
                 continue
             queued_at = None
@@ -141,6 +143,8 @@ class StepLoop(Driver):
                     produced = False
                 case "empty":
                     session.output_pacer.permit.ended()
+                    if commands.moments is not None:
+                        await commands.step_ended(0)
                     session.turn.give_back()
                     await trio.sleep_until(began + EMPTY_STEP)
                 case _:

@@ -47,6 +47,10 @@ from reactor_trio.interface.registries import Event as Event
 from reactor_trio.interface.registries import FileUploaded as FileUploaded
 from reactor_trio.interface.registries import all_input_tracks as all_input_tracks
 from reactor_trio.interface.registries import all_output_tracks as all_output_tracks
+from reactor_trio.interface.saving import Moment as Moment
+from reactor_trio.interface.saving import Saves as Saves
+from reactor_trio.interface.saving import restored as restored
+from reactor_trio.interface.saving import saving as saving
 from reactor_trio.interface.state import InputState as InputState
 from reactor_trio.interface.steps import ApplicationError as ApplicationError
 from reactor_trio.interface.steps import StepCompleted as StepCompleted

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -27,11 +25,12 @@ from reactor_trio.interface.input_field import MISSING
 from reactor_trio.interface.json_values import json_of
 from reactor_trio.interface.kinds import authors_classes, is_subclass, refuse_members_of_other_kinds
 from reactor_trio.interface.messages import ModelMessage, message_schema, reply_schema
+from reactor_trio.interface.module_classes import classes_of_module
+from reactor_trio.interface.saving import WorldDeclaration, world_of
 from reactor_trio.interface.schema_hash import schema_hash
 from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Input, Output, TrackSpec, with_buffers, without_none
 
-T = TypeVar("T")
 #: the author API that a model is written for; `kinds/` drives them
 ModelKind = Literal["generator", "batch", "app", "run_loop", "blocking"]
 #: How pending commands of one name from one client merge into one: not at all, only consecutive ones, or all of them.
@@ -77,13 +76,15 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     keeps_state: bool = False
     #: which of `PLAYBACK` the controlling client may do
     playback: tuple[str, ...] = ()
+    #: None: its worlds cannot be saved
+    world: WorldDeclaration | None = None
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
         """The model's `Output` classes."""
         if self.narrowed_output is not None:
             return (self.narrowed_output,)
-        return _classes_of_module(self.model, Output)
+        return classes_of_module(self.model, Output)
 
     @functools.cached_property
     def tracks(self) -> tuple[TrackSpec, ...]:
@@ -109,7 +110,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def messages(self) -> tuple[type[ModelMessage], ...]:
         """The model's message classes. Raises DeclarationError if two have the same type on the wire."""
-        found = _classes_of_module(self.model, ModelMessage)
+        found = classes_of_module(self.model, ModelMessage)
         names: dict[str, type[ModelMessage]] = {}
         for message in found:
             other = names.setdefault(message.__reactor_type__, message)
@@ -206,6 +207,7 @@ def declare(cls: type) -> None:
         hook_of(cls, "session_started"), hook_of(cls, "session_ended"),
         app and state is not None,
         _playback(cls, kind),
+        world_of(cls, state, inputs),
     )  # fmt: skip
     for attribute in inputs:
         setattr(cls, attribute, _InputAttribute(attribute))
@@ -332,33 +334,3 @@ def declaration_of(cls: type) -> Declaration:
 def is_generator_function(function: Callable[..., Any]) -> bool:
     """Whether a call of `function` makes a sync or async generator, also through decorators that set `__wrapped__`."""
     return yields(function) or yields(inspect.unwrap(function))
-
-
-def _classes_of_module(model: type, base: type[T]) -> tuple[type[T], ...]:
-    """Return the subclasses of `base` that belong to the model: those of its module, or of its nearest base that has any.
-
-    For a model class created inside a function they are the subclasses created in the same function, if any. If several
-    have one qualified name because the function ran more than once, the newest counts.
-    """
-    serial = operator.attrgetter("__reactor_serial__")  # counts the classes in the order of their creation
-    for cls in model.__mro__:
-        module = sys.modules.get(cls.__module__)
-        if module is None or cls.__module__.startswith("reactor_trio.interface"):
-            continue
-        newest: dict[tuple[str, str], type[T]] = {}
-        for candidate in sorted(all_subclasses(base), key=serial):
-            if candidate.__module__ == cls.__module__ or vars(module).get(candidate.__name__) is candidate:
-                newest[candidate.__module__, candidate.__qualname__] = candidate
-        scope = cls.__qualname__.rpartition(".")[0]
-        beside = [c for c in newest.values() if c.__qualname__.rpartition(".")[0] == scope]
-        at_top = [c for c in newest.values() if "<locals>" not in c.__qualname__]
-        if found := (beside if "<locals>" in scope and beside else at_top):
-            return tuple(sorted(found, key=serial))
-    return ()
-
-
-def all_subclasses(base: type[T]) -> Iterable[type[T]]:
-    """Yield all subclasses of `base` that exist now, at every depth."""
-    for cls in base.__subclasses__():
-        yield cls
-        yield from all_subclasses(cls)

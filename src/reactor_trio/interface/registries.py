@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.declaration import CommandSpec, all_subclasses, declaration_of
+from reactor_trio.interface.declaration import CommandSpec, declaration_of
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_field import MISSING, FieldInfo
 from reactor_trio.interface.messages import ModelMessage
 from reactor_trio.interface.model import Model
+from reactor_trio.interface.module_classes import all_subclasses
 from reactor_trio.interface.tracks import Input, Output
 
 T = TypeVar("T")

@@ -115,6 +115,11 @@ class StepPermit:
             self.steps += steps
             self._follow()
 
+    def take_back(self) -> None:
+        """Take back the steps that the client has asked for."""
+        self.steps = 0
+        self._follow()
+
     def watch(self, watched: bool) -> None:
         """Note whether the session has a viewer."""
         self._change(SteppingEvent.WATCH if watched else SteppingEvent.UNWATCH)

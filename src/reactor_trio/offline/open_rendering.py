@@ -154,9 +154,11 @@ def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uplo
             wrong = f"the arguments cannot be sent as JSON: {error}"
             raise ScriptError(f"{entry.where}: {entry.name}: {wrong}") from None
         try:
-            if entry.name == "reactor.restart":
-                if "restart" not in declaration.playback:
+            if entry.name in ("reactor.restart", "reactor.rewind"):
+                if entry.name == "reactor.restart" and "restart" not in declaration.playback:
                     raise ScriptError("this model cannot be restarted")
+                if entry.name == "reactor.rewind" and declaration.world is None:
+                    raise ScriptError("this model saves no worlds: `saves = Saves()` is missing in its class")
                 arguments = playback_arguments(entry.name, data)
             else:
                 arguments = declaration.command(entry.name).arguments.decode(data, files.find)

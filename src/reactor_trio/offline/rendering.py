@@ -29,6 +29,7 @@ from reactor_trio.crossing.messages import (
     FlushPlayout,
     ModelMessageSent,
     RetimePlayout,
+    Rewound,
     StateValuesChanged,
 )
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
@@ -114,7 +115,7 @@ class Rendering:
         self._channel.connect({
             Bundle: self._put, Answer: self._answered, ModelMessageSent: self._told,
             # The bundles stay in the film when the model flushes its output, and a new rate holds for the next bundles.
-            FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore,
+            FlushPlayout: _ignore, RetimePlayout: _ignore, StateValuesChanged: _ignore, Rewound: _ignore,
         })  # fmt: skip
         queue = ScriptQueue(commands, room, computed=loaded.kind.driving.driver.steps_ahead)
         self._tasks = loaded.make_tasks(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from reactor_trio.execution.session_tasks import SessionTasks
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
+from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.kinds.kind import Kind
 from reactor_trio.kinds.model_checks import CheckedModel, buffer_size_of, has_value, sessions_of
 from reactor_trio.kinds.table import kind_of
@@ -34,6 +35,9 @@ from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.placement.local_session_run import LocalSessionRun, OpenChannel
 from reactor_trio.placement.model_instances import ModelInstance, ModelInstances
 from reactor_trio.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from reactor_trio.execution.session_moments import SessionMoments
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -98,9 +102,16 @@ class LoadedModel(msgspec.Struct, frozen=True):
         )  # fmt: skip
         new_driver = partial(self.kind.driving.open_driver, once=self.once)
         make_performer = partial(
-            self.performer_type, session=driven, controller=client, new_driver=new_driver, own_model=copy.own
-        )
+            self.performer_type, session=driven, controller=client, new_driver=new_driver, own_model=copy.own,
+            moments=None if self.declaration.world is None else self._moments(self.declaration.world),
+        )  # fmt: skip
         return SessionTasks(driven, make_performer)
+
+    def _moments(self, world: WorldDeclaration) -> SessionMoments:
+        """What keeps the moments of a new session, in its part of the memory for them."""
+        from reactor_trio.execution.session_moments import SessionMoments  # late: models without Saves import none of it
+
+        return SessionMoments(world, self.settings.worlds.ring // self.max_sessions, self.max_sessions == 1)
 
 
 async def load_model(

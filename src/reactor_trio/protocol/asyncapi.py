@@ -12,10 +12,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from reactor_trio.protocol.client_messages import PLAYBACK, Cadence, Feedback, Keyframe, Pause, Restart, Step, VideoChoice
+from reactor_trio.protocol.client_messages import (
+    PLAYBACK,
+    Cadence,
+    Feedback,
+    Keyframe,
+    Pause,
+    Restart,
+    Rewind,
+    Step,
+    VideoChoice,
+)
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
 from reactor_trio.protocol.refusals import REFUSAL_CODES
-from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, Late, TrackInfo, Welcome
+from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, Late, TrackInfo, Welcome, WorldMoment
 
 Sender = Literal["server", "client", "both"]
 
@@ -65,6 +75,13 @@ class _Paused(msgspec.Struct):
     paused: bool
 
 
+class _Moment(msgspec.Struct):
+    #: the first step that goes on from it
+    step: int
+    to: WorldMoment
+    why: str
+
+
 _STATE = "The value of each setting that differs from the one that the server sent last and that the client set since."
 #: the runtime's own messages: type, who sends it, summary, and the type of its data
 _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
@@ -86,6 +103,8 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.pause", "client", "Begin no further step and hold the picture, or go on.", Pause),
     ("reactor.step", "client", "Make so many steps; only while the session is paused.", Step),
     ("reactor.restart", "client", "Close the model's generator and start a new one, with the state kept or fresh.", Restart),
+    ("reactor.rewind", "client", "Go back to an earlier moment of the session.", Rewind),
+    ("reactor.moment", "server", "The world is that of an earlier moment, to a client with `worlds=1`.", _Moment),
     ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
@@ -121,7 +140,7 @@ class _Document:
         self._operation("runtime", "send", [m[0] for m in _MESSAGES if m[1] != "client"], "Messages from the runtime.")
         self._operation("client", "receive", [m[0] for m in _MESSAGES if m[1] != "server" and m[0] not in PLAYBACK],
                         "Messages from clients.")  # fmt: skip
-        self._operation("transport", "receive", list(PLAYBACK), "Pause, step and restart the model.", reply=_ANSWERS)
+        self._operation("transport", "receive", list(PLAYBACK), "Pause, step, restart and rewind the model.", reply=_ANSWERS)
         if from_model:
             self._operation("messages", "send", from_model, "Messages from the model.")
         ways: tuple[tuple[str, Literal["send", "receive"]], ...] = (("out", "send"), ("in", "receive"))

@@ -63,10 +63,23 @@ class Restart(msgspec.Struct):
     state: Literal["kept", "fresh"]
 
 
+class Rewind(msgspec.Struct, omit_defaults=True):
+    """Data of `reactor.rewind`: one of its fields. `steps` and `seconds` count back from what is shown."""
+
+    step: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    steps: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    undo: Literal[True] | None = None
+
+    def __post_init__(self) -> None:
+        if sum(getattr(self, name) is not None for name in self.__struct_fields__) != 1:
+            raise ValueError("expected one of step, steps, seconds, undo")
+
+
 #: Playback, on the wire called `transport`: what the controlling client may do with a model that is stepped. A message of it
 #: is counted, ordered and answered as a command is.
 PLAYBACK: Final[dict[str, type[msgspec.Struct]]] = {
-    "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart
+    "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart, "reactor.rewind": Rewind
 }  # fmt: skip
 
 _playback = {name: msgspec.json.Decoder(data) for name, data in PLAYBACK.items()}

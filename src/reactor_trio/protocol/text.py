@@ -96,6 +96,29 @@ class TrackInfo(msgspec.Struct, frozen=True):
     codecs: tuple[str, ...] | None = None
 
 
+class WorldMoment(msgspec.Struct, frozen=True):
+    """A moment of a session that is kept: the world after one step.
+
+    Attributes:
+        step: number of the step.
+        age: seconds of the world's own time; it goes back with a rewind.
+        bytes: size of the world.
+        picture: whether there is a picture of it.
+    """
+
+    step: int
+    age: float
+    bytes: int
+    picture: bool = False
+
+
+class Worlds(msgspec.Struct):
+    """What a client may do with the worlds of its session, in the welcome of one that connects with `worlds=1`."""
+
+    #: names of messages without `reactor.`
+    may: tuple[str, ...]
+
+
 class Welcome(msgspec.Struct):
     """Data of `reactor.welcome`, the first message of a session."""
 
@@ -125,6 +148,8 @@ class Welcome(msgspec.Struct):
     transport: tuple[str, ...] = ()
     #: whether the session is paused
     paused: bool = False
+    #: None if the model saves no worlds; left out for a client that does not ask
+    worlds: Worlds | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Late(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
@@ -29,7 +30,7 @@ from reactor_trio.execution.author_failures import ends_model
 from reactor_trio.leases.book import Leases
 from reactor_trio.media import input_codecs
 from reactor_trio.media.codec_pool import CodecPool
-from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
+from reactor_trio.protocol import PROTOCOL, EndReason, Welcome, Worlds
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.server.server_facts import ServedModel, ServerFacts
@@ -222,6 +223,8 @@ class SessionManager:
         """Make the first message to a client; `resumed` if it has come back to its session."""
         request, session = sender.request, served.session
         controls = request.role == "control"
+        declaration = self.loaded.services.placement.declaration
+        world = declaration.world
         missed = served.detached.message_log.missed_after(request.after) if resumed else 0
         if resumed:
             self._metrics.resumed(missed)
@@ -239,8 +242,8 @@ class SessionManager:
             resume_window=self._window if controls and 0 < self._window < math.inf else None,
             resumed=resumed, received=served.received if controls else 0, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=self.loaded.described.schema["schema_hash"],
-            transport=self.loaded.services.placement.declaration.playback if controls else (),
-            paused=session.stepping.paused,
+            transport=declaration.playback if controls else (), paused=session.stepping.paused,
+            worlds=UNSET if not request.worlds else None if world is None else Worlds(world.saves.may if controls else ()),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

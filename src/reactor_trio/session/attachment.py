@@ -39,11 +39,13 @@ class Attachment(Protocol):
 
     Attributes:
         watches: whether the client is connected, and not only expected back.
+        follows_worlds: whether the client understands `reactor.moment`.
     """
 
     number: int
     joined_at: float
     watches: bool
+    follows_worlds: bool
 
     def offer(self, bundle: Bundle, pts: float) -> EncoderPace:
         """Show a bundle now; `pts` in seconds since the session began. Returns the pace of its encoders. Never raises."""

@@ -69,10 +69,11 @@ class CommandLedger:
         id: int | None,  # noqa: A002
         traceparent: str | None,
         sharing: Sharing,
+        shown_step: int = -1,
     ) -> Command:
         """Make a `Command`, which is unanswered from now on. Raises CommandError if too many groups are pending.
 
-        `sharing`: which commands of its name may share a group.
+        `sharing`: which commands of its name may share a group. `shown_step`: see `Command`.
         """
         group = self._shared_group(name, sharing)
         most = self._limits.pending_commands
@@ -82,7 +83,7 @@ class CommandLedger:
         number = self.next_number()
         command = Command(
             number, self._client, name, arguments, id, trio.current_time(), data, files,
-            number if group is None else group, traceparent,
+            number if group is None else group, traceparent, shown_step,
         )  # fmt: skip
         self._commands.append(command)
         self._json += len(data)

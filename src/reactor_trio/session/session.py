@@ -31,13 +31,14 @@ from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import EncoderPace, FrameRateCap
 from reactor_trio.plain_text import sendable
-from reactor_trio.protocol import PLAYBACK, EndReason, playback_arguments
+from reactor_trio.protocol import PLAYBACK, EndReason
 from reactor_trio.protocol.refusals import Refusal, Refused
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
 from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
 from reactor_trio.session.late_code import FAREWELL, LateCode, comes_within
 from reactor_trio.session.lifetime import Lifetime
+from reactor_trio.session.playback_commands import SHARING, checked_playback, recorded_data, tell_moment
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
 from reactor_trio.session.setting_values import KnownValues
@@ -92,6 +93,7 @@ class Session:
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
+            messages.Rewound: partial(tell_moment, self._attachments),
             messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
         self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
@@ -171,16 +173,18 @@ class Session:
             self._ledger.admit()
             preparations: list[Preparation] = []
             sharing: Sharing = "none"
+            declaration = self.services.placement.declaration
             if name in PLAYBACK:
-                arguments = self._playback_arguments(name, data)
+                arguments = checked_playback(declaration, self.stepping, name, data)
+                sharing = SHARING.get(name, sharing)
             else:
-                spec = self.services.placement.declaration.command(name)
+                spec = declaration.command(name)
                 try:
                     arguments = spec.arguments.decode(data, partial(self._find_file, files))
                 except Exception as error:
                     raise self._undecoded(name, error) from None
                 preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
-            command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing)
+            command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing, self._shown_step)
         except CommandError as error:
             self._ledger.refused(name, id, traceparent, error.code)
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
@@ -265,16 +269,6 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _playback_arguments(self, name: str, data: bytes) -> dict[str, Any]:
-        """Decode a message of playback. Raises CommandError, also if it is not allowed now."""
-        allowed = self.services.placement.declaration.playback
-        if name.removeprefix("reactor.") not in allowed:
-            raise CommandError("not_allowed", f"{name}: this model allows {', '.join(allowed) or 'no transport'}")
-        arguments = playback_arguments(name, data)
-        if name == "reactor.step" and not self.stepping.paused:
-            raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
-        return arguments
-
     def _undecoded(self, command: str, error: Exception) -> CommandError:
         """The refusal of arguments whose decoding raised; an exception of the author's `__post_init__` is logged."""
         if isinstance(error, CommandError):
@@ -286,7 +280,7 @@ class Session:
 
     def _steer(self, command: Command) -> None:
         """Hold the picture and the next step, or let the picture go on, now: the command may wait, for a step or others."""
-        if command.name == "reactor.restart":
+        if command.name in ("reactor.restart", "reactor.rewind"):
             return
         if pauses := command.arguments.get("paused"):  # None: a step
             self.playout.pause()
@@ -300,7 +294,8 @@ class Session:
     def _applied(self, command: Command, answer: Answer) -> None:
         name, data = command.name, command.data
         if self.journal is not None:
-            self.journal.commanded(name, data, command.id, answer.step, command.number != max(answer.numbers))
+            carried_out = recorded_data(name, data, answer.reply)
+            self.journal.commanded(name, carried_out, command.id, answer.step, command.number != max(answer.numbers))
         field = name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
         known = field != name and field in self.services.placement.declaration.settings
         if known and (given := argument(data, field)) is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 import trio
@@ -25,6 +25,9 @@ from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import HOOKS, Action, Event
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.rank_messages import AT_NEXT_CALL, LED, CallKind, RankCall
+
+if TYPE_CHECKING:
+    from reactor_trio.execution.session_moments import SessionMoments
 
 T = TypeVar("T")
 
@@ -71,10 +74,11 @@ class LeadingPerformer(ServedPerformer):
         new_driver: Callable[[ServedPerformer], Driver],
         restart: Callable[[Event], Awaitable[None]],
         own_model: Callable[[Model], Model] | None = None,
+        moments: SessionMoments | None = None,
         *,
         leader: Leader,
     ) -> None:
-        super().__init__(session, controller, new_driver, restart, own_model)
+        super().__init__(session, controller, new_driver, restart, own_model, moments)
         self._leader = leader
         self._calls = LedCalls(session, leader)
 

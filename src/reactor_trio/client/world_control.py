@@ -1,0 +1,53 @@
+"""Worlds, for programs `client.worlds`: go back to an earlier moment of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from reactor_trio.client.session_protocol import SessionProtocol
+from reactor_trio.protocol import WorldMoment
+
+
+class WorldControl:
+    """The worlds of a session. Each call returns when the model has carried it out.
+
+    A call that is refused raises CommandError: with code `not_saveable` if the model saves no worlds, `not_allowed` if it
+    allows this to no client or this client watches, `no_moment` if no such moment is kept, `cannot_save` and
+    `restore_failed` if the model's code has made it impossible. All raise SessionEnded as `Client.command` does.
+    """
+
+    def __init__(self, protocol: SessionProtocol, command: Callable[..., Awaitable[Any]]) -> None:
+        self._protocol = protocol
+        self._command = command
+
+    @property
+    def may(self) -> tuple[str, ...]:
+        """What this client may do with the worlds, such as `"rewind"`; empty for a viewer, and if the model saves none."""
+        welcome = self._protocol.welcome
+        return () if welcome is None or not welcome.worlds else welcome.worlds.may
+
+    async def rewind(
+        self, *, step: int | None = None, steps: int | None = None, seconds: float | None = None
+    ) -> WorldMoment:
+        """Go back to the newest kept moment at or before the one that is named; returns the moment where it landed.
+
+        Args:
+            step: number of a step.
+            steps, seconds: so far back from the picture that is shown, in the world's own time; where nothing that old is
+                kept, to the oldest moment.
+
+        Exactly one of them is given. The numbers of frames and steps go on; `observe` sees a `WorldChanged`.
+        """
+        given = {"step": step, "steps": steps, "seconds": seconds}
+        return await self._rewind({name: value for name, value in given.items() if value is not None})
+
+    async def undo(self) -> WorldMoment:
+        """Take the newest rewind back, within 60 s; returns the moment where it landed."""
+        return await self._rewind({"undo": True})
+
+    async def _rewind(self, data: dict[str, Any]) -> WorldMoment:
+        reply = await self._command("reactor.rewind", **data)
+        return msgspec.convert(reply["moment"], WorldMoment)

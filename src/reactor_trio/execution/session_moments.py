@@ -1,0 +1,148 @@
+"""The moments of one session, on the model loop: it keeps the world after steps, and puts one back.
+
+A *world* is all that the model needs to go on with the session as it was; a *moment* is the world after one step, kept in
+memory (`worlds`). Here is when one is kept, which one a client means, and what belongs to putting it back: the author's
+hooks, and the world of before if they raise.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+import trio
+
+from reactor_trio.errors import CommandError
+from reactor_trio.execution.author_calls import AuthorCalls
+from reactor_trio.execution.author_failures import is_failure
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.saving import Moment, WorldDeclaration
+from reactor_trio.worlds import UNDO_FOR, Copies, Ring, World, capture, prepare
+
+log = logging.getLogger("reactor_trio.model")
+
+#: the part of the model's time that may go into keeping moments
+SHARE: Final = 0.05
+#: seconds of the world's own time that its moments reach back
+REACH: Final = 300.0
+#: steps whose place in the world's own time is known although their moments may be gone: those that may be on screen
+KNOWN_STEPS: Final = 1024
+
+
+class Place(NamedTuple):
+    """Where a world is after a step: the number of the session's step; steps and seconds of the world's own time."""
+
+    step: int
+    steps: int
+    age: float
+
+
+class SessionMoments:
+    """Keeps the moments of one session.
+
+    Args:
+        declared: what the model says about its worlds.
+        size: bytes that the moments may have together.
+        alone: whether this is the model's only session, so that the process's generators of random numbers are part of it.
+    """
+
+    def __init__(self, declared: WorldDeclaration, size: int, alone: bool) -> None:
+        self._declared = declared
+        self._ring = Ring(size, REACH)
+        self._copies = Copies()
+        self._alone = alone
+        self._place = Place(-1, 0, 0.0)
+        self._known: deque[Place] = deque(maxlen=KNOWN_STEPS)
+        self._next_at = -math.inf
+        self._cannot_save: CommandError | None = None
+
+    async def step_ended(self, author: AuthorCalls, step: int, seconds: float) -> None:
+        """Note that a step has ended, and keep its moment unless that would take too much of the model's time.
+
+        Args:
+            author: has the model and its state, and calls its hooks.
+            step: its number.
+            seconds: for which its frames are shown.
+        """
+        self._place = Place(step, self._place.steps + 1, self._place.age + seconds)
+        self._known.append(self._place)
+        self._ring.forget_ahead()
+        began = trio.current_time()
+        if began < self._next_at or self._cannot_save is not None:
+            return
+        try:
+            self._ring.add(await self._capture(author), began)
+        except CommandError as error:
+            self._cannot_save = error
+            log.warning("no moment of this session can be kept: %s", error)
+            return
+        ended = trio.current_time()
+        self._next_at = ended + (ended - began) * (1 / SHARE - 1)
+
+    def landing(self, arguments: dict[str, Any], shown_step: int) -> World:
+        """The kept world that a client's `reactor.rewind` means. Raises CommandError if there is none.
+
+        Args:
+            arguments: see `protocol.client_messages.Rewind`.
+            shown_step: the step on screen as the client asked, from which `steps` and `seconds` count back.
+        """
+        if self._cannot_save is not None:
+            raise self._cannot_save
+        if arguments["undo"]:
+            if (before := self._ring.undo(trio.current_time())) is None:
+                raise CommandError("no_moment", f"there is nothing to undo: no rewind in the last {UNDO_FOR:g} s")
+            return before
+        if (step := arguments["step"]) is not None:
+            world = self._ring.at_step(step)
+        elif (steps := arguments["steps"]) is not None:
+            world = self._ring.at_steps(self._shown(shown_step).steps - steps)
+        else:
+            world = self._ring.at_age(self._shown(shown_step).age - arguments["seconds"] + 1e-6)  # ages are sums
+        if world is None:
+            raise CommandError("no_moment", "no moment of this session is kept yet")
+        return world
+
+    async def put(self, author: AuthorCalls, landing: World) -> CommandError | None:
+        """Put a kept world back. If that cannot be done, the world stays as it is, and the error is returned.
+
+        Raises what `@restored` raises if the world of before cannot be put back either, and what is no failure of it.
+        """
+        try:
+            before = await self._capture(author)
+            await self._put(author, landing)
+        except CommandError as error:
+            return error
+        except BaseException as raised:
+            if not is_failure(raised):
+                raise
+            log.error("@restored raised, so the world stays as it was", exc_info=raised)
+            await self._put(author, before)
+            return CommandError("restore_failed", f"@restored raised {type(raised).__name__}; the world stays as it was")
+        self._ring.rewind(landing, before, trio.current_time())
+        self._place = Place(self._place.step, landing.steps, landing.age)
+        return None
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _capture(self, author: AuthorCalls) -> World:
+        saving, place = self._declared.saving, self._place
+        saved = None if saving is None else await author.call(Handler(saving), {})
+        return capture(
+            author.model, self._copies, step=place.step, steps=place.steps, age=place.age, saved=saved, alone=self._alone
+        )
+
+    async def _put(self, author: AuthorCalls, world: World) -> None:
+        ready = prepare(author.model, world, alone=self._alone)
+        ready.assign()
+        if (restored := self._declared.restored) is not None:
+            moment = Moment(world.step, world.age, "rewind", self._declared.saves.version, same_process=True)
+            await author.call(Handler(restored), {"saved": ready.saved, "moment": moment})
+
+    def _shown(self, step: int) -> Place:
+        """The place of a step in the world's own time; that of the oldest known one if it is older."""
+        for place in reversed(self._known):
+            if place.step <= step:
+                return place
+        return self._known[0] if self._known else self._place

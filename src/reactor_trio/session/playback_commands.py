@@ -1,0 +1,55 @@
+"""Messages of playback and of worlds as a session takes them: what a client may send now, and what all clients learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from reactor_trio.crossing.messages import Rewound
+from reactor_trio.errors import CommandError
+from reactor_trio.interface.declaration import Declaration, Sharing
+from reactor_trio.lifecycle import Stepping
+from reactor_trio.protocol import WorldMoment, playback_arguments
+from reactor_trio.session.attachment import Attachment
+
+#: only the newest of consecutive rewinds is carried out
+SHARING: Final[Mapping[str, Sharing]] = {"reactor.rewind": "consecutive"}
+
+
+def checked_playback(declaration: Declaration, stepping: Stepping, name: str, data: bytes) -> dict[str, Any]:
+    """Decode a message of playback. Raises CommandError, also if it is not allowed now."""
+    if name == "reactor.rewind":
+        _check_rewind(declaration)
+    elif name.removeprefix("reactor.") not in declaration.playback:
+        allowed = ", ".join(declaration.playback) or "no transport"
+        raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
+    arguments = playback_arguments(name, data)
+    if name == "reactor.step" and not stepping.paused:
+        raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
+    return arguments
+
+
+def _check_rewind(declaration: Declaration) -> None:
+    if declaration.world is None:
+        why = "reactor.rewind: this model saves no worlds; a model that does has `saves = Saves()` in its class"
+        raise CommandError("not_saveable", why)
+    if "rewind" not in (may := declaration.world.saves.may):
+        allowed = ", ".join(may) or "nothing of the kind"
+        raise CommandError("not_allowed", f"reactor.rewind: this model allows {allowed}")
+
+
+def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:
+    """The data of an applied command for a recording: of a rewind the step where it landed, which a replay finds again."""
+    if name != "reactor.rewind" or b"undo" in data:
+        return data
+    return msgspec.json.encode({"step": msgspec.json.decode(reply)["moment"]["step"]})
+
+
+def tell_moment(attachments: Mapping[int, Attachment], message: Rewound) -> None:
+    """Tell each client that understands it that the world is another: before the answer, and before a frame of it."""
+    data = {"step": message.step, "to": WorldMoment(message.moment, message.age, message.size), "why": message.why}
+    for attachment in attachments.values():
+        if attachment.follows_worlds:
+            attachment.say("reactor.moment", data)
