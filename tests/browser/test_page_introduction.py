@@ -224,7 +224,7 @@ def test_a_refusal_names_the_limit_and_keeps_the_servers_words(server: FakeServe
     page.get_by_label("Seed", exact=True).press("Enter")
     peer.refuse(peer.next(), "Expected `int` <= 20 - at $.seed")
     refusal = page.get_by_role("alert").filter(visible=True)
-    expect(refusal.locator("summary")).to_have_text("at most 20")
+    expect(refusal.locator("summary")).to_have_text("Choose at most 20.")
     expect(refusal.locator("code")).to_be_hidden()
     refusal.locator("summary").click()
     expect(refusal.locator("code")).to_have_text("Expected `int` <= 20 - at $.seed")

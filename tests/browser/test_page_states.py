@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_page import state, stop_clock
+from tests.browser.test_page import open_page, state, stop_clock
 from tests.support.fake_page_server import FakeServer, command, picture, video
 
 Theme = Literal["light", "dark"]
@@ -114,6 +114,52 @@ def test_after_a_failure_only_the_stage_says_so_and_then_the_next_session_for_a_
     assert (sent["type"], sent["data"]) == ("place", {"thing": "lamp", "size": 3, "colour": "blue"})
     page.clock.run_for(8000)
     expect(note).to_have_count(0)
+
+
+def test_who_waits_again_after_a_failure_is_told_why(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(PLACE)
+    state(page, "live")
+    peer.bye("model_error", "CUDA out of memory")
+    peer = server.accept()
+    peer.say("reactor.queued", {"position": 1, "total": 1})
+    expect(page.locator("#overlay-text")).to_have_text("You are next.")
+    expect(page.locator("#overlay-note")).to_have_text(
+        "The model failed; you are in line again. Your session begins by itself."
+    )
+    expect(page.locator("#log-list li")).to_have_count(1)
+    expect(page.locator("#log-list .error")).to_contain_text("The model failed. CUDA out of memory")
+    peer.welcome(PLACE)
+    state(page, "live")
+    expect(page.locator(".toast.info")).to_contain_text("The model failed and began again.")
+    peer.bye("done")
+    page.get_by_role("button", name="Reconnect now").click()
+    peer = server.accept()
+    peer.say("reactor.queued", {"position": 1, "total": 1})
+    expect(page.locator("#overlay-note")).to_have_text("Your session begins by itself.")
+    expect(page.locator("#log-list li")).to_have_count(1)
+
+
+@pytest.mark.parametrize("reason", ["model_error", "done"])
+def test_a_viewer_is_told_why_there_is_nothing_to_watch(server: FakeServer, page: Page, reason: str) -> None:
+    peer = open_page(page, server, "?role=viewer")
+    stop_clock(page)
+    peer.welcome(PLACE, role="viewer")
+    state(page, "live")
+    # Somebody who was in line has a session already, which nobody can watch yet.
+    server.health = (200, {"status": "ok", "model": "fake", "sessions": 1})
+    peer.bye(reason)
+    state(page, "ended")
+    page.get_by_role("button", name="Reconnect now").click()
+    peer = server.accept()
+    refused = {"reason": "refused", "message": "no session runs that a viewer could watch"}
+    peer.say("reactor.bye", {**refused, "code": "no_session", "status": 503, "retry_after": 1})
+    peer.socket.close(1013)
+    failed = reason == "model_error"
+    words = "The model failed." if failed else "There is no session to watch yet."
+    expect(page.locator("#overlay-text")).to_have_text(words)
+    note = "You see the next session when it begins. Trying again in" if failed else "Trying again in"
+    expect(page.locator("#overlay-note")).to_contain_text(note)
 
 
 def test_a_lost_connection_is_over_once_the_page_is_live_again(server: FakeServer, page: Page) -> None:

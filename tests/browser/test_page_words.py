@@ -68,8 +68,8 @@ def test_the_path_of_an_argument_is_no_word_for_people(server: FakeServer, page:
     name = control(page, "set_name").get_by_role("textbox")
     name.fill("a fox")
     name.press("Enter")
-    peer.refuse(peer.next(), "Expected `str` of another length - at `$.name`")
-    expect(control(page, "set_name").get_by_role("alert")).to_have_text("Expected `str` of another length")
+    peer.refuse(peer.next(), "No such name - at `$.name`")
+    expect(control(page, "set_name").get_by_role("alert")).to_have_text("No such name")
 
 
 def test_messages_are_words_and_json_on_demand(server: FakeServer, page: Page) -> None:
