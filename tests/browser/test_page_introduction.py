@@ -301,7 +301,7 @@ def test_the_model_is_paused_stepped_and_begun_again(server: FakeServer, page: P
     peer.say("reactor.transport", {"paused": True})
     expect(page.locator("#status")).to_have_text("paused")
     expect(page.locator("#link")).to_have_attribute("data-quality", "paused")  # and not how the pictures before it came
-    expect(page.locator("#why")).to_have_text("")
+    expect(page.locator("#stats .why")).to_have_text("")
     page.set_viewport_size({"width": 320, "height": 700})  # the bar is fullest now
     bounds = page.locator("#panel-toggle").bounding_box()
     assert bounds is not None

@@ -211,6 +211,26 @@ CONTRAST = """(element) => {
 }"""
 
 
+def test_a_slow_session_is_no_broken_one_and_moves_nothing(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(tracks=[video()])
+    peer.frame(0, picture(9, 9, 9))
+    state(page, "live")
+    pill = """(grade) => {
+        const link = document.querySelector("#link");
+        link.dataset.quality = grade;
+        const words = [...link.children].filter((each) => each.offsetWidth && getComputedStyle(each).position !== "absolute").map((each) => each.textContent);
+        return [link.offsetWidth, getComputedStyle(link, "::before").backgroundColor, words.join(" ")];
+    }"""
+    good, fair, poor = (page.evaluate(pill, grade) for grade in ("good", "fair", "poor"))
+    assert (good[2], fair[2], poor[2]) == ("live", "live", "slow")
+    assert good[0] == fair[0] == poor[0]
+    assert good[1] != fair[1] == poor[1]
+    peer.bye("done")
+    state(page, "ended")
+    assert page.evaluate(pill, "poor")[1] not in (good[1], poor[1])
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_time_of_a_recording_and_notes_can_be_read(server: FakeServer, page: Page, theme: Theme) -> None:
     page.emulate_media(color_scheme=theme)
