@@ -219,7 +219,8 @@ def test_a_slow_session_is_no_broken_one_and_moves_nothing(server: FakeServer, p
     pill = """(grade) => {
         const link = document.querySelector("#link");
         link.dataset.quality = grade;
-        const words = [...link.children].filter((each) => each.offsetWidth && getComputedStyle(each).position !== "absolute").map((each) => each.textContent);
+        const seen = (each) => each.offsetWidth && getComputedStyle(each).position !== "absolute";
+        const words = [...link.children].filter(seen).map((each) => each.textContent);
         return [link.offsetWidth, getComputedStyle(link, "::before").backgroundColor, words.join(" ")];
     }"""
     good, fair, poor = (page.evaluate(pill, grade) for grade in ("good", "fair", "poor"))

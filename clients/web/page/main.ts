@@ -144,6 +144,7 @@ client.on("state", (state) => {
 addEventListener("hashchange", () => {
   if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
   running?.takeLink();
+  if (location.hash === "#api") void running?.showApi();
 });
 byId("api").addEventListener("click", () => void running?.showApi());
 byId("reset-settings").addEventListener("click", () => running?.resetSettings());
