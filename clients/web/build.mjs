@@ -63,6 +63,8 @@ const LATER = {
   "upload-field": "page/upload-field.ts",
   widgets: "page/widgets.ts",
   answers: "page/answers.ts",
+  "ending-banner": "page/ending-banner.ts",
+  "failure-notice": "page/failure-notice.ts",
   scrub: "page/scrub.ts",
 };
 const COPIED = ["index.html", "icon.svg"];

@@ -311,7 +311,7 @@ def test_a_refusal_is_shown_and_the_control_returns_to_the_models_value(server: 
     exact.press("Enter")
     peer.refuse(peer.next(), "Expected `float` <= 2.0 - at $.brightness <b>")
     refusal = control(page, "set_brightness").get_by_role("alert")
-    expect(refusal.locator("summary")).to_have_text("at most 2")
+    expect(refusal.locator("summary")).to_have_text("Choose at most 2.")
     expect(refusal.locator("code")).to_have_text("Expected `float` <= 2.0 - at $.brightness <b>")
     expect(slider).to_have_value("0.5")
     expect(exact).to_have_value("0.5")
@@ -340,7 +340,7 @@ def test_a_command_without_arguments_is_a_button_and_its_reply_is_logged(server:
     peer.ack(message, {"seed": 3})
     expect(page.locator("#log-count")).to_have_text("1")
     page.click("#log summary")
-    expect(page.locator("#log-list li")).to_contain_text('reset seed 3')
+    expect(page.locator("#log-list li")).to_contain_text('Reset seed 3')
     expect(page.get_by_text("Begin anew")).to_be_visible()
 
 

@@ -156,3 +156,84 @@ def test_choices_that_are_names_of_a_program_read_as_words(server: FakeServer, p
     assert message["data"] == {"mode": "very_wild"}
     peer.ack(message)
     expect(page.locator("[data-command=set_mode] .reset")).to_have_attribute("title", "Reset Mode to Calm")
+
+
+STORY = command("set_story", story={"type": "string", "default": "ink cliffs", "minLength": 1, "maxLength": 20})
+
+
+def test_a_text_that_cannot_be_valid_says_why_stays_and_is_not_sent(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, STORY, state={"story": "ink cliffs"})
+    place = control(page, "set_story")
+    text, apply = place.get_by_role("textbox"), place.get_by_role("button", name="Apply")
+    refusal, count = place.get_by_role("alert"), place.locator(".count")
+    expect(place.get_by_role("status")).to_be_attached()
+    text.fill("")
+    expect(apply).to_be_disabled()
+    expect(refusal).to_be_hidden()  # who has only begun to write is told nothing
+    text.press("Enter")
+    expect(refusal).to_have_text("Write at least one character.")
+    text.blur()
+    expect(refusal).to_be_visible()
+    expect(text).to_have_value("")
+    text.fill("twenty characters do")  # 20
+    expect(refusal).to_be_hidden()
+    expect(count).to_have_text("20 / 20")
+    expect(apply).to_be_enabled()
+    text.fill("more than twenty characters 🎈")
+    expect(count).to_have_text("29 / 20")
+    expect(apply).to_be_disabled()
+    text.press("Enter")
+    expect(refusal).to_have_text("Write at most 20 characters.")
+    assert peer.silent()
+    text.fill("short")
+    expect(count).to_have_text("")
+    text.press("Enter")
+    assert peer.next()["data"] == {"story": "short"}
+
+
+def test_a_text_that_the_model_refuses_stays_though_the_model_has_another(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, STORY, state={"story": "ink cliffs"})
+    place = control(page, "set_story")
+    text = place.get_by_role("textbox")
+    expect(place.get_by_role("status")).to_be_attached()
+    text.fill("a fox")
+    text.press("Enter")
+    peer.refuse(peer.next(), "No foxes today")
+    expect(place.get_by_role("alert")).to_have_text("No foxes today")
+    expect(text).to_have_value("a fox")
+    expect(place.get_by_role("button", name="Apply")).to_be_enabled()
+
+
+def test_a_refused_form_names_the_field_and_its_limit_in_words(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, command("tell", required=("story", "name"), story=STORY["schema"]["properties"]["story"],
+                                       name={"type": "string", "minLength": 2, "title": "Your name"}))  # fmt: skip
+    form = control(page, "tell")
+    form.get_by_role("textbox").last.fill("F")
+    form.get_by_role("button", name="Tell").click()
+    peer.refuse(peer.next(), "Expected `str` of length >= 2 - at `$.name`")
+    expect(form.locator(".refusal summary")).to_have_text("Your name: Write at least 2 characters.")
+    expect(form.get_by_role("textbox").last).to_have_value("F")
+
+
+def test_a_reply_stands_under_its_button_until_the_next_press(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, FREEZE, SPLASH)
+    stop_clock(page)
+    form = control(page, "splash")
+    button, reply = form.get_by_role("button", name="Splash"), form.locator(".reply")
+    button.click()
+    peer.ack(peer.next(), {"mean_score": 0.75, "words": ["sea", "village"], "none": None})
+    expect(reply).to_have_text("Mean score 0.75 Words sea, village")
+    assert box(reply)["y"] >= box(button)["y"] + box(button)["height"]
+    page.clock.run_for(20_000)
+    expect(reply).to_be_visible()
+    expect(page.locator("#log-list li")).to_contain_text("Splash")
+    lone = control(page, "freeze")
+    lone.get_by_role("button").click()
+    peer.ack(peer.next(), "frozen")
+    expect(lone.locator(".reply")).to_have_text("frozen")
+    expect(reply).to_be_visible()  # it is of another button
+    button.click()
+    expect(reply).to_be_hidden()
+    peer.ack(peer.next())
+    expect(button).to_have_class("action done")
+    expect(reply).to_be_hidden()

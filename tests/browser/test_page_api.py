@@ -113,3 +113,23 @@ def test_widgets_and_the_api(server: FakeServer, page: Page) -> None:
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(opener).to_be_focused()
+
+
+def test_the_browsers_back_closes_the_api_page_and_an_address_opens_it(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    server.accept().welcome()
+    dialog = page.locator("#api-page")
+    page.locator("#api").click()
+    expect(dialog).to_be_visible()
+    assert page.evaluate("location.hash") == "#api"
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    assert page.evaluate("[location.hash, document.body.dataset.state]") == ["", "live"]
+    page.evaluate("location.hash = 'api'")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.wait_for_function("() => location.hash === ''")
+    page.locator("#api").click()
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => location.hash === '' && !history.state?.api")

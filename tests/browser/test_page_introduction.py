@@ -225,7 +225,7 @@ def test_a_refusal_names_the_limit_and_keeps_the_servers_words(server: FakeServe
     page.get_by_label("Seed", exact=True).press("Enter")
     peer.refuse(peer.next(), "Expected `int` <= 20 - at $.seed")
     refusal = page.get_by_role("alert").filter(visible=True)
-    expect(refusal.locator("summary")).to_have_text("at most 20")
+    expect(refusal.locator("summary")).to_have_text("Choose at most 20.")
     expect(refusal.locator("code")).to_be_hidden()
     refusal.locator("summary").click()
     expect(refusal.locator("code")).to_have_text("Expected `int` <= 20 - at $.seed")
@@ -302,7 +302,7 @@ def test_the_model_is_paused_stepped_and_begun_again(server: FakeServer, page: P
     peer.say("reactor.transport", {"paused": True})
     expect(page.locator("#status")).to_have_text("paused")
     expect(page.locator("#link")).to_have_attribute("data-quality", "paused")  # and not how the pictures before it came
-    expect(page.locator("#why")).to_have_text("")
+    expect(page.locator("#stats .why")).to_have_text("")
     page.set_viewport_size({"width": 320, "height": 700})  # the bar is fullest now
     bounds = page.locator("#panel-toggle").bounding_box()
     assert bounds is not None

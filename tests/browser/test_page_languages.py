@@ -35,7 +35,7 @@ def test_the_page_speaks_german(server: FakeServer, browser: Browser, troubles: 
         page.get_by_label("Brightness, genauer Wert").fill("7")
         page.keyboard.press("Enter")
         peer.refuse(peer.next(), "Expected float <= 1.5 - at $.level")
-        expect(page.locator(".refusal summary")).to_have_text("höchstens 1,5")
+        expect(page.locator(".refusal summary")).to_have_text("Wählen Sie höchstens 1,5.")
         expect(page.locator("#figure-frozen")).to_have_text("0,0")
         page.get_by_role("button", name="?").click()
         expect(page.get_by_role("dialog", name="Tasten und Bedienung")).to_contain_text("Leertaste")

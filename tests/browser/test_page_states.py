@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_page import state, stop_clock
+from tests.browser.test_page import open_page, state, stop_clock
 from tests.support.fake_page_server import FakeServer, command, picture, video
 
 Theme = Literal["light", "dark"]
@@ -116,6 +116,52 @@ def test_after_a_failure_only_the_stage_says_so_and_then_the_next_session_for_a_
     expect(note).to_have_count(0)
 
 
+def test_who_waits_again_after_a_failure_is_told_why(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(PLACE)
+    state(page, "live")
+    peer.bye("model_error", "CUDA out of memory")
+    peer = server.accept()
+    peer.say("reactor.queued", {"position": 1, "total": 1})
+    expect(page.locator("#overlay-text")).to_have_text("You are next.")
+    expect(page.locator("#overlay-note")).to_have_text(
+        "The model failed; you are in line again. Your session begins by itself."
+    )
+    expect(page.locator("#log-list li")).to_have_count(1)
+    expect(page.locator("#log-list .error")).to_contain_text("The model failed. CUDA out of memory")
+    peer.welcome(PLACE)
+    state(page, "live")
+    expect(page.locator(".toast.info")).to_contain_text("The model failed and began again.")
+    peer.bye("done")
+    page.get_by_role("button", name="Reconnect now").click()
+    peer = server.accept()
+    peer.say("reactor.queued", {"position": 1, "total": 1})
+    expect(page.locator("#overlay-note")).to_have_text("Your session begins by itself.")
+    expect(page.locator("#log-list li")).to_have_count(1)
+
+
+@pytest.mark.parametrize("reason", ["model_error", "done"])
+def test_a_viewer_is_told_why_there_is_nothing_to_watch(server: FakeServer, page: Page, reason: str) -> None:
+    peer = open_page(page, server, "?role=viewer")
+    stop_clock(page)
+    peer.welcome(PLACE, role="viewer")
+    state(page, "live")
+    # Somebody who was in line has a session already, which nobody can watch yet.
+    server.health = (200, {"status": "ok", "model": "fake", "sessions": 1})
+    peer.bye(reason)
+    state(page, "ended")
+    page.get_by_role("button", name="Reconnect now").click()
+    peer = server.accept()
+    refused = {"reason": "refused", "message": "no session runs that a viewer could watch"}
+    peer.say("reactor.bye", {**refused, "code": "no_session", "status": 503, "retry_after": 1})
+    peer.socket.close(1013)
+    failed = reason == "model_error"
+    words = "The model failed." if failed else "There is no session to watch yet."
+    expect(page.locator("#overlay-text")).to_have_text(words)
+    note = "You see the next session when it begins. Trying again in" if failed else "Trying again in"
+    expect(page.locator("#overlay-note")).to_contain_text(note)
+
+
 def test_a_lost_connection_is_over_once_the_page_is_live_again(server: FakeServer, page: Page) -> None:
     page.goto(server.url)
     peer = server.accept()
@@ -163,6 +209,27 @@ CONTRAST = """(element) => {
     const [dark, bright] = colours.map(light).sort((a, b) => a - b);
     return (bright + 0.05) / (dark + 0.05);
 }"""
+
+
+def test_a_slow_session_is_no_broken_one_and_moves_nothing(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(tracks=[video()])
+    peer.frame(0, picture(9, 9, 9))
+    state(page, "live")
+    pill = """(grade) => {
+        const link = document.querySelector("#link");
+        link.dataset.quality = grade;
+        const seen = (each) => each.offsetWidth && getComputedStyle(each).position !== "absolute";
+        const words = [...link.children].filter(seen).map((each) => each.textContent);
+        return [link.offsetWidth, getComputedStyle(link, "::before").backgroundColor, words.join(" ")];
+    }"""
+    good, fair, poor = (page.evaluate(pill, grade) for grade in ("good", "fair", "poor"))
+    assert (good[2], fair[2], poor[2]) == ("live", "live", "slow")
+    assert good[0] == fair[0] == poor[0]
+    assert good[1] != fair[1] == poor[1]
+    peer.bye("done")
+    state(page, "ended")
+    assert page.evaluate(pill, "poor")[1] not in (good[1], poor[1])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

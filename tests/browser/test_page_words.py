@@ -68,8 +68,8 @@ def test_the_path_of_an_argument_is_no_word_for_people(server: FakeServer, page:
     name = control(page, "set_name").get_by_role("textbox")
     name.fill("a fox")
     name.press("Enter")
-    peer.refuse(peer.next(), "Expected `str` of another length - at `$.name`")
-    expect(control(page, "set_name").get_by_role("alert")).to_have_text("Expected `str` of another length")
+    peer.refuse(peer.next(), "No such name - at `$.name`")
+    expect(control(page, "set_name").get_by_role("alert")).to_have_text("No such name")
 
 
 def test_messages_are_words_and_json_on_demand(server: FakeServer, page: Page) -> None:
@@ -172,17 +172,30 @@ def test_a_saved_picture_and_a_copied_link_say_so_alike(server: FakeServer, page
     expect(page.locator("#toasts .info").last).to_have_text(f"Saved: {download.value.suggested_filename}")
 
 
-def test_a_viewer_can_wait_for_a_turn_in_another_tab(server: FakeServer, page: Page) -> None:
+def test_a_viewer_can_wait_for_a_turn_in_the_same_tab(server: FakeServer, page: Page) -> None:
     page.goto(server.url + "?role=viewer&model=fake#token=s3")
-    server.accept().welcome(tracks=[video()], role="viewer")
+    peer = server.accept()
+    peer.welcome(tracks=[video()], role="viewer")
     note = page.locator("#role-note")
     expect(note).to_have_text("Somebody else is playing; you are watching. Wait for your turn")
-    with page.expect_popup() as popup:
-        note.get_by_role("link", name="Wait for your turn").click()
+    note.get_by_role("link", name="Wait for your turn").click()
     waiting = server.accept()
     assert "role=" not in waiting.path
     assert "token=" not in waiting.path
     assert "model=fake" in waiting.path
     waiting.say("reactor.queued", {"position": 1, "total": 1})
-    expect(popup.value.locator("#overlay-text")).to_have_text("You are next.")
-    expect(popup.value.locator("#overlay-details")).to_be_hidden()  # "Place 1 of 1" says nothing more
+    expect(page.locator("#overlay-text")).to_have_text("You are next.")
+    expect(page.locator("#overlay-details")).to_be_hidden()  # "Place 1 of 1" says nothing more
+
+
+def test_who_does_not_watch_any_more_is_not_told_that_somebody_plays(server: FakeServer, page: Page) -> None:
+    page.goto(server.url + "?role=viewer")
+    peer = server.accept()
+    speed = {"type": "number", "minimum": 0, "maximum": 9, "default": 4}
+    peer.welcome(command("set_speed", speed=speed), tracks=[video()], role="viewer")
+    expect(page.locator("#role-note")).to_be_visible()
+    expect(page.locator("#controls")).to_have_css("opacity", "0.55")
+    stop_clock(page)
+    peer.bye("done")
+    state(page, "ended")
+    expect(page.locator("#role-note")).to_be_hidden()

@@ -22,11 +22,16 @@ import { API, fillIn } from "./strings.ts";
 const LANGUAGES = { javascript: API.javascript, python: API.python, shell: API.commandLine };
 type Language = keyof typeof LANGUAGES;
 
+/** What the page's address ends with while the dialog is open. */
+const HASH = "#api";
+
 type Command = SessionInfo["schema"]["commands"][number];
 
 /** Shows the dialog in `place` until it is closed; then the button that opens it has the focus. `send` sends in the page's session, and is null for a viewer. */
 export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSession | null, token: string | null): void {
+  if (document.getElementById("api-page")) return;
   void loadStyle("later.css");
+  if (location.hash !== HASH) history.pushState({ api: true }, "", HASH); // the browser's Back closes the dialog
   const target: Target = { base: pageOf(info.url).href, token: token !== null };
   const { schema } = info;
   const close = element("button", { type: "button", class: "icon", "aria-label": API.close, title: API.close }, "✕");
@@ -73,7 +78,11 @@ export function showApi(place: HTMLElement, info: SessionInfo, send: SendInSessi
     stop.abort();
     dialog.remove();
     document.getElementById("api")?.focus({ preventScroll: true });
+    if (location.hash !== HASH) return; // Back has closed it
+    if (history.state?.api) history.back();
+    else history.replaceState(history.state, "", location.pathname + location.search); // the page was opened with it
   });
+  addEventListener("popstate", () => location.hash !== HASH && dialog.close(), { signal: stop.signal });
   // The model gets no key while the dialog is open.
   window.addEventListener("keydown", (event) => event.stopPropagation(), { capture: true, signal: stop.signal });
   place.append(dialog);

@@ -73,13 +73,13 @@ export function settingControl(
   if (field.kind === "text" && (field.long || !hint?.widget))
     import("./answers.ts").then(
       ({ TextAnswer }) => {
-        answer = new TextAnswer(view.element, () => given);
+        answer = new TextAnswer(view.element, field, () => given, refusal);
       },
       () => {}, // Enter sends the text, too
     );
   const isDefault = (): boolean => !hasDefault || same(given, field.initial);
   const showReset = (): void => {
-    reset.disabled = isDefault();
+    reset.disabled = isDefault() && !invalid;
     answer?.look();
     onvalue();
   };
@@ -101,13 +101,16 @@ export function settingControl(
       answer?.done();
     } catch (error) {
       const words = await import("./limits.ts").then(
-        ({ brokenLimit }) => brokenLimit(field, wanted),
+        ({ refusedWords }) => refusedWords(field, wanted, (error as Error).message),
         () => null,
       );
       refusal.show(error, words);
       if (field.kind !== "text") show();
       else {
-        given = value; // a refused text is there to be mended
+        // A refused text is there to be mended.
+        if (!view.editing) view.write(wanted);
+        invalid = true;
+        given = value;
         showReset();
       }
     }
@@ -128,7 +131,9 @@ export function settingControl(
       if (view.empty) view.write(value);
       return;
     }
-    invalid = false;
+    invalid = Boolean(answer?.refuse(wanted));
+    showReset();
+    if (invalid) return;
     refusal.hide();
     void give(wanted);
   };
@@ -190,8 +195,8 @@ export function actionControl(
     button,
     refusal.element,
   );
-  const refuse = (error: unknown): void => {
-    refusal.show(error);
+  const refuse = (error: unknown, words: string | null = null): void => {
+    refusal.show(error, words);
     refusal.element.scrollIntoView({ block: "nearest" });
   };
   const keep = (): void => {
@@ -213,10 +218,15 @@ export function actionControl(
     try {
       const answer = await send(name, data);
       refusal.hide();
-      import("./answers.ts").then(({ tick }) => tick(button)).catch(() => {});
-      if (answer.reply !== undefined && answer.reply !== null) reply(name, answer.reply);
+      import("./answers.ts").then(({ tick }) => tick(button, answer.reply)).catch(() => {});
+      if (answer.reply !== undefined && answer.reply !== null) reply(title, answer.reply);
     } catch (error) {
-      refuse(error);
+      const all = views.map(({ field }) => field);
+      const words = await import("./limits.ts").then(
+        ({ refusedForm }) => refusedForm(all, data, (error as Error).message),
+        () => null,
+      );
+      refuse(error, words);
     }
     unanswered -= 1;
     control.classList.toggle("busy", unanswered > 0);

@@ -1,10 +1,10 @@
-/** The banner over the picture that says when and why the server is going to end the session. */
+/** The banner over the picture that says when and why the server is going to end the session. Loaded after the first picture. */
 import type { AnyModel, ClientEvents } from "../src/index.ts";
 import { within } from "./dom.ts";
 import { SecondsTimer } from "./seconds-timer.ts";
-import { fillIn, STRINGS } from "./strings.ts";
+import { ENDING, fillIn } from "./strings.ts";
 
-const WORDS: { readonly [reason: string]: string | undefined } = STRINGS.ending;
+const WORDS: { readonly [reason: string]: string | undefined } = ENDING.ending;
 
 export class EndingBanner {
   #banner: HTMLElement;
@@ -23,10 +23,10 @@ export class EndingBanner {
   show(announced: ClientEvents<AnyModel>["ending"]): void {
     this.hide();
     if (announced === null) return;
-    this.#words.textContent = WORDS[announced.reason] ?? STRINGS.ending.other;
+    this.#words.textContent = WORDS[announced.reason] ?? ENDING.ending.other;
     this.#banner.hidden = false;
     this.#seconds.countDown(announced.at, (left) => {
-      this.#left.textContent = fillIn(STRINGS.seconds, { n: left });
+      this.#left.textContent = fillIn(ENDING.seconds, { n: left });
     });
   }
 

@@ -73,6 +73,9 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
   // A try that got as far as a session's line has told more than `/health` can.
   if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
     return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
+  // The server may have a session by now that nobody can watch yet, and `/health` counts it.
+  if (error instanceof ConnectionRefused && error.refusal === "no_session")
+    return { final: false, kind: "viewing", text: STRINGS.nothingToWatch };
   const letIn = error instanceof ConnectionRefused && error.status !== null && error.code !== "token_wanted";
   return diagnose(base, { ...wishes, letIn });
 }

@@ -9,9 +9,7 @@ import { Ambient } from "./ambient.ts";
 import type { SendInSession } from "./controls.ts";
 import { actionControl } from "./controls.ts";
 import { byId, fill, loadStyle, within } from "./dom.ts";
-import { EndingBanner } from "./ending-banner.ts";
 import { withToken } from "./endings.ts";
-import { FailureNotice } from "./failure-notice.ts";
 import { Figures } from "./figures.ts";
 import { callToAction, fileCall, Hands } from "./hands.ts";
 import { Hint } from "./hint.ts";
@@ -42,7 +40,7 @@ import { Toolbar } from "./toolbar.ts";
 import { Uploads, uploadCard } from "./uploads.ts";
 
 void settled.then(() => loadStyle("details.css"));
-const messages = settled.then(() => import("./message-log.ts"));
+const withMessages = later(() => import("./message-log.ts"));
 const toasts = new Toasts(byId("toasts"));
 const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
@@ -89,9 +87,12 @@ leadToggle.addEventListener("change", () => {
 
 const hint = new Hint();
 byId("controls").addEventListener("input", () => hint.done());
-const failure = new FailureNotice(toasts);
-const states = new SessionStates(client, access, { model, role }, failure);
-const ending = new EndingBanner(byId("ending"));
+const noteFailure = later(async () => new (await import("./failure-notice.ts")).FailureNotice(toasts));
+const states = new SessionStates(client, access, { model, role }, (why, reason) => {
+  noteFailure((notice) => (why === null ? notice.lost() : notice.failed(reason)));
+  if (why !== null) log("error", why);
+});
+const noteEnding = later(async () => new (await import("./ending-banner.ts")).EndingBanner(byId("ending")));
 const share = new ShareButton(byId("share"), say, reportProblem);
 const sound = new SoundButton(client.sound);
 const toolbar = new Toolbar(
@@ -120,17 +121,20 @@ client.on("state", (state) => {
     if (running !== null)
       running.showPicture(); // it was resumed
     else {
-      running = new RunningSession(state.session);
-      failure.begun(running.give);
+      const { give } = (running = new RunningSession(state.session));
+      noteFailure((notice) => notice.begun(give));
     }
     return;
   }
-  ending.hide();
+  noteEnding((banner) => banner.hide());
   if (state.status === "resuming") {
     states.showResuming();
     return;
   }
-  if (running !== null) failure.over(running.changed);
+  if (running !== null) {
+    const { changed } = running;
+    noteFailure((notice) => notice.over(changed));
+  }
   running?.close();
   running = null;
   states.showWithoutSession(state);
@@ -140,6 +144,7 @@ client.on("state", (state) => {
 addEventListener("hashchange", () => {
   if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
   running?.takeLink();
+  if (location.hash === "#api") void running?.showApi();
 });
 byId("api").addEventListener("click", () => void running?.showApi());
 byId("reset-settings").addEventListener("click", () => running?.resetSettings());
@@ -156,7 +161,7 @@ addEventListener("pointerdown", ({ target }) => {
 client.on("resumed", ({ seconds, missed }) => {
   if (missed > 0) log("error", plural(STRINGS.missed, missed, { seconds: number(seconds, 1) }));
 });
-client.on("ending", (announced) => ending.show(announced));
+client.on("ending", (announced) => noteEnding((banner) => banner.show(announced)));
 client.on("message", ({ type, data }) => log(type, data));
 client.on("error", (error) => showError(error));
 client.on("diagnostic", (diagnostic) => {
@@ -409,13 +414,16 @@ const deviceNames = (inputs: readonly TrackInfo[]): Device[] => [
   ...new Set(inputs.map(({ kind }) => (kind === "video" ? "camera" : "microphone"))),
 ];
 
+/** Gives what the first picture does not need what it is to show, in order. Without it there is the picture. */
+function later<Part>(load: () => Promise<Part>): (what: (part: Part) => void) => void {
+  const part = settled.then(load);
+  return (what) => void part.then(what, () => {});
+}
+
 /** Adds a message of the model, an answer or an error to the list. */
 function log(type: string, content: unknown): void {
   const time = new Date();
-  messages.then(
-    (list) => list.log(time, type, content),
-    () => {}, // without the list there is the picture
-  );
+  withMessages((list) => list.log(time, type, content));
 }
 
 /** Tells the user what was done. */

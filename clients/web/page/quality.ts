@@ -20,7 +20,12 @@ export interface Graded {
   readonly why: Trouble | "uneven" | null;
 }
 
+/** A grade stays for so many looks at least: 3 s. */
+const HELD = 12;
+
 export class Quality {
+  #held: Graded = { grade: "none", why: null };
+  #until = 0;
   #counts: { readonly [Kind in Trouble]: number } = { missing: 0, freezes: 0 };
   #looks = 0;
   /** What was seen last, and how many looks ago. */
@@ -29,6 +34,7 @@ export class Quality {
   /** The user has paused the model: what was seen before says nothing of the pictures after it, which begin as those of a session do. */
   pause(): Graded {
     this.#looks = 0;
+    this.#until = 0;
     this.#seen = null;
     return { grade: "paused", why: null };
   }
@@ -39,7 +45,19 @@ export class Quality {
     const why = TROUBLES.find((kind) => counts[kind] > this.#counts[kind]);
     this.#counts = counts;
     if (why && settled) this.#seen = { why, at: this.#looks };
-    if (fps === null || fps === undefined) return { grade: "none", why: null };
+    if (fps === null || fps === undefined) {
+      this.#held = { grade: "none", why: null };
+      return this.#held;
+    }
+    const now = this.#grade(fps, jitter, settled);
+    if (now.grade === this.#held.grade && now.why === this.#held.why) return this.#held;
+    if (this.#looks < this.#until && this.#held.grade !== "none") return this.#held;
+    this.#until = this.#looks + HELD;
+    this.#held = now;
+    return now;
+  }
+
+  #grade(fps: number, jitter: number | null | undefined, settled: boolean): Graded {
     if (this.#seen && this.#looks - this.#seen.at < REMEMBERED) return { grade: "poor", why: this.#seen.why };
     const uneven = ((jitter ?? 0) * fps) / 1000;
     if (!settled || (jitter ?? 0) < FELT || uneven <= UNEVEN) return { grade: "good", why: null };

@@ -5,7 +5,6 @@ import { showIntroduction } from "./about.ts";
 import type { AccessToken } from "./access.ts";
 import { byId, fill } from "./dom.ts";
 import { askIntroduction, diagnose, explain, type Wishes } from "./endings.ts";
-import type { FailureNotice } from "./failure-notice.ts";
 import { describeSeconds, Overlay, type OverlayOptions } from "./overlay.ts";
 import { Settings } from "./settings.ts";
 import { settle } from "./settled.ts";
@@ -17,11 +16,16 @@ const REFUSED_AGAIN = 4000; // until the next try after a refusal that the clien
 
 type StateOf<Status extends ClientState["status"]> = ClientState & { status: Status };
 
+/** Told that the session was lost (`why` is null), or why it has failed, with the reason for which the model is loaded again. */
+type Failed = (why: string | null, reason: string | null) => void;
+
 export class SessionStates {
   #client: Client;
   #access: AccessToken;
   #wishes: Pick<Wishes, "model" | "role">;
-  #failure: FailureNotice;
+  #failed: Failed;
+  /** Whether the last session has ended, or its model is loaded again, because of a failure. */
+  #hasFailed = false;
   #overlay = new Overlay(byId("overlay"), byId("overlay-art"), byId("overlay-text"), byId("overlay-note"));
   #tokenField = byId("access-token", HTMLInputElement);
   /** What was asked last for what the model says of itself. */
@@ -30,11 +34,11 @@ export class SessionStates {
   #loads = false;
 
   /** `access` has the token, and gets the one that the user is asked for; `wishes` is what the page's address asks for. */
-  constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">, failure: FailureNotice) {
+  constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">, failed: Failed) {
     this.#client = client;
     this.#access = access;
     this.#wishes = wishes;
-    this.#failure = failure;
+    this.#failed = failed;
     byId("reconnect").addEventListener("click", () => client.reconnect());
     byId("access").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -47,6 +51,7 @@ export class SessionStates {
   /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
   show(state: string, status: string, text: Parameters<Overlay["show"]>[1] | null = null, how: OverlayOptions = {}): void {
     this.#loads = false;
+    if (state === "live") this.#hasFailed = false;
     document.body.dataset.state = state;
     if (text !== null && state !== "live" && how.art) settle(); // no picture is near
     byId("status").textContent = status;
@@ -76,7 +81,10 @@ export class SessionStates {
         break;
       case "restarting":
         this.#showReload(state);
-        if (state.reason) this.#failure.failed(fillIn(STRINGS.failure.restarted, { reason: state.reason }));
+        if (state.reason && !this.#hasFailed) {
+          this.#failed(`${STRINGS.reloading}: ${state.reason}`, state.reason);
+          this.#hasFailed = true;
+        }
         break;
       default:
         void this.#showEnd(state);
@@ -87,7 +95,8 @@ export class SessionStates {
     void this.#introduce("schema");
     const { queue, status } = STRINGS;
     const before = position > 1 ? plural(queue.before, position - 1) : queue.next;
-    const note = wait === null ? queue.note : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+    const begins = wait === null ? queue.note : fillIn(queue.wait, { time: describeSeconds(Math.ceil(wait)) });
+    const note = this.#hasFailed ? `${STRINGS.queuedAgain} ${begins}` : begins;
     const details = [total > 1 ? fillIn(queue.place, { position, total }) : "", reason].filter(Boolean).join(": ");
     this.show("queued", status.waiting, before, { art: "queue", note, details });
   }
@@ -138,10 +147,12 @@ export class SessionStates {
     const error = state.status === "waiting" ? state.error : state.end;
     if (error === null) return; // the page has closed the client, and shows why
     const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
-    const { final, text, note = "", details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
+    let { final, text, note = "", details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
-    if (error instanceof SessionEnded && (kind === "failed" || kind === "lost"))
-      this.#failure.failed(kind === "failed" ? STRINGS.failure.again : "");
+    if (error instanceof SessionEnded) {
+      this.#hasFailed = kind === "failed";
+      if (kind === "failed" || kind === "lost") this.#failed(this.#hasFailed ? text : null, null);
+    } else if (kind === "viewing" && this.#hasFailed) [text, note] = [STRINGS.ends.model_error, STRINGS.nextSession];
     if (loading && state.status === "waiting") {
       this.#showLoading(STRINGS.status.loading, text, loading);
       void this.#followLoading(state as StateOf<"waiting">);

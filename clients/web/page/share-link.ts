@@ -57,10 +57,10 @@ export function playerAddress(address: string): string {
   return url.href.replace(/#$/, "");
 }
 
-/** Offers a viewer to wait for a turn, in a tab beside this one. */
+/** Offers a viewer to wait for a turn. */
 export function offerTurn(note: HTMLElement): void {
   if (note.querySelector("a")) return;
-  const link = element("a", { href: playerAddress(location.href), target: "_blank", rel: "noopener" }, SHARE.turn);
+  const link = element("a", { href: playerAddress(location.href) }, SHARE.turn);
   note.append(" ", link);
 }
 

@@ -54,6 +54,8 @@ export interface Texts {
   readonly ANSWERS: Words<typeof ANSWERS>;
   readonly WIDGETS: Words<typeof WIDGETS>;
   readonly API: Words<typeof API>;
+  readonly ENDING: Words<typeof ENDING>;
+  readonly FAILURE: Words<typeof FAILURE>;
   readonly CLIP: Words<typeof CLIP>;
 }
 type Words<Table> = Table extends string ? string : { readonly [Name in keyof Table]: Words<Table[Name]> };
@@ -141,12 +143,8 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   lost: "The connection was lost.",
   tell: "Please tell whoever runs this page.",
   hidden: "Its code raised an exception, or ended. The server's log has the line; with the option --debug the page shows it, too.",
-  failure: {
-    again: "The model failed and began again.",
-    restarted: "The model had to be loaded again: {reason}.",
-    settings: "Use the old settings",
-    dismiss: "Dismiss",
-  },
+  queuedAgain: "The model failed; you are in line again.",
+  nextSession: "You see the next session when it begins.",
   stall: { pictures: "no pictures for", busy: "the model is busy for", code: "{what} for" },
   endedBecause: "The session ended: {reason}.",
   unreachable: "The server cannot be reached.",
@@ -158,12 +156,6 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   nothingToWatch: "There is no session to watch yet.",
   busy: "Server not ready or busy.",
   busyBecause: "Server not ready or busy: {detail}.",
-  ending: {
-    idle: "Nothing was done for a while. The session ends in",
-    expired: "The session's time is nearly up. It ends in",
-    draining: "The server is shutting down. The session ends in",
-    other: "The session ends in",
-  },
   tools: {
     record: RECORD,
     stopRecording: "Stop recording and save",
@@ -402,12 +394,14 @@ export const UPLOADS = /* @__PURE__ */ inLanguage("UPLOADS", {
   cancel: "Cancel",
 } as const);
 
-/** The texts of a value's limits, which are loaded with the first refusal. */
+/** The texts of a value's limits, which are loaded with the first text or refusal. */
 export const LIMITS = /* @__PURE__ */ inLanguage("LIMITS", {
-  most: "at most {limit}",
-  least: "at least {limit}",
-  longest: "at most {limit} characters",
-  whole: "a whole number",
+  most: "Choose at most {limit}.",
+  least: "Choose at least {limit}.",
+  shortest: { one: "Write at least one character.", other: "Write at least {n} characters." },
+  longest: { one: "Write at most one character.", other: "Write at most {n} characters." },
+  whole: "Choose a whole number.",
+  other: "The model does not take this value.",
 } as const);
 
 /** The texts of the model's answers to what the user gave, which are loaded with the first. */
@@ -479,6 +473,25 @@ export const API = /* @__PURE__ */ inLanguage("API", {
     in: { video: "pictures to the model", audio: "sound to the model" },
   },
   messages: "Messages of the model",
+} as const);
+
+/** The texts of the announcement that a session ends, which is loaded after the first picture. */
+export const ENDING = /* @__PURE__ */ inLanguage("ENDING", {
+  ending: {
+    idle: "Nothing was done for a while. The session ends in",
+    expired: "The session's time is nearly up. It ends in",
+    draining: "The server is shutting down. The session ends in",
+    other: "The session ends in",
+  },
+  seconds: "{n} s",
+} as const);
+
+/** The texts of a session after a failure, which are loaded after the first picture. */
+export const FAILURE = /* @__PURE__ */ inLanguage("FAILURE", {
+  again: "The model failed and began again.",
+  restarted: "The model had to be loaded again: {reason}.",
+  settings: "Use the old settings",
+  dismiss: "Dismiss",
 } as const);
 
 /** The texts of `clip.ts`. */

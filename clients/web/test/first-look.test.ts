@@ -21,11 +21,13 @@ test("the quality of pictures has a reason, and its beginning does not count", (
   };
   all(looks(2, null, null), "none", null);
   all(looks(10, 30, 40, { missing: 2, freezes: 1 }), "good", null);
+  all(looks(2, 30, 20, { missing: 2, freezes: 1 }), "good", null); // a grade stays for 3 s
   all(looks(1, 30, 20, { missing: 2, freezes: 1 }), "fair", "uneven");
-  all(looks(1, 30, 40, { missing: 2, freezes: 1 }), "poor", "uneven");
-  all(looks(1, 60, 11, { missing: 2, freezes: 1 }), "good", null); // nobody sees that
+  all(looks(11, 30, 1, { missing: 2, freezes: 1 }), "fair", "uneven");
+  all(looks(12, 30, 40, { missing: 2, freezes: 1 }), "poor", "uneven");
+  all(looks(12, 60, 11, { missing: 2, freezes: 1 }), "good", null); // nobody sees that
   all(looks(20, 60, 1, { missing: 3, freezes: 1 }), "poor", "missing");
-  all(looks(1, 60, 1, { missing: 3, freezes: 1 }), "good", null);
+  all(looks(12, 60, 1, { missing: 3, freezes: 1 }), "good", null);
   all(looks(1, 60, 1, { missing: 3, freezes: 2 }), "poor", "freezes");
   all(looks(1, null, null, { missing: 3, freezes: 2 }), "none", null);
   assert.deepEqual(quality.pause(), { grade: "paused", why: null });

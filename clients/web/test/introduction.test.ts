@@ -32,13 +32,15 @@ test("an address without settings that can be read carries none", () => {
 test("a broken limit is said in few words", () => {
   const field = { name: "speed", title: "Speed", description: "", nullable: false, required: true, initial: 1 };
   const slider: Field = { ...field, kind: "slider", integer: true, minimum: 0, maximum: 20, step: 1 };
-  assert.equal(brokenLimit(slider, 21), "at most 20");
-  assert.equal(brokenLimit(slider, -1), "at least 0");
-  assert.equal(brokenLimit(slider, 1.5), "a whole number");
+  assert.equal(brokenLimit(slider, 21), "Choose at most 20.");
+  assert.equal(brokenLimit(slider, -1), "Choose at least 0.");
+  assert.equal(brokenLimit(slider, 1.5), "Choose a whole number.");
   assert.equal(brokenLimit(slider, 20), null);
   assert.equal(brokenLimit(slider, "20"), null);
-  const words: Field = { ...field, kind: "text", maxLength: 3, long: false };
-  assert.equal(brokenLimit(words, "four"), "at most 3 characters");
+  const words: Field = { ...field, kind: "text", minLength: 1, maxLength: 3, long: false };
+  assert.equal(brokenLimit(words, "four"), "Write at most 3 characters.");
+  assert.equal(brokenLimit(words, ""), "Write at least one character.");
+  assert.equal(brokenLimit({ ...words, minLength: 2 }, "f"), "Write at least 2 characters.");
   assert.equal(brokenLimit(words, "🎈🎈🎈"), null); // the server counts characters, not UTF-16 units
 });
 

@@ -11,8 +11,8 @@ import { fillIn, number, plural, type Texts } from "../page/strings.ts";
 
 const PAGE = new URL("../page/", import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, PAGE), "utf8");
-const { STRINGS, HTML, HANDS, LEGEND, PADS, UPLOADS, INPUTS, LIMITS, ANSWERS, SHARE, WIDGETS, API, CLIP } = english;
-const TABLES = { STRINGS, HANDS, LEGEND, PADS, UPLOADS, INPUTS, LIMITS, ANSWERS, SHARE, WIDGETS, API, CLIP };
+const { STRINGS, HTML, HANDS, LEGEND, PADS, UPLOADS, INPUTS, LIMITS, ANSWERS, SHARE, WIDGETS, API, CLIP, ENDING, FAILURE } = english;
+const TABLES = { STRINGS, HANDS, LEGEND, PADS, UPLOADS, INPUTS, LIMITS, ANSWERS, SHARE, WIDGETS, API, CLIP, ENDING, FAILURE };
 /** Texts that are the same in another language: names, units, and words of the wire. */
 const SAME =
   /^[^A-Za-z]*$|^(\{\w+\}|[ ·:,?()–%]|ms|s|min|kHz|kB|GB|MB|fps|p50|live|Esc|Enter|Back|Start|Home|Gamepad|Sticks|Video|Token|Median|Pause|JSON|API|curl|Python|JavaScript|Actions|Messages|Volume|Source|source|Argument|Arguments|Type|Directions|total|or|null)+$/;

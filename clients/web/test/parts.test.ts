@@ -43,7 +43,12 @@ test("steps read well", () => {
 
 test("other types", () => {
   assert.deepEqual(about({ type: "string" }, "kind", "long"), ["text", true]);
-  assert.deepEqual(about({ type: "string", maxLength: 20 }, "kind", "long", "maxLength"), ["text", false, 20]);
+  assert.deepEqual(about({ type: "string", minLength: 1, maxLength: 20 }, "kind", "long", "minLength", "maxLength"), [
+    "text",
+    false,
+    1,
+    20,
+  ]);
   assert.deepEqual(about({ type: "boolean", default: true }, "kind", "initial"), ["checkbox", true]);
   assert.deepEqual(about({ enum: ["a", "b"] }, "kind", "choices"), ["select", ["a", "b"]]);
   assert.deepEqual(about({ const: 3 }, "kind", "choices"), ["select", [3]]);

@@ -94,12 +94,8 @@ const texts: Texts = {
     tell: "Bitte sagen Sie es dem Betreiber dieser Seite.",
     hidden:
       "Sein Code hat eine Ausnahme ausgelöst oder geendet. Das Log des Servers nennt die Zeile; mit der Option --debug zeigt auch die Seite sie.",
-    failure: {
-      again: "Das Modell ist ausgefallen und hat neu begonnen.",
-      restarted: "Das Modell wurde neu geladen: {reason}.",
-      settings: "Alte Einstellungen verwenden",
-      dismiss: "Schließen",
-    },
+    queuedAgain: "Das Modell ist ausgefallen; Sie stehen wieder an.",
+    nextSession: "Sie sehen die nächste Sitzung, sobald sie beginnt.",
     stall: { pictures: "kein Bild seit", busy: "das Modell rechnet seit", code: "{what} seit" },
     endedBecause: "Die Sitzung ist zu Ende: {reason}.",
     unreachable: "Der Server ist nicht erreichbar.",
@@ -111,12 +107,6 @@ const texts: Texts = {
     nothingToWatch: "Es gibt noch keine Sitzung zum Zuschauen.",
     busy: "Der Server ist nicht bereit oder ausgelastet.",
     busyBecause: "Der Server ist nicht bereit oder ausgelastet: {detail}.",
-    ending: {
-      idle: "Länger geschah nichts. Die Sitzung endet in",
-      expired: "Die Zeit der Sitzung ist fast um. Sie endet in",
-      draining: "Der Server wird beendet. Die Sitzung endet in",
-      other: "Die Sitzung endet in",
-    },
     tools: {
       record: "In eine Datei aufnehmen",
       stopRecording: "Aufnahme beenden und speichern",
@@ -339,10 +329,12 @@ const texts: Texts = {
     skipped: ", {n} ausgelassen",
   },
   LIMITS: {
-    most: "höchstens {limit}",
-    least: "mindestens {limit}",
-    longest: "höchstens {limit} Zeichen",
-    whole: "eine ganze Zahl",
+    most: "Wählen Sie höchstens {limit}.",
+    least: "Wählen Sie mindestens {limit}.",
+    shortest: { one: "Schreiben Sie mindestens ein Zeichen.", other: "Schreiben Sie mindestens {n} Zeichen." },
+    longest: { one: "Schreiben Sie höchstens ein Zeichen.", other: "Schreiben Sie höchstens {n} Zeichen." },
+    whole: "Wählen Sie eine ganze Zahl.",
+    other: "Diesen Wert nimmt das Modell nicht an.",
   },
   ANSWERS: { apply: "Anwenden", applied: "Angewendet", done: "Erledigt" },
   WIDGETS: { color: "Farbe wählen: {title}", seed: "Andere Zahl ziehen: {title}" },
@@ -401,6 +393,21 @@ const texts: Texts = {
       in: { video: "Bilder zum Modell", audio: "Ton zum Modell" },
     },
     messages: "Nachrichten des Modells",
+  },
+  ENDING: {
+    ending: {
+      idle: "Länger geschah nichts. Die Sitzung endet in",
+      expired: "Die Zeit der Sitzung ist fast um. Sie endet in",
+      draining: "Der Server wird beendet. Die Sitzung endet in",
+      other: "Die Sitzung endet in",
+    },
+    seconds: "{n} s",
+  },
+  FAILURE: {
+    again: "Das Modell ist ausgefallen und hat neu begonnen.",
+    restarted: "Das Modell wurde neu geladen: {reason}.",
+    settings: "Alte Einstellungen verwenden",
+    dismiss: "Schließen",
   },
   CLIP: { empty: "es gibt noch kein Bild", noMp4: "dieser Browser kann kein MP4 schreiben" },
 };

@@ -94,12 +94,8 @@ const texts: Texts = {
     tell: "Merci de le dire à la personne qui gère cette page.",
     hidden:
       "Son code a levé une exception ou s’est arrêté. Le journal du serveur indique la ligne ; avec l’option --debug, la page l’affiche aussi.",
-    failure: {
-      again: "Le modèle est tombé en panne et a recommencé.",
-      restarted: "Le modèle a dû être rechargé : {reason}.",
-      settings: "Reprendre les anciens réglages",
-      dismiss: "Fermer",
-    },
+    queuedAgain: "Le modèle est tombé en panne ; vous êtes de nouveau dans la file.",
+    nextSession: "Vous verrez la prochaine session dès qu’elle commencera.",
     stall: { pictures: "pas d’image depuis", busy: "le modèle calcule depuis", code: "{what} depuis" },
     endedBecause: "La session est terminée : {reason}.",
     unreachable: "Le serveur est injoignable.",
@@ -111,12 +107,6 @@ const texts: Texts = {
     nothingToWatch: "Il n’y a pas encore de session à regarder.",
     busy: "Le serveur n’est pas prêt, ou occupé.",
     busyBecause: "Le serveur n’est pas prêt, ou occupé : {detail}.",
-    ending: {
-      idle: "Rien ne s’est passé depuis un moment. La session se termine dans",
-      expired: "Le temps de la session est presque écoulé. Elle se termine dans",
-      draining: "Le serveur s’arrête. La session se termine dans",
-      other: "La session se termine dans",
-    },
     tools: {
       record: "Enregistrer dans un fichier",
       stopRecording: "Arrêter et sauver l’enregistrement",
@@ -356,10 +346,12 @@ const texts: Texts = {
     skipped: ", {n} sautées",
   },
   LIMITS: {
-    most: "{limit} au plus",
-    least: "{limit} au moins",
-    longest: "{limit} caractères au plus",
-    whole: "un nombre entier",
+    most: "Choisissez {limit} au plus.",
+    least: "Choisissez {limit} au moins.",
+    shortest: { one: "Écrivez au moins un caractère.", other: "Écrivez au moins {n} caractères." },
+    longest: { one: "Écrivez un caractère au plus.", other: "Écrivez {n} caractères au plus." },
+    whole: "Choisissez un nombre entier.",
+    other: "Le modèle n’accepte pas cette valeur.",
   },
   ANSWERS: { apply: "Appliquer", applied: "Appliqué", done: "Fait" },
   WIDGETS: { color: "Choisir une couleur : {title}", seed: "Tirer un autre nombre : {title}" },
@@ -418,6 +410,21 @@ const texts: Texts = {
       in: { video: "images vers le modèle", audio: "son vers le modèle" },
     },
     messages: "Messages du modèle",
+  },
+  ENDING: {
+    ending: {
+      idle: "Rien ne s’est passé depuis un moment. La session se termine dans",
+      expired: "Le temps de la session est presque écoulé. Elle se termine dans",
+      draining: "Le serveur s’arrête. La session se termine dans",
+      other: "La session se termine dans",
+    },
+    seconds: "{n} s",
+  },
+  FAILURE: {
+    again: "Le modèle est tombé en panne et a recommencé.",
+    restarted: "Le modèle a dû être rechargé : {reason}.",
+    settings: "Reprendre les anciens réglages",
+    dismiss: "Fermer",
   },
   CLIP: { empty: "il n’y a pas encore d’image", noMp4: "ce navigateur ne peut pas écrire de MP4" },
 };

@@ -32,6 +32,7 @@ export interface NumberField extends FieldBase {
 
 export interface TextField extends FieldBase {
   readonly kind: "text";
+  readonly minLength: number | undefined;
   readonly maxLength: number | undefined;
   /** Whether it may need several lines. */
   readonly long: boolean;
@@ -77,6 +78,7 @@ export interface Keywords extends JsonSchema {
   readonly exclusiveMinimum?: number;
   readonly exclusiveMaximum?: number;
   readonly multipleOf?: number;
+  readonly minLength?: number;
   readonly maxLength?: number;
   readonly accept?: string | readonly string[];
 }
@@ -94,7 +96,7 @@ export function readFields(schema: Keywords): Field[] {
 
 /**
  * One property as a control: {name, title, description, kind, nullable, initial, required} and, by kind,
- * `choices` (select), `accept` (upload), `minimum`, `maximum`, `step`, `integer` (slider, number), `maxLength`, `long` (text).
+ * `choices` (select), `accept` (upload), `minimum`, `maximum`, `step`, `integer` (slider, number), `minLength`, `maxLength`, `long` (text).
  * `initial` is undefined if the schema has no default. `root` is the schema that the property's references refer to.
  */
 export function readField(
@@ -128,7 +130,7 @@ export function readField(
     case "string": {
       const initial = typeof field.initial === "string" ? field.initial : "";
       const long = (schema.maxLength ?? Infinity) > LONG_TEXT || initial.length > LONG_TEXT || initial.includes("\n");
-      return { ...field, kind: "text", maxLength: schema.maxLength, long };
+      return { ...field, kind: "text", minLength: schema.minLength, maxLength: schema.maxLength, long };
     }
     default:
       return { ...field, kind: "json" };
