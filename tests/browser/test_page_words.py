@@ -186,3 +186,17 @@ def test_a_viewer_can_wait_for_a_turn_in_another_tab(server: FakeServer, page: P
     waiting.say("reactor.queued", {"position": 1, "total": 1})
     expect(popup.value.locator("#overlay-text")).to_have_text("You are next.")
     expect(popup.value.locator("#overlay-details")).to_be_hidden()  # "Place 1 of 1" says nothing more
+
+
+def test_from_right_to_left_code_and_links_read_from_left_to_right(server: FakeServer, page: Page) -> None:
+    page.add_init_script("addEventListener('DOMContentLoaded', () => { document.documentElement.dir = 'rtl'; })")
+    begin(page, server, command("set_speed", speed={"type": "number", "default": 4}))
+    page.get_by_role("button", name="Use from a program (API)").click()
+    expect(page.locator("#api-page")).to_be_visible()
+    page.wait_for_function("() => [...document.styleSheets].some(({ href }) => href?.endsWith('details.css'))")
+    of = """(each) => {
+        const { direction, textAlign, unicodeBidi } = getComputedStyle(each);
+        return [direction, textAlign, unicodeBidi];
+    }"""
+    for code in ("#api-page pre", "#api-page pre code", "#api-page textarea", "#share-link", "#access-token"):
+        assert page.locator(code).first.evaluate(of) == ["ltr", "left", "isolate"], code
