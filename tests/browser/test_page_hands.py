@@ -689,3 +689,29 @@ def test_the_only_file_of_a_model_is_asked_for_on_the_picture(server: FakeServer
     expect(call).to_be_hidden()
     page.clock.run_for(11_000)
     expect(call).to_be_visible()
+
+
+# Full screen under a finger
+
+
+def test_a_finger_that_went_into_full_screen_finds_the_way_out(server: FakeServer, touch_page: Page) -> None:
+    """A finger that is lifted leaves the picture, as no resting mouse does: the tools stay for four seconds."""
+    page = touch_page
+    page.clock.install()
+    begin(page, server, *WALK)
+    stage, bar, button = page.locator("#stage"), page.locator("#bar"), page.locator("#fullscreen")
+    for size in WINDOWS:
+        with window(page, size):
+            button.tap()
+            page.wait_for_selector("main:fullscreen")
+            page.clock.run_for(1000)
+            expect(bar).to_have_css("opacity", "1")
+            page.clock.run_for(4000)
+            expect(stage).to_have_class("idle")
+            expect(bar).to_have_css("opacity", "0")
+            page.touchscreen.tap(size[0] / 2, size[1] / 3)
+            page.clock.run_for(3000)
+            expect(stage).not_to_have_class("idle")
+            expect(bar).to_have_css("opacity", "1")
+            button.tap()
+            page.wait_for_selector("main:not(:fullscreen)")

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_page import open_page, state, stop_clock
 from tests.support.fake_page_server import FakeServer, command, picture, video
+from tests.support.page_windows import PLACES
 
 Theme = Literal["light", "dark"]
 
@@ -106,6 +107,8 @@ def test_after_a_failure_only_the_stage_says_so_and_then_the_next_session_for_a_
     state(page, "live")
     note = page.locator(".toast.info")
     expect(note).to_contain_text("The model failed and began again.")
+    cross, card = [page.locator(part).evaluate_all(PLACES)[0] for part in ("#dismiss", ".toast.info")]
+    assert (card["right"] - cross["right"], cross["top"] - card["top"]) == pytest.approx((1, 1), abs=1)  # in its corner
     expect(page.locator("#old-settings")).to_be_hidden()
     expect(page.get_by_label("Thing", exact=True)).to_have_value("lamp")
     expect(page.get_by_label("Size", exact=True)).to_have_value("3")

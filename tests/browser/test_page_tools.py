@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Download, Page, expect
 
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 from tests.support.page_scripts import NO_WORKER
-from tests.support.page_windows import window
+from tests.support.page_windows import PLACES, window
 
 av = pytest.importorskip("av", reason="what the browser recorded is read with PyAV: reactor-trio[video]")
 
@@ -109,6 +109,31 @@ def test_a_recording_has_the_shown_pictures(
     assert shown[-1][:20, :20, 2].mean() < 40
 
 
+RECORDED_FOR = """() => {
+    const range = document.createRange();
+    range.selectNodeContents(document.querySelector("#record-time"));
+    const [{ left, right, top, bottom }, ...more] = range.getClientRects();
+    return { lines: 1 + more.length, left, right, top, bottom };
+}"""
+
+
+def test_the_time_of_a_recording_is_one_line_in_its_button_and_moves_no_other(server: FakeServer, page: Page) -> None:
+    begin(page, server)
+    for size in ((390, 844), (844, 390), (1280, 720)):
+        with window(page, size):
+            before = page.locator("#bar button:visible").evaluate_all(PLACES)
+            page.locator("#record").click()
+            expect(page.locator("#record-time")).to_have_text(re.compile(r"^0:0\d$"))
+            time_of, button = page.evaluate(RECORDED_FOR), page.locator("#record").evaluate_all(PLACES)[0]
+            assert time_of["lines"] == 1
+            assert button["left"] <= time_of["left"] < time_of["right"] <= button["right"]
+            assert button["top"] <= time_of["top"] < time_of["bottom"] <= button["bottom"]
+            assert page.locator("#bar button:visible").evaluate_all(PLACES) == before
+            with page.expect_download():
+                page.locator("#record").click()
+            expect(page.locator("#record-time")).to_be_empty()
+
+
 def test_a_recording_ends_with_the_session_and_takes_pictures_of_other_sizes(
     server: FakeServer, page: Page, tmp_path: Path
 ) -> None:
@@ -182,6 +207,28 @@ def test_errors_are_shown_on_the_picture(server: FakeServer, page: Page) -> None
     expect(page.locator("#record")).to_have_attribute("aria-pressed", "false")
     for _ in range(toasts.count()):
         toasts.first.click()
+    expect(toasts).to_have_count(0)
+
+
+def test_one_message_at_a_time_lies_on_the_picture_and_none_comes_along_into_full_screen(
+    server: FakeServer, page: Page
+) -> None:
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: { writeText: async () => {} } })")
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(GO, share="s3")
+    peer.frame(0, picture(200, 30, 60))
+    expect(page.locator("#snapshot")).to_be_enabled()
+    toasts = page.locator("#toasts .toast")
+    for _ in range(3):
+        page.locator("#share").click()
+    expect(toasts.filter(has_text="Link copied")).to_have_count(1)
+    with page.expect_download():
+        page.locator("#snapshot").click()
+    expect(toasts.filter(has_text="Saved")).to_be_visible()
+    expect(toasts).to_have_count(1)
+    page.locator("#fullscreen").click()
+    page.wait_for_selector("main:fullscreen")
     expect(toasts).to_have_count(0)
 
 

@@ -199,3 +199,17 @@ def test_who_does_not_watch_any_more_is_not_told_that_somebody_plays(server: Fak
     peer.bye("done")
     state(page, "ended")
     expect(page.locator("#role-note")).to_be_hidden()
+
+
+def test_from_right_to_left_code_and_links_read_from_left_to_right(server: FakeServer, page: Page) -> None:
+    page.add_init_script("addEventListener('DOMContentLoaded', () => { document.documentElement.dir = 'rtl'; })")
+    begin(page, server, command("set_speed", speed={"type": "number", "default": 4}))
+    page.get_by_role("button", name="Use from a program (API)").click()
+    expect(page.locator("#api-page")).to_be_visible()
+    page.wait_for_function("() => [...document.styleSheets].some(({ href }) => href?.endsWith('details.css'))")
+    of = """(each) => {
+        const { direction, textAlign, unicodeBidi } = getComputedStyle(each);
+        return [direction, textAlign, unicodeBidi];
+    }"""
+    for code in ("#api-page pre", "#api-page pre code", "#api-page textarea", "#share-link", "#access-token"):
+        assert page.locator(code).first.evaluate(of) == ["ltr", "left", "isolate"], code

@@ -1,22 +1,27 @@
 /** Hides the bar on the picture, and the mouse, while nobody moves it: in full screen alone (fullscreen.css). */
 
 const RESTS_AFTER = 2500;
+/** A finger must get to the bar after the tap that showed it. */
+const FINGER_RESTS_AFTER = 4000;
 
 /** `stage` gets the class `idle` while the mouse rests on it, or is elsewhere, and `mayHide()`. */
 export function hideWhenIdle(stage: HTMLElement, bar: HTMLElement, mayHide: () => boolean): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let mouse = false;
   const rest = (): void => {
-    if (mayHide() && !bar.matches(":hover")) stage.classList.add("idle");
+    if (mayHide() && !(mouse && bar.matches(":hover"))) stage.classList.add("idle");
     else wake();
   };
   const wake = (event?: Event): void => {
     if (event?.target instanceof Element && event.target.closest("#pads")) return; // who plays looks at the picture
+    if (event instanceof PointerEvent) mouse = event.pointerType === "mouse";
     stage.classList.remove("idle");
     clearTimeout(timer);
-    timer = setTimeout(rest, RESTS_AFTER);
+    timer = setTimeout(rest, mouse ? RESTS_AFTER : FINGER_RESTS_AFTER);
   };
   stage.addEventListener("pointermove", wake);
   stage.addEventListener("pointerdown", wake);
-  stage.addEventListener("pointerleave", rest);
+  stage.addEventListener("pointerleave", () => mouse && rest()); // a finger leaves each time it is lifted
+  document.addEventListener("fullscreenchange", wake);
   wake();
 }

@@ -3,23 +3,24 @@ import { element } from "./dom.ts";
 import { STRINGS } from "./strings.ts";
 
 const SHOWN_FOR = 10_000;
-const MOST = 3;
 
 export class Toasts {
   #container: HTMLElement;
+  #passing: HTMLElement | undefined;
 
   constructor(place: HTMLElement) {
     this.#container = place;
+    document.addEventListener("fullscreenchange", () => this.#passing?.remove()); // it was of another view
   }
 
-  /** Shows an error for a while, or until the user clicks it; the newest is the last. With `kind` "info" it is no error. */
+  /** Shows an error for a while, or until the user clicks it or there is a newer one. With `kind` "info" it is no error. */
   show(text: string, kind: "error" | "info" = "error"): void {
+    this.#passing?.remove();
     const toast = element("p", { class: `toast ${kind}`, title: STRINGS.hide }, text);
     toast.addEventListener("click", () => toast.remove());
     setTimeout(() => toast.remove(), SHOWN_FOR);
     this.#container.append(toast);
-    const passing = this.#container.querySelectorAll("p");
-    if (passing.length > MOST) passing[0]?.remove();
+    this.#passing = toast;
   }
 
   /** Shows something above the messages until it is removed. */
