@@ -81,8 +81,8 @@ def test_the_link_for_viewers_is_told_over_the_lower_edge_of_the_picture(
 def test_from_the_first_paint_to_play_nothing_moves(
     server: FakeServer, browser: Browser, page: Page, shape: tuple[int, int]
 ) -> None:
-    """The pads' room is there before they are, and the first picture of a new model lies in the room that is there; the next
-    visit has the room of its shape from the first paint."""
+    """The pads' room is there before they are, and a wide picture lies in the room that is there. So does one of
+    another shape, after the first visit."""
     with phone(browser) as held:
         for used, size in ((page, DESKTOP), (held, PHONE)):
             used.set_viewport_size({"width": size[0], "height": size[1]})
@@ -101,21 +101,50 @@ def test_from_the_first_paint_to_play_nothing_moves(
                         expect(used.locator("#pads")).to_be_visible()
                         assert boxes(used) == begun
                     show(used, peer, shape)
+                    if visit == "first" and shape != (1280, 720):  # now the page knows its shape
+                        continue
                     assert boxes(used) == begun
                     if visit == "second" or used is page:  # a phone learns of the keys with the session
                         assert painted == begun
                         assert used.evaluate("window.shifted") < 0.02
                     left, top, right, bottom = begun["#hero"]
-                    if visit == "second" and used is page:
+                    if used is page:
                         least = 1052 / 784  # of what the window leaves
                         assert (right - left) / (bottom - top) == pytest.approx(max(shape[0] / shape[1], least), abs=0.02)
+
+
+def test_picture_and_bar_lie_in_the_middle_of_the_stage_whatever_was_before(server: FakeServer, page: Page) -> None:
+    """At the first visit and later ones, for those who watch, without a connection, and after it has come back."""
+    page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+    places = []
+    for where, role in (("", "controller"), ("", "controller"), ("?role=viewer", "viewer")):
+        page.goto(server.url + where)
+        peer = server.accept()
+        peer.welcome(*COMMANDS, about=ABOUT, share="s", state={}, transport=TRANSPORT, role=role)
+        show(page, peer, (1280, 720))
+        places.append(boxes(page))
+    peer.socket.close(1001)
+    peer = server.accept()
+    places.append(boxes(page))
+    peer.welcome(*COMMANDS, role="viewer")
+    show(page, peer, (1280, 720))
+    places.append(boxes(page))
+    page.evaluate("localStorage.room = '0.5000  another'")
+    show(page, begin(page, server), (1280, 720))
+    places.append(boxes(page))
+    hero, bar = places[0]["#hero"], places[0]["#bar"]
+    assert (hero[2] - hero[0]) / (hero[3] - hero[1]) == pytest.approx(16 / 9, abs=0.01)
+    assert hero[1] - 52 == pytest.approx(900 - 8 - bar[3], abs=1)  # above it is the header, below it the window's edge
+    for place in places[1:]:
+        assert place["#hero"] == pytest.approx(hero, abs=0.2)
+        assert place["#bar"] == pytest.approx(bar, abs=0.2)
 
 
 def test_the_room_of_another_model_is_not_that_of_this_one(server: FakeServer, page: Page) -> None:
     page.add_init_script("localStorage.room ??= '1.0000 two another'")
     peer = begin(page, server)
     expect(page.locator("body:not([data-pads])")).to_have_count(1)
-    assert page.evaluate("document.documentElement.style.getPropertyValue('--room')") == ""
+    assert page.evaluate("document.documentElement.style.getPropertyValue('--ratio')") == ""
     show(page, peer)
     assert page.evaluate("localStorage.room") == "1.3333  fake"
 
@@ -222,11 +251,12 @@ def test_a_watcher_has_the_whole_width_of_a_tablets_panel(server: FakeServer, pa
 # Two pictures
 
 
-def test_two_pictures_share_the_stage(server: FakeServer, page: Page) -> None:
+@pytest.mark.parametrize("shape", [(640, 480), (640, 640), (1280, 720), (360, 640)])
+def test_two_pictures_share_the_stage(server: FakeServer, page: Page, shape: tuple[int, int]) -> None:
     """Side by side, or one below the other in the hand; both as large."""
-    peer = begin(page, server, tracks=[video(width=640, height=480), video(1, "game", width=640, height=480)])
-    show(page, peer)
-    peer.frame(0, picture(0, 0, 200, 640, 480), track=1)
+    peer = begin(page, server, tracks=[video(), video(1, "game")])
+    show(page, peer, shape)
+    peer.frame(0, picture(0, 0, 200, *shape), track=1)
     expect(page.locator("#others figure")).to_be_visible()
     for size in (DESKTOP, LAPTOP, TABLET, PHONE, ON_ITS_SIDE):
         with window(page, size):
@@ -238,10 +268,19 @@ def test_two_pictures_share_the_stage(server: FakeServer, page: Page) -> None:
             assert small[2] - small[0] == pytest.approx(large[2] - large[0], abs=1.5)
             name = box(page, "#others figcaption")
             assert name[0] - small[0] == pytest.approx(8, abs=1)
+            hint = page.locator("#hint")
+            if size[1] > 480 and size[0] > size[1]:
+                assert small[0] - large[2] == pytest.approx(8, abs=1)
+                assert large[1] - 52 == pytest.approx(size[1] - 8 - box(page, "#bar")[3], abs=1)
+                told, bar = box(page, "#hint"), box(page, "#bar")
+                assert bar[1] <= told[1] < told[3] <= bar[3]
+                assert box(page, "#transport")[2] <= told[0] < told[2] <= box(page, "#snapshot")[0]
+            else:
+                expect(hint).to_be_hidden()
             if size[0] > size[1]:
                 assert first[1] == pytest.approx(second[1], abs=1)
                 assert first[2] <= second[0]
-                assert second[2] - first[0] >= 0.55 * size[0]
+                assert second[2] - first[0] >= (0.55 if shape[0] > shape[1] else 0.5) * size[0]
             else:
                 assert first[3] <= second[1]
                 assert second[3] <= box(page, "#bar")[1]
