@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -242,10 +243,55 @@ def test_on_a_lying_phone_the_pads_stay_beside_the_open_panel(server: FakeServer
         assert bar[3] <= box(page, ".round-pad")[1]
 
 
-def test_a_watcher_has_the_whole_width_of_a_tablets_panel(server: FakeServer, page: Page) -> None:
+@pytest.mark.parametrize(("about", "rest"), [(ABOUT, ["#about", "#presets"]), ({"title": "Hills"}, [])])
+def test_the_panel_of_a_tablet_has_the_settings_beside_the_rest(
+    server: FakeServer, page: Page, about: dict[str, Any], rest: list[str]
+) -> None:
     page.set_viewport_size({"width": TABLET[0], "height": TABLET[1]})
-    show(page, begin(page, server, *KEYS, role="viewer"))  # settings would stand beside it
-    assert box(page, "#role-note")[2] - box(page, "#role-note")[0] > 780
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(*COMMANDS[:5], *KEYS, command("explode"), about=about, state={})
+    show(page, peer)
+    settings = box(page, "#settings")
+    left = [box(page, part) for part in [*rest, "#keys", "#actions", "#api"]]
+    assert {(each[0], each[2]) for each in left} == {(16, 404)}
+    assert (settings[0], settings[2]) == (416, 804)
+    assert settings[1] == left[0][1]
+    for above, below in pairwise(left):
+        assert below[1] - above[3] == pytest.approx(12, abs=1)
+
+
+def test_the_panel_of_a_tablet_has_one_column_where_nothing_fills_the_other(server: FakeServer, page: Page) -> None:
+    page.set_viewport_size({"width": TABLET[0], "height": TABLET[1]})
+    for commands, role, part in ((COMMANDS[:5], "controller", "#settings"), (KEYS, "viewer", "#role-note")):
+        page.goto(server.url)
+        peer = server.accept()
+        peer.welcome(*commands, state={}, role=role)
+        show(page, peer)
+        assert (box(page, part)[0], box(page, part)[2]) == (130, 690)
+        assert (box(page, "#api")[0], box(page, "#api")[2]) == (130, 690)
+
+
+@pytest.mark.parametrize("title", ["Moving light", "Landschaftsbilder von gestern"])
+def test_a_lying_phone_has_the_models_name_whole(server: FakeServer, page: Page, title: str) -> None:
+    page.set_viewport_size({"width": ON_ITS_SIDE[0], "height": ON_ITS_SIDE[1]})
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(*COMMANDS, about={"title": title}, share="s", state={})
+    show(page, peer)
+    name = page.locator("#name")
+    assert name.evaluate("(name) => [name.scrollWidth - name.clientWidth, name.scrollHeight - name.clientHeight]") == [0, 0]
+    assert box(page, "#theme")[1] >= box(page, "#name")[3]
+
+
+def test_a_made_hint_has_its_keys_as_keys(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(command("key_space", "Next seed", down={"type": "boolean"}), KEYS[0], state={})
+    show(page, peer)
+    expect(page.locator("#hint")).to_have_text("Space\u00a0Next seed\u00a0· E\u00a0Sleep")
+    assert page.locator("#hint kbd").all_text_contents() == ["Space", "E"]
+    expect(page.locator("#hint kbd").first).to_have_css("border-top-width", "1px")
 
 
 # Two pictures
