@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,8 +82,8 @@ def test_the_link_for_viewers_is_told_over_the_lower_edge_of_the_picture(
 def test_from_the_first_paint_to_play_nothing_moves(
     server: FakeServer, browser: Browser, page: Page, shape: tuple[int, int]
 ) -> None:
-    """The pads' room is there before they are, and the first picture of a new model lies in the room that is there; the next
-    visit has the room of its shape from the first paint."""
+    """The pads' room is there before they are, and a wide picture lies in the room that is there. So does one of
+    another shape, after the first visit."""
     with phone(browser) as held:
         for used, size in ((page, DESKTOP), (held, PHONE)):
             used.set_viewport_size({"width": size[0], "height": size[1]})
@@ -101,21 +102,50 @@ def test_from_the_first_paint_to_play_nothing_moves(
                         expect(used.locator("#pads")).to_be_visible()
                         assert boxes(used) == begun
                     show(used, peer, shape)
+                    if visit == "first" and shape != (1280, 720):  # now the page knows its shape
+                        continue
                     assert boxes(used) == begun
                     if visit == "second" or used is page:  # a phone learns of the keys with the session
                         assert painted == begun
                         assert used.evaluate("window.shifted") < 0.02
                     left, top, right, bottom = begun["#hero"]
-                    if visit == "second" and used is page:
+                    if used is page:
                         least = 1052 / 784  # of what the window leaves
                         assert (right - left) / (bottom - top) == pytest.approx(max(shape[0] / shape[1], least), abs=0.02)
+
+
+def test_picture_and_bar_lie_in_the_middle_of_the_stage_whatever_was_before(server: FakeServer, page: Page) -> None:
+    """At the first visit and later ones, for those who watch, without a connection, and after it has come back."""
+    page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+    places = []
+    for where, role in (("", "controller"), ("", "controller"), ("?role=viewer", "viewer")):
+        page.goto(server.url + where)
+        peer = server.accept()
+        peer.welcome(*COMMANDS, about=ABOUT, share="s", state={}, transport=TRANSPORT, role=role)
+        show(page, peer, (1280, 720))
+        places.append(boxes(page))
+    peer.socket.close(1001)
+    peer = server.accept()
+    places.append(boxes(page))
+    peer.welcome(*COMMANDS, role="viewer")
+    show(page, peer, (1280, 720))
+    places.append(boxes(page))
+    page.evaluate("localStorage.room = '0.5000  another'")
+    show(page, begin(page, server), (1280, 720))
+    places.append(boxes(page))
+    hero, bar = places[0]["#hero"], places[0]["#bar"]
+    assert (hero[2] - hero[0]) / (hero[3] - hero[1]) == pytest.approx(16 / 9, abs=0.01)
+    assert hero[1] - 52 == pytest.approx(900 - 8 - bar[3], abs=1)  # above it is the header, below it the window's edge
+    for place in places[1:]:
+        assert place["#hero"] == pytest.approx(hero, abs=0.2)
+        assert place["#bar"] == pytest.approx(bar, abs=0.2)
 
 
 def test_the_room_of_another_model_is_not_that_of_this_one(server: FakeServer, page: Page) -> None:
     page.add_init_script("localStorage.room ??= '1.0000 two another'")
     peer = begin(page, server)
     expect(page.locator("body:not([data-pads])")).to_have_count(1)
-    assert page.evaluate("document.documentElement.style.getPropertyValue('--room')") == ""
+    assert page.evaluate("document.documentElement.style.getPropertyValue('--ratio')") == ""
     show(page, peer)
     assert page.evaluate("localStorage.room") == "1.3333  fake"
 
@@ -213,20 +243,66 @@ def test_on_a_lying_phone_the_pads_stay_beside_the_open_panel(server: FakeServer
         assert bar[3] <= box(page, ".round-pad")[1]
 
 
-def test_a_watcher_has_the_whole_width_of_a_tablets_panel(server: FakeServer, page: Page) -> None:
+@pytest.mark.parametrize(("about", "rest"), [(ABOUT, ["#about", "#presets"]), ({"title": "Hills"}, [])])
+def test_the_panel_of_a_tablet_has_the_settings_beside_the_rest(
+    server: FakeServer, page: Page, about: dict[str, Any], rest: list[str]
+) -> None:
     page.set_viewport_size({"width": TABLET[0], "height": TABLET[1]})
-    show(page, begin(page, server, *KEYS, role="viewer"))  # settings would stand beside it
-    assert box(page, "#role-note")[2] - box(page, "#role-note")[0] > 780
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(*COMMANDS[:5], *KEYS, command("explode"), about=about, state={})
+    show(page, peer)
+    settings = box(page, "#settings")
+    left = [box(page, part) for part in [*rest, "#keys", "#actions", "#api"]]
+    assert {(each[0], each[2]) for each in left} == {(16, 404)}
+    assert (settings[0], settings[2]) == (416, 804)
+    assert settings[1] == left[0][1]
+    for above, below in pairwise(left):
+        assert below[1] - above[3] == pytest.approx(12, abs=1)
+
+
+def test_the_panel_of_a_tablet_has_one_column_where_nothing_fills_the_other(server: FakeServer, page: Page) -> None:
+    page.set_viewport_size({"width": TABLET[0], "height": TABLET[1]})
+    for commands, role, part in ((COMMANDS[:5], "controller", "#settings"), (KEYS, "viewer", "#role-note")):
+        page.goto(server.url)
+        peer = server.accept()
+        peer.welcome(*commands, state={}, role=role)
+        show(page, peer)
+        assert (box(page, part)[0], box(page, part)[2]) == (130, 690)
+        assert (box(page, "#api")[0], box(page, "#api")[2]) == (130, 690)
+
+
+@pytest.mark.parametrize("title", ["Moving light", "Landschaftsbilder von gestern"])
+def test_a_lying_phone_has_the_models_name_whole(server: FakeServer, page: Page, title: str) -> None:
+    page.set_viewport_size({"width": ON_ITS_SIDE[0], "height": ON_ITS_SIDE[1]})
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(*COMMANDS, about={"title": title}, share="s", state={})
+    show(page, peer)
+    name = page.locator("#name")
+    assert name.evaluate("(name) => [name.scrollWidth - name.clientWidth, name.scrollHeight - name.clientHeight]") == [0, 0]
+    assert box(page, "#theme")[1] >= box(page, "#name")[3]
+
+
+def test_a_made_hint_has_its_keys_as_keys(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(command("key_space", "Next seed", down={"type": "boolean"}), KEYS[0], state={})
+    show(page, peer)
+    expect(page.locator("#hint")).to_have_text("Space\u00a0Next seed\u00a0· E\u00a0Sleep")
+    assert page.locator("#hint kbd").all_text_contents() == ["Space", "E"]
+    expect(page.locator("#hint kbd").first).to_have_css("border-top-width", "1px")
 
 
 # Two pictures
 
 
-def test_two_pictures_share_the_stage(server: FakeServer, page: Page) -> None:
+@pytest.mark.parametrize("shape", [(640, 480), (640, 640), (1280, 720), (360, 640)])
+def test_two_pictures_share_the_stage(server: FakeServer, page: Page, shape: tuple[int, int]) -> None:
     """Side by side, or one below the other in the hand; both as large."""
-    peer = begin(page, server, tracks=[video(width=640, height=480), video(1, "game", width=640, height=480)])
-    show(page, peer)
-    peer.frame(0, picture(0, 0, 200, 640, 480), track=1)
+    peer = begin(page, server, tracks=[video(), video(1, "game")])
+    show(page, peer, shape)
+    peer.frame(0, picture(0, 0, 200, *shape), track=1)
     expect(page.locator("#others figure")).to_be_visible()
     for size in (DESKTOP, LAPTOP, TABLET, PHONE, ON_ITS_SIDE):
         with window(page, size):
@@ -238,10 +314,19 @@ def test_two_pictures_share_the_stage(server: FakeServer, page: Page) -> None:
             assert small[2] - small[0] == pytest.approx(large[2] - large[0], abs=1.5)
             name = box(page, "#others figcaption")
             assert name[0] - small[0] == pytest.approx(8, abs=1)
+            hint = page.locator("#hint")
+            if size[1] > 480 and size[0] > size[1]:
+                assert small[0] - large[2] == pytest.approx(8, abs=1)
+                assert large[1] - 52 == pytest.approx(size[1] - 8 - box(page, "#bar")[3], abs=1)
+                told, bar = box(page, "#hint"), box(page, "#bar")
+                assert bar[1] <= told[1] < told[3] <= bar[3]
+                assert box(page, "#transport")[2] <= told[0] < told[2] <= box(page, "#snapshot")[0]
+            else:
+                expect(hint).to_be_hidden()
             if size[0] > size[1]:
                 assert first[1] == pytest.approx(second[1], abs=1)
                 assert first[2] <= second[0]
-                assert second[2] - first[0] >= 0.55 * size[0]
+                assert second[2] - first[0] >= (0.55 if shape[0] > shape[1] else 0.5) * size[0]
             else:
                 assert first[3] <= second[1]
                 assert second[3] <= box(page, "#bar")[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any, Literal
 
 import av
@@ -11,7 +12,7 @@ import pytest
 import simplejpeg
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_page import state
+from tests.browser.test_page import state, stop_clock
 from tests.support.fake_page_server import FakeServer, command, picture
 
 LOADING = (503, {"phase": "loading", "model": "fake", "progress": None})
@@ -187,3 +188,55 @@ def test_a_paused_model_has_no_rate(server: FakeServer, page: Page) -> None:
     peer.say("reactor.transport", {"paused": True})
     page.wait_for_function("() => window.atThePause")
     assert page.evaluate("window.atThePause") == "Stats"
+
+
+@pytest.mark.parametrize("size", WINDOWS)
+def test_the_models_own_picture_fills_the_stage_whatever_its_shape(
+    server: FakeServer, page: Page, size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.add_init_script("localStorage.room = '1.7778  fake'")
+    server.pictures["hills.png"] = png(picture(9, 200, 30, 64, 64))
+    server.about = {"title": "Hills", "thumbnail": "pictures/hills.png"}
+    page.goto(server.url)
+    server.accept().say("reactor.queued", {"position": 1, "total": 1})
+    page.wait_for_function("() => document.querySelector('#backdrop')?.naturalWidth === 64")
+    backdrop = page.locator("#backdrop")
+    expect(backdrop).to_have_css("object-fit", "cover")
+    shown, hero = backdrop.bounding_box(), page.locator("#hero").bounding_box()
+    assert shown is not None
+    assert hero is not None
+    out = 48  # px at each edge, where it is blurred, are cut off
+    expect(backdrop).to_have_css("clip-path", re.compile(rf"inset\({out}px.*"))
+    assert (shown["x"] + out, shown["y"] + out) == (hero["x"], hero["y"])
+    assert (shown["width"] - 2 * out, shown["height"] - 2 * out) == (hero["width"], hero["height"])
+
+
+def test_the_queue_says_from_the_beginning_how_long_one_has_waited(server: FakeServer, page: Page) -> None:
+    page.clock.install()
+    page.goto(server.url)
+    peer = server.accept()
+    stop_clock(page)
+    peer.say("reactor.queued", {"position": 1, "total": 1})
+    note = page.locator("#overlay-note")
+    expect(note).to_have_text("Your session begins by itself.")
+    page.clock.run_for(5000)
+    expect(note).to_have_text("Your session begins by itself. You have waited 5 s.")
+    page.clock.run_for(65_000)
+    expect(note).to_have_text("Your session begins by itself. You have waited 1 min 10 s.")
+
+
+@pytest.mark.parametrize("size", WINDOWS[:3])
+def test_while_the_model_loads_its_description_is_there(
+    server: FakeServer, page: Page, troubles: list[str], size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    server.refuse_with = 503
+    server.health = LOADING
+    server.about = {"title": "Hills", "description": "A landscape."}
+    page.goto(server.url)
+    expect(page.locator("#overlay-text")).to_have_text("The model is loading.")
+    expect(page.locator("#about .prose")).to_have_text("A landscape.")
+    expect(page.locator("#about .prose")).to_be_visible()
+    page.goto("about:blank")  # no further try, which would be refused, too
+    troubles.clear()

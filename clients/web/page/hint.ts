@@ -36,11 +36,11 @@ export class Hint {
 
   async #show(): Promise<void> {
     const [about, controls] = [this.#about, this.#controls];
-    let text: string | null | undefined = null;
+    let text: HTMLElement | string | null | undefined = null;
     if (!this.#done && controls !== null) {
       const hand = this.#hand;
       text = hintFor(hand, about, controls);
-      text ??= (await import("./made-hint.ts").catch(() => null))?.makeHint(hand, controls) || about?.hint;
+      text ??= (await import("./made-hint.ts").catch(() => null))?.showHint(hand, controls) ?? about?.hint;
       if (this.#done || controls !== this.#controls || hand !== this.#hand) return; // the newer look shows it
     }
     this.#place.replaceChildren(element("bdi", {}, text ?? "")); // its place is by the page's direction

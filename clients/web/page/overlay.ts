@@ -65,8 +65,8 @@ export class Overlay {
 
   /**
    * Shows the wait for `subject`. `text` is one sentence, or a function of the seconds since `subject` was first shown. With a number,
-   * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise a long wait
-   * says how long it is, without the time that the page waited for the user.
+   * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise a long wait,
+   * and each in the queue, says how long it is, without the time that the page waited for the user.
    */
   show(
     subject: string,
@@ -89,7 +89,10 @@ export class Overlay {
         const passed = all - users;
         const words = typeof text === "string" ? text : text(passed);
         if (words !== this.#text.textContent) this.#text.textContent = words; // screen readers read what is new
-        this.#note.textContent = [note, passed < LONG ? "" : fillIn(STRINGS.soFar, { time: describeSeconds(passed) })]
+        this.#note.textContent = [
+          note,
+          passed < (art === "queue" ? 1 : LONG) ? "" : fillIn(STRINGS.soFar, { time: describeSeconds(passed) }),
+        ]
           .filter(Boolean)
           .join(" ");
       });

@@ -107,8 +107,11 @@ test("a hint is for the hand that the user has", () => {
   assert.equal(hintFor("keyboard", undefined, keys), null);
 });
 
-/** The hint; its words stay beside their signs where it takes two lines. */
-const hintOf = (...given: Parameters<typeof makeHint>): string => makeHint(...given).replaceAll("\u00a0", " ");
+/** The hint: its signs and their words. */
+const hintOf = (...given: Parameters<typeof makeHint>): string =>
+  makeHint(...given)
+    .map((part) => (typeof part === "string" ? part : `${part.sign} ${part.what}`))
+    .join(" · ");
 
 test("a hint is made of what the model declares", () => {
   assert.equal(hintOf("keyboard", readCommands([...walk, jump])), "W Ahead · A Left · S Back · D Right");
