@@ -436,7 +436,10 @@ async def test_none_for_a_track_is_an_error_that_names_the_track(autojump_clock:
 @pytest.mark.parametrize(
     ("frame", "given"),
     [
-        (np.zeros((2, 2, 3), np.float32), "float32 (2, 2, 3); scale to 0..255 and cast to uint8"),
+        (
+            np.zeros((2, 2, 3), np.float32),
+            "float32 (2, 2, 3); scale to 0..255 and cast to uint8: (frame * 255).astype(np.uint8)",
+        ),
         (np.zeros((2, 2, 4), np.uint8), "uint8 (2, 2, 4); it looks like RGBA: frame[..., :3]"),
         (np.zeros((2, 2), np.uint8), "uint8 (2, 2); it looks grey: np.stack([frame] * 3, axis=-1)"),
         (np.zeros((1, 1, 2, 2, 3), np.uint8), "uint8 (1, 1, 2, 2, 3)"),

@@ -332,7 +332,8 @@ class Only(Output):
         (np.zeros((2, 3, 4, 6), np.uint8), "got uint8 (2, 3, 4, 6); it looks channels-first: transpose(0, 2, 3, 1)"),
         (
             np.zeros((3, 4, 6), np.float32),
-            "got float32 (3, 4, 6); it looks channels-first: transpose(1, 2, 0); scale to 0..255 and cast to uint8",
+            "got float32 (3, 4, 6); it looks channels-first: transpose(1, 2, 0); scale to 0..255 and cast to uint8: "
+            "(frame * 255).astype(np.uint8)",
         ),
         (torch.zeros(3, 4, 6, dtype=torch.uint8), "got uint8 (3, 4, 6); it looks channels-first: permute(1, 2, 0)"),
         (torch.zeros(2, 3, 4, 6), "got float32 (2, 3, 4, 6); it looks channels-first; to_frames converts it"),
