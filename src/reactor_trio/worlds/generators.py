@@ -96,7 +96,7 @@ def _torch_generator(device: str) -> Any:
 
 
 _MAKERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "random.Random": lambda _: random.Random(0),
+    "random.Random": lambda _: random.Random(0),  # nosec B311 - an author's, not a secret
     "numpy.RandomState": lambda _: np.random.RandomState(0),
     "numpy.Generator": _numpy_generator,
     "torch.Generator": _torch_generator,
