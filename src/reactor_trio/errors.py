@@ -73,7 +73,7 @@ class DeclarationError(ReactorError, TypeError, ValueError):
     """
 
     anchor = "declaration"
-    #: `file:line` of the method that is declared wrongly; empty for what belongs to the whole class
+    #: file and line of the method that is declared wrongly; empty for what belongs to the whole class
     location = ""
 
 
@@ -91,7 +91,7 @@ class OutputError(ReactorError, TypeError, ValueError):
     """
 
     anchor = "output"
-    #: the author's `file:line` that the message names; empty if it names none
+    #: the author's file and line that the message names; empty if it names none
     location = ""
 
     def name_location(self, location: str) -> None:

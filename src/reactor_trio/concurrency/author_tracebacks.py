@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import NamedTuple
 
 from reactor_trio.concurrency.asyncio_guard import with_twin
@@ -113,12 +113,16 @@ def made_of(lines: Iterable[Line]) -> TracebackType | None:
     made: TracebackType | None = None
     for line in reversed(list(lines)):
         raising = ast.Raise(ast.Name("Exception", ast.Load()))
-        for node in ast.walk(raising):
+        # A generator's frame, which has ended, keeps no caller: that would be this function, and all that have called it.
+        arguments = ast.arguments([], [], None, [], [], None, [])
+        function = ast.FunctionDef("raises", arguments, [raising, ast.Expr(ast.Yield(None))], [], None)
+        for node in ast.walk(function):
             position = {"lineno": line.number, "end_lineno": line.number, "col_offset": 0, "end_col_offset": _WHOLE_LINE}
             vars(node).update(position)
-        code = compile(ast.Module([raising], []), line.file, "exec").replace(co_name=line.function)
+        module = compile(ast.Module([function], []), line.file, "exec")
+        code = next(each for each in module.co_consts if isinstance(each, CodeType)).replace(co_name=line.function)
         try:
-            FunctionType(code, {"__name__": ""})()
+            next(FunctionType(code, {"__name__": ""})())
         except Exception as raised:
             own = raised.__traceback__ and raised.__traceback__.tb_next
             if own is not None:

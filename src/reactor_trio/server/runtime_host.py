@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from reactor_trio.admission import PhaseEntry
+from reactor_trio.concurrency.kept_errors import WHOLE_TRACEBACK
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.model import Model
@@ -164,6 +165,7 @@ def _without_frames(error: BaseException) -> BaseException:
         return error.derive([_without_frames(each) for each in error.exceptions])
     try:
         again = copy(error)
+        vars(again).pop(WHOLE_TRACEBACK, None)
     except Exception:  # its class wants other arguments
         again = ReactorError(f"{type(error).__name__}: {error}")
     again.__cause__ = None if error.__cause__ is None else _without_frames(error.__cause__)

@@ -205,7 +205,7 @@ def forward_log(line: ipc_messages.LogLine) -> None:
     def handle() -> None:
         serve_connection().session_id = line.session
         error = None if line.failure is None else line.failure.error()
-        exc_info = None if error is None else (type(error), error, None)
+        exc_info = None if error is None else (type(error), error, error.__traceback__)
         record = logger.makeRecord(line.logger, line.level, "", 0, line.message, (), exc_info)
         record.__dict__ |= {key: value for key, value in line.extra.items() if key not in record.__dict__}
         logger.handle(record)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
 
 
 @dataclass
