@@ -797,6 +797,9 @@ def test_an_announced_end_is_counted_down_and_may_be_taken_back(server: FakeServ
     banner = page.locator("#ending")
     state(page, "live")
     expect(banner).to_be_hidden()
+    peer.say("reactor.ending", {"reason": "idle", "seconds": 60.0})
+    expect(banner).to_be_visible()  # what shows it is loaded with the first
+    stop_clock(page)
     peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
     expect(banner).to_have_text("Nothing was done for a while. The session ends in 10 s")
     page.clock.run_for(3500)

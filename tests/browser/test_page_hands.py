@@ -710,6 +710,12 @@ def test_a_finger_that_went_into_full_screen_finds_the_way_out(server: FakeServe
             expect(stage).to_have_class("idle")
             expect(bar).to_have_css("opacity", "0")
             page.touchscreen.tap(size[0] / 2, size[1] / 3)
+            page.clock.run_for(5000)
+            expect(stage).to_have_class("idle")
+            at = box(page, "#fullscreen")  # a tap that wakes the bar presses nothing of it
+            page.touchscreen.tap(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+            expect(stage).not_to_have_class("idle")
+            assert page.evaluate("() => document.fullscreenElement !== null")
             page.clock.run_for(3000)
             expect(stage).not_to_have_class("idle")
             expect(bar).to_have_css("opacity", "1")

@@ -20,7 +20,17 @@ export function hideWhenIdle(stage: HTMLElement, bar: HTMLElement, mayHide: () =
     timer = setTimeout(rest, mouse ? RESTS_AFTER : FINGER_RESTS_AFTER);
   };
   stage.addEventListener("pointermove", wake);
-  stage.addEventListener("pointerdown", wake);
+  let woken = false; // by the press that is under way
+  stage.addEventListener("pointerdown", (event) => {
+    woken = stage.classList.contains("idle") && event.pointerType !== "mouse";
+    wake(event);
+  });
+  // The bar is there again when the finger is lifted, and a click would be that of the button which has come under it.
+  const swallow = (event: Event): void => {
+    if (woken) event.stopPropagation();
+    woken = false;
+  };
+  bar.addEventListener("click", swallow, { capture: true });
   stage.addEventListener("pointerleave", () => mouse && rest()); // a finger leaves each time it is lifted
   document.addEventListener("fullscreenchange", wake);
   wake();
