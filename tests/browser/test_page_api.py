@@ -131,5 +131,6 @@ def test_the_browsers_back_closes_the_api_page_and_an_address_opens_it(server: F
     expect(dialog).to_have_count(0)
     page.wait_for_function("() => location.hash === ''")
     page.locator("#api").click()
+    expect(dialog).to_be_visible()
     page.keyboard.press("Escape")
     page.wait_for_function("() => location.hash === '' && !history.state?.api")

@@ -118,11 +118,14 @@ RECORDED_FOR = """() => {
 
 
 def test_the_time_of_a_recording_is_one_line_in_its_button_and_moves_no_other(server: FakeServer, page: Page) -> None:
-    begin(page, server)
-    for size in ((390, 844), (844, 390), (1280, 720)):
+    peer = begin(page, server)
+    for number, size in enumerate(((390, 844), (844, 390), (1280, 720))):
         with window(page, size):
             before = page.locator("#bar button:visible").evaluate_all(PLACES)
             page.locator("#record").click()
+            for seq in range(4):  # a recording without a picture is none
+                peer.frame(1 + 4 * number + seq, picture(60 * seq, 0, 0))
+                page.wait_for_timeout(40)
             expect(page.locator("#record-time")).to_have_text(re.compile(r"^0:0\d$"))
             time_of, button = page.evaluate(RECORDED_FOR), page.locator("#record").evaluate_all(PLACES)[0]
             assert time_of["lines"] == 1
