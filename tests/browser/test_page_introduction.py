@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import re
 from typing import Any
 
-import av
-import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_page import state
 from tests.support.fake_page_server import FakeServer, Peer, command, picture
 from tests.support.page_scripts import NO_WORKER
+from tests.support.png import png
 
 NUMBER = {"type": "number", "minimum": 0, "maximum": 2, "default": 1.0}
 LIGHT = command("set_light", light={**NUMBER, "title": "Light"})
@@ -38,15 +36,6 @@ def given(peer: Peer) -> tuple[str, Any]:
     peer.ack(message)
     (value,) = message["data"].values()
     return message["type"], value
-
-
-def png(image: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    with av.open(file, "w", format="image2pipe") as container:
-        stream = container.add_stream("png", width=image.shape[1], height=image.shape[0], pix_fmt="rgb24")
-        container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(stream.encode())
-    return file.getvalue()
 
 
 def test_the_model_introduces_itself(server: FakeServer, page: Page) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any, Literal
 
-import av
 import numpy as np
 import pytest
 import simplejpeg
@@ -14,21 +12,13 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_page import state, stop_clock
 from tests.support.fake_page_server import FakeServer, command, picture
+from tests.support.png import png
 
 LOADING = (503, {"phase": "loading", "model": "fake", "progress": None})
 LIGHT = command("set_light", light={"type": "number", "minimum": 0, "maximum": 2, "default": 1.0, "title": "Light"})
 PROMPT = command("set_prompt", prompt={"type": "string", "default": "hills", "title": "Prompt"})
 EXAMPLES = [{"name": "Dusk", "picture": None, "values": {"light": 0.5}}]
 WINDOWS = [(1440, 900), (390, 844), (820, 1180), (844, 390)]
-
-
-def png(image: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    with av.open(file, "w", format="image2pipe") as container:
-        stream = container.add_stream("png", width=image.shape[1], height=image.shape[0], pix_fmt="rgb24")
-        container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(stream.encode())
-    return file.getvalue()
 
 
 @pytest.mark.parametrize("size", WINDOWS)

@@ -69,7 +69,7 @@ def place_of(error: BaseException) -> str:
 
 
 def place_of_caller() -> str:
-    """The nearest line of an author that has called this, `file:line`; "" if there is none."""
+    """Return the line of author code, `file:line`, that has called the runtime; "" if no author code has."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not _is_authors(frame):
         frame = frame.f_back
