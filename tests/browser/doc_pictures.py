@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import av
+from PIL import Image
 
 from tests.browser.conftest import FLAGS, chromium
 from tests.docs.blocks.page import blocks_of
@@ -24,7 +25,7 @@ from tests.docs.blocks.run_page import save_files_of_earlier_pages
 from tests.support.real_server import real_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, ViewportSize
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -94,6 +95,15 @@ def visit_sound(page: Page) -> None:
     watch(page, 3)
 
 
+def visit_two(page: Page) -> None:
+    """The later of two visitors has another colour, and flies another way."""
+    if page.context.pages[-1] is page:
+        set_slider(page, "degrees", 210)
+        page.get_by_role("button", name="throw").first.click()
+        page.locator('[data-command="set_colour"]').get_by_role("combobox").select_option(label="Rose")
+    watch(page, 3)
+
+
 def visit_input(page: Page) -> None:
     page.get_by_role("button", name=re.compile("camera", re.IGNORECASE)).first.click()
     watch(page, 3)
@@ -107,6 +117,7 @@ class Shot:
     model: int
     visit: Callable[[Page], None]
     height: int = HEIGHT
+    visitors: int = 1  # each with a window of its own, side by side
 
 
 SHOTS = {
@@ -121,6 +132,7 @@ SHOTS = {
     "learn/messages": Shot("learn/05-messages.md", 1, visit_messages, 960),
     "learn/sound": Shot("learn/06-sound.md", 1, visit_sound),
     "learn/input": Shot("learn/07-input.md", 1, visit_input),
+    "learn/clients": Shot("learn/08-several-clients.md", 1, visit_two, visitors=2),
 }
 
 
@@ -146,18 +158,35 @@ def served(shot: Shot) -> Iterator[str]:
 
 
 def screenshot(browser: Browser, url: str, shot: Shot) -> bytes:
-    """What the visitor sees at the end, as soon as pictures come evenly, as PNG."""
-    context = browser.new_context(viewport={"width": WIDTH, "height": shot.height}, color_scheme="dark", locale="en-US")
-    page = context.new_page()
-    page.goto(url)
-    page.wait_for_selector('body[data-state="live"][data-picture="shown"]')
-    watch(page)
-    shot.visit(page)
-    page.evaluate("document.activeElement?.blur()")  # the visitor has a mouse: no ring of the keyboard's focus
-    page.wait_for_selector('#link[data-quality="good"]', timeout=PATIENCE * 1000)
-    png = page.screenshot()
+    """What the visitors see at the end, as soon as pictures come evenly, as PNG."""
+    window: ViewportSize = {"width": WIDTH // shot.visitors, "height": shot.height}
+    context = browser.new_context(viewport=window, color_scheme="dark", locale="en-US")
+    pages = [context.new_page() for _ in range(shot.visitors)]
+    for page in pages:
+        page.goto(url)
+        page.wait_for_selector('body[data-state="live"][data-picture="shown"]')
+        watch(page)
+    for page in pages:
+        shot.visit(page)
+        page.evaluate("document.activeElement?.blur()")  # the visitor has a mouse: no ring of the keyboard's focus
+    pngs = []
+    for page in pages:
+        page.wait_for_selector('#link[data-quality="good"]', timeout=PATIENCE * 1000)
+        pngs.append(page.screenshot())
     context.close()
-    return png
+    return side_by_side(pngs)
+
+
+def side_by_side(pngs: list[bytes]) -> bytes:
+    """One PNG of several of the same size."""
+    images = [Image.open(io.BytesIO(png)) for png in pngs]
+    width, height = images[0].size
+    joined = Image.new("RGB", (width * len(images), height))
+    for number, image in enumerate(images):
+        joined.paste(image, (number * width, 0))
+    file = io.BytesIO()
+    joined.save(file, "PNG")
+    return file.getvalue()
 
 
 def webp(png: bytes) -> bytes:
