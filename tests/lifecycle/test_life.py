@@ -32,7 +32,7 @@ EXPECTED = {
     ("GREETING", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
     ("LIVE", "DRIVER_ENDED"): ("LIVE", "close_driver"),
     ("LIVE", "RESTART"): ("RESTARTING", "flush close_driver"),
-    ("LIVE", "REWIND"): ("RESTARTING", "close_driver put_world"),
+    ("LIVE", "PUT"): ("RESTARTING", "close_driver put_world"),
     ("LIVE", "RESTART_FRESH"): ("RESTART_LEAVING", "flush clear_connected disconnected close_driver"),
     ("LIVE", "LEFT"): ("LEAVING", "clear_connected close_output end_step disconnected close_inputs end_driver"),
     ("RESTARTING", "UNWOUND"): ("LIVE", ""),

@@ -15,6 +15,7 @@ from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.landing import Landing
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.execution.state_changes import StateChanges
@@ -27,7 +28,6 @@ from reactor_trio.protocol import PLAYBACK, WorldMoment
 
 if TYPE_CHECKING:  # a model that saves no worlds imports none of it
     from reactor_trio.execution.session_moments import SessionMoments
-    from reactor_trio.worlds import World
 
 
 class ServedPerformer(Performer):
@@ -36,7 +36,7 @@ class ServedPerformer(Performer):
     Args:
         controller: number and joining time of the controlling client.
         new_driver: opens the driver of the session.
-        restart: carries out a restart or a rewind, given its event.
+        restart: carries out a restart, or the landing on another world, given its event.
         moments: keeps the moments of the session; None if the model saves no worlds.
         own_model: makes a copy of the model for this session; None: the model itself serves it.
     """
@@ -48,7 +48,7 @@ class ServedPerformer(Performer):
         session: DrivenSession,
         controller: tuple[int, float],
         new_driver: Callable[[ServedPerformer], Driver],
-        restart: Callable[[Event], Awaitable[None]],
+        restart: Callable[[Event, Landing | None], Awaitable[None]],
         own_model: Callable[[Model], Model] | None = None,
         moments: SessionMoments | None = None,
     ) -> None:
@@ -59,9 +59,6 @@ class ServedPerformer(Performer):
         self._restart = restart
         self._own_model = own_model
         self.moments = moments
-        #: the moment that a rewind lands on, and why it could not
-        self._landing: World | None = None
-        self._put_failed: CommandError | None = None
         #: set when the newest restart is over; None before the first
         self._restarted: trio.Event | None = None
         self._shared_model = session.model
@@ -124,6 +121,16 @@ class ServedPerformer(Performer):
         session = self.session
         await self.moments.step_ended(self, session.step - 1, frames * session.output_pacer.frame_duration)
 
+    async def put_world(self, landing: Landing) -> None:
+        """Put a world, or note in `landing` why that cannot be; the output that is queued is of a future that is over."""
+        session, world = self.session, landing.world
+        assert self.moments is not None
+        with session.calls.running("the return to an earlier moment has run", self.thread):
+            landing.refused = await self.moments.put(self, landing)
+        if landing.refused is None:
+            session.output_pacer.rewound(session.step)
+            session.channel.send(Rewound(session.step, world.step, world.age, world.size, landing.why))
+
     # ---- the life of the session --------------------------------------------------------------------------------------
 
     async def call_hook(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
@@ -155,17 +162,6 @@ class ServedPerformer(Performer):
     def _flush(self) -> None:
         self.session.output_pacer.flush(self.session.step, black=False)
 
-    async def _put_world(self) -> None:
-        """Put the world of the moment that a rewind lands on; the output that is queued belongs to a future that is over."""
-        session, landing = self.session, self._landing
-        assert self.moments is not None
-        assert landing is not None
-        with session.calls.running("the return to an earlier moment has run", self.thread):
-            self._put_failed = await self.moments.put(self, landing)
-        if self._put_failed is None:
-            session.output_pacer.rewound(session.step)
-            session.channel.send(Rewound(session.step, landing.step, landing.age, landing.size))
-
     async def _end_step(self) -> None:
         await self.driver.at_boundary()
         if self._restarted is not None and not self._restarted.is_set():  # its hook runs to its end
@@ -178,7 +174,6 @@ class ServedPerformer(Performer):
     PERFORMS: ClassVar = {
         **Performer.PERFORMS,
         Action.COPY_MODEL: _copy_model, Action.TELL_VALUES: tell_values, Action.FLUSH: _flush, Action.END_STEP: _end_step,
-        Action.PUT_WORLD: _put_world,
         Action.RELEASE: _drop_copy,
     }  # fmt: skip
 
@@ -211,21 +206,24 @@ class ServedPerformer(Performer):
                 return await self._rewind(command)
         return None
 
-    async def _close_and_go_on(self, event: Event) -> None:
+    async def _close_and_go_on(self, event: Event, landing: Landing | None = None) -> None:
         self._restarted = restarted = trio.Event()
         try:
-            await self._restart(event)
+            await self._restart(event, landing)
         finally:
             restarted.set()
 
     async def _rewind(self, command: Command) -> Any:
         assert self.moments is not None, "Session refuses it for a model that saves no worlds"
-        self._landing, self._put_failed = self.moments.landing(command.arguments, command.shown_step), None
-        await self._close_and_go_on(Event.REWIND)
-        landing, self._landing = self._landing, None
-        if self._put_failed is not None:
-            raise self._put_failed
-        return {"moment": WorldMoment(landing.step, landing.age, landing.size)}
+        landing = Landing(self.moments.landing(command.arguments, command.shown_step), "rewind")
+        await self._land(landing)
+        return {"moment": WorldMoment(landing.world.step, landing.world.age, landing.world.size)}
+
+    async def _land(self, landing: Landing) -> None:
+        """Go on from another world. Raises CommandError if it cannot be put, and what ends the session."""
+        await self._close_and_go_on(Event.PUT, landing)
+        if landing.refused is not None:
+            raise landing.refused
 
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
         """Note that a command is applied; the answer to its group."""

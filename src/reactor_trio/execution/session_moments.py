@@ -17,6 +17,7 @@ import trio
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.author_failures import is_failure
+from reactor_trio.execution.landing import Landing
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.saving import Moment, WorldDeclaration
 from reactor_trio.worlds import UNDO_FOR, Copies, Ring, World, capture, prepare
@@ -104,8 +105,8 @@ class SessionMoments:
             raise CommandError("no_moment", "no moment of this session is kept yet")
         return world
 
-    async def put(self, author: AuthorCalls, landing: World) -> CommandError | None:
-        """Put a kept world back. If that cannot be done, the world stays as it is, and the error is returned.
+    async def put(self, author: AuthorCalls, landing: Landing) -> CommandError | None:
+        """Put a world. If that cannot be done, the world stays as it is, and the error is returned.
 
         Raises what `@restored` raises if the world of before cannot be put back either, and what is no failure of it.
         """
@@ -118,10 +119,11 @@ class SessionMoments:
             if not is_failure(raised):
                 raise
             log.error("@restored raised, so the world stays as it was", exc_info=raised)
-            await self._put(author, before)
+            await self._put(author, Landing(before, landing.why))
             return CommandError("restore_failed", f"@restored raised {type(raised).__name__}; the world stays as it was")
-        self._ring.rewind(landing, before, trio.current_time())
-        self._place = Place(self._place.step, landing.steps, landing.age)
+        world = landing.world
+        self._ring.rewind(world, before, trio.current_time())
+        self._place = Place(self._place.step, world.steps, world.age)
         return None
 
     # ---- inside -------------------------------------------------------------------------------------------------------
@@ -133,11 +135,13 @@ class SessionMoments:
             author.model, self._copies, step=place.step, steps=place.steps, age=place.age, saved=saved, alone=self._alone
         )
 
-    async def _put(self, author: AuthorCalls, world: World) -> None:
-        ready = prepare(author.model, world, alone=self._alone)
+    async def _put(self, author: AuthorCalls, landing: Landing) -> None:
+        world, now = landing.world, self._declared.saves.version
+        version = now if landing.version is None else landing.version
+        ready = prepare(author.model, world, alone=self._alone, older=version != now)
         ready.assign()
         if (restored := self._declared.restored) is not None:
-            moment = Moment(world.step, world.age, "rewind", self._declared.saves.version, same_process=True)
+            moment = Moment(world.step, world.age, landing.why, version, same_process=landing.same_process)
             await author.call(Handler(restored), {"saved": ready.saved, "moment": moment})
 
     def _shown(self, step: int) -> Place:

@@ -20,6 +20,7 @@ import trio
 from reactor_trio.concurrency import SessionOver, current_call, strip
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
+from reactor_trio.execution.landing import Landing
 from reactor_trio.execution.performer import perform_each
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.session_binding import SEEN_SESSION
@@ -146,21 +147,23 @@ class SessionTasks:
             failures.took_too_long("closing inference()", CLOSE_TIMEOUT)
         session.end()
 
-    async def _restart(self, event: Event) -> None:
+    async def _restart(self, event: Event, landing: Landing | None = None) -> None:
         """Restart the session's code, in the driver's task. All hooks run if it is fresh: any may have a part in the state.
+
+        `landing`: the world that `Event.PUT` puts.
 
         Raises what the closing and the making of the state raise; SessionOver if a hook or the client has ended the session.
         """
         for each in RESTARTS[event]:
-            if not await self._goes_on(each) or self.session.over:
+            if not await self._goes_on(each, landing) or self.session.over:
                 raise SessionOver
 
     # ---- the life of the session --------------------------------------------------------------------------------------
 
-    async def _goes_on(self, event: Event) -> bool:
+    async def _goes_on(self, event: Event, landing: Landing | None = None) -> bool:
         """Tell the life what has happened and perform what follows; False if that has ended the session."""
         for action in self.session.life.event(event):
-            await self._perform(action)
+            await self._perform(action, landing)
         return self.session.failures.error is None
 
     async def _end(self, event: Event) -> None:
@@ -183,7 +186,7 @@ class SessionTasks:
         elif action in HOOKS and (took := trio.current_time() - began) > CLOSE_TIMEOUT:
             self.session.failures.could_not_be_cancelled(f"@{action.value}", took, CLOSE_TIMEOUT)
 
-    async def _perform(self, action: Action) -> None:
+    async def _perform(self, action: Action, landing: Landing | None = None) -> None:
         """Begin or end the driver's task, or have the action performed. What a hook raises goes no further."""
         perform = partial(self.performer.perform, action)
         match action:
@@ -194,6 +197,9 @@ class SessionTasks:
                 self.session.stopped.set()
             case Action.CLOSE_DRIVER:
                 await self._close_for_restart(perform)
+            case Action.PUT_WORLD:
+                assert landing is not None, "Event.PUT comes with it"
+                await self.performer.put_world(landing)
             case _ if action in HOOKS:
                 await self.performer.call_hook(action.value, perform)
             case _:

@@ -4,7 +4,7 @@
                |           |            '------------------^           ^
                '-----------'-------------------------------------------'    what had not begun need not end
 
-A restart closes what the driver has open, and so does a rewind, which then puts an earlier world back:
+A restart closes what the driver has open, and so does what then puts another world, as a rewind:
 
     LIVE --> RESTARTING --> LIVE
 
@@ -50,7 +50,7 @@ class State(enum.IntEnum):
     GREETING = enum.auto()
     #: the driver moves author code along
     LIVE = enum.auto()
-    #: a restart that keeps the state, or a rewind: the driver closes what is open
+    #: a restart that keeps the state, or a put of another world: the driver closes what is open
     RESTARTING = enum.auto()
     #: a fresh restart: `connected` is cleared, `@disconnected` runs, the driver closes what is open
     RESTART_LEAVING = enum.auto()
@@ -85,8 +85,8 @@ class Event(enum.Enum):
     RESTART = enum.auto()
     #: the client wants all made again, as for another session
     RESTART_FRESH = enum.auto()
-    #: the client wants the world of an earlier moment back
-    REWIND = enum.auto()
+    #: the client wants to go on from another world: of an earlier moment, or one that was saved
+    PUT = enum.auto()
     #: author code that the driver moved along has ended by itself, or was stopped
     DRIVER_ENDED = enum.auto()
     #: the client has left, or author code has ended the session: there is no client for the model any more
@@ -112,7 +112,7 @@ class Action(enum.Enum):
     DRIVE = "drive"
     #: drop the output that is queued
     FLUSH = "flush"
-    #: put the world of an earlier moment back, call `@restored`, and drop the output that is queued
+    #: put another world, call `@restored`, and drop the output that is queued
     PUT_WORLD = "put_world"
     CLEAR_CONNECTED = "clear_connected"
     #: queue no more output
@@ -178,7 +178,7 @@ TABLE: Final[Mapping[State, Row]] = MappingProxyType({
             State.RESTART_LEAVING, (Action.FLUSH, Action.CLEAR_CONNECTED, Action.DISCONNECTED, Action.CLOSE_DRIVER),
         ),
         # The output that is queued stays until the world is there: if it cannot be put back, nothing has changed.
-        Event.REWIND: (State.RESTARTING, (Action.CLOSE_DRIVER, Action.PUT_WORLD)),
+        Event.PUT: (State.RESTARTING, (Action.CLOSE_DRIVER, Action.PUT_WORLD)),
         Event.LEFT: _LEAVING,
     }),
     State.RESTARTING: _with_driver(State.RESTARTING, {
@@ -223,7 +223,7 @@ TABLE_OF_WHOLE_STEPS: Final = MappingProxyType({
 #: the events of each restart, while the session goes on
 RESTARTS: Final[Mapping[Event, tuple[Event, ...]]] = MappingProxyType({
     Event.RESTART: (Event.RESTART, Event.UNWOUND),
-    Event.REWIND: (Event.REWIND, Event.UNWOUND),
+    Event.PUT: (Event.PUT, Event.UNWOUND),
     Event.RESTART_FRESH: (
         Event.RESTART_FRESH, Event.UNWOUND, Event.ENDED, Event.MADE, Event.STARTED, Event.GREETED,
     ),

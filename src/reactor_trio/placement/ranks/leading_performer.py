@@ -19,6 +19,7 @@ import trio
 from reactor_trio.crossing.messages import Command
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.landing import Landing
 from reactor_trio.execution.served_performer import ServedPerformer
 from reactor_trio.execution.step_loop import StepMade, StepSource
 from reactor_trio.interface.model import Model
@@ -72,7 +73,7 @@ class LeadingPerformer(ServedPerformer):
         session: DrivenSession,
         controller: tuple[int, float],
         new_driver: Callable[[ServedPerformer], Driver],
-        restart: Callable[[Event], Awaitable[None]],
+        restart: Callable[[Event, Landing | None], Awaitable[None]],
         own_model: Callable[[Model], Model] | None = None,
         moments: SessionMoments | None = None,
         *,
