@@ -41,6 +41,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "distributed": ("errors plain_text lost_part descriptors standard_streams memory", "torch"),
     "interface": ("errors plain_text", "msgspec numpy omegaconf torch trio"),
     "worlds": ("errors plain_text interface", "msgspec numpy"),
+    "world_store": ("errors worlds", ""),
     "adapters": ("interface", "huggingface_hub torch tqdm trio"),
     "decoding": ("", "av cv2 numpy simplejpeg"),
     "pacing": ("", "msgspec"),

@@ -49,6 +49,7 @@ class Origin(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         versions: of packages, by name.
         session: the id of the session.
         subject: whose session it was, "" if that is not known.
+        label: what its player has called it.
         saved_at: seconds since 1970.
     """
 
@@ -62,6 +63,7 @@ class Origin(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     versions: dict[str, str] = {}
     session: str = ""
     subject: str = ""
+    label: str = ""
     saved_at: float = 0.0
 
 
