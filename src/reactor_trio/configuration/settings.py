@@ -91,10 +91,15 @@ class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, met
     """The limits of a model that saves its worlds. Sizes are in bytes.
 
     Attributes:
-        ring: of all moments that the sessions keep in memory; each session has an equal part.
+        ring: of all moments that the sessions keep in memory, with their pictures; each session has an equal part.
     """
 
     ring: Bytes = 512 * 1024 * 1024
+
+    @property
+    def pictures(self) -> int:
+        """The part of `ring` that is for the pictures of moments."""
+        return self.ring // 16
 
 
 class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):

@@ -336,10 +336,13 @@ class Rendition:
         queued, encoding = max(0.0, began - frame.made), now - began
         self._owner.context.telemetry.encoded(self.codec, encoding)
         meta = dict(encoded.meta)
-        meta["timing"] = [
-            None if origin.waited is None else round(origin.waited * 1e6),
-            round(origin.seconds * 1e6), round(queued * 1e6), round(encoding * 1e6),
-        ]  # fmt: skip
+        if origin.again:
+            meta["again"] = True
+        else:
+            meta["timing"] = [
+                None if origin.waited is None else round(origin.waited * 1e6),
+                round(origin.seconds * 1e6), round(queued * 1e6), round(encoding * 1e6),
+            ]  # fmt: skip
         if origin.input_pts_us is not None:
             meta["input_pts_us"] = origin.input_pts_us
         if origin.metadata is not None and (metadata := origin.metadata.get(info.name)) is not None:

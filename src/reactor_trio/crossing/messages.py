@@ -209,6 +209,7 @@ class Rewound(Message, frozen=True, tag=50):
         age: seconds of the world's own time at that moment.
         size: bytes of the world.
         why: what has brought it back.
+        seqs: the numbers of frames that are left for the picture of the moment, by track.
     """
 
     step: int
@@ -216,6 +217,7 @@ class Rewound(Message, frozen=True, tag=50):
     age: float
     size: int
     why: str = "rewind"
+    seqs: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class LateCall(Message, frozen=True, tag=45):

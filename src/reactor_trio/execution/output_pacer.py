@@ -168,9 +168,7 @@ class OutputPacer:
     ) -> float:
         """Send the chunk's bundles to the playout, each as soon as there is room for it.
 
-        Returns the time: `now`, or that at which its last wait ended.
-
-        Cancelled while it waits, it drops the rest, and counts it.
+        Returns the time: `now`, or that at which its last wait ended. Cancelled meanwhile, it drops and counts the rest.
 
         Args:
             now: when the chunk was made.
@@ -210,8 +208,7 @@ class OutputPacer:
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate now, also for what is queued. Raises ValueError."""
         self._cadence.set_fps(fps)
-        self._lead = None
-        self._interval = None
+        self._lead = self._interval = None
         self._retime(self._cadence.interval)
 
     def flush(self, step: int, *, black: bool) -> None:
@@ -225,10 +222,16 @@ class OutputPacer:
                 self._channel.send(self._bundle(tracks, duration, Origin(step), now, now, False))
         self._wakeup.set()
 
-    def rewound(self, step: int) -> None:
-        """Drop what is queued and take back the steps that were asked for: the world is that of an earlier moment."""
+    def rewound(self, step: int) -> dict[str, int]:
+        """Drop what is queued and take back the steps that were asked for: the world is that of an earlier moment.
+
+        Returns the number of each video track's next frame, which is left for the picture of that moment.
+        """
         self.permit.take_back()
         self.flush(step, black=False)
+        seqs = {name: self._seqs[name] for name in self._sizes}
+        self._seqs.update({name: seq + 1 for name, seq in seqs.items()})
+        return seqs
 
     def close(self) -> None:
         """End the session: release whoever waits for room, and queue nothing more."""
@@ -305,9 +308,8 @@ class OutputPacer:
             seqs[name] = self._seqs[name]
             self._seqs[name] += 1
         bundle = Bundle(
-            tracks=tracks, seqs=seqs,
-            duration=interval if duration is None else duration, paced=duration is None, origin=origin, made=made,
-            epoch=self._epoch, ready=now,
+            tracks=tracks, seqs=seqs, duration=interval if duration is None else duration, paced=duration is None,
+            origin=origin, made=made, epoch=self._epoch, ready=now,
         )  # fmt: skip
         size = _size(tracks)
         self._room.put(bundle.ready, bundle.duration, bundle.paced, size, size if emitted else 0)

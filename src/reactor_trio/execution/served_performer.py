@@ -128,8 +128,8 @@ class ServedPerformer(Performer):
         with session.calls.running("the return to an earlier moment has run", self.thread):
             landing.refused = await self.moments.put(self, landing)
         if landing.refused is None:
-            session.output_pacer.rewound(session.step)
-            session.channel.send(Rewound(session.step, world.step, world.age, world.size, landing.why))
+            seqs = session.output_pacer.rewound(session.step)
+            session.channel.send(Rewound(session.step, world.step, world.age, world.size, landing.why, seqs=seqs))
 
     # ---- the life of the session --------------------------------------------------------------------------------------
 

@@ -124,6 +124,7 @@ class SessionMoments:
         world = landing.world
         self._ring.rewind(world, before, trio.current_time())
         self._place = Place(self._place.step, world.steps, world.age)
+        self._known.append(self._place)  # the picture of the moment, which is shown as that of the newest step
         return None
 
     # ---- inside -------------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ class Origin(msgspec.Struct, frozen=True):
         seconds: duration of the step; 0 if the model did not report it.
         input_pts_us: capture time of the newest input frame that the step had seen, in microseconds of the client's clock.
         metadata: what the model says of the frame, by track: JSON data or bytes.
+        again: whether it was shown before: the picture of the moment that a rewind has landed on.
     """
 
     step: int
@@ -73,6 +74,7 @@ class Origin(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     input_pts_us: int | None = None
     metadata: Mapping[str, Any] | None = None
+    again: bool = False
 
 
 class Bundle(msgspec.Struct, frozen=True, array_like=True, tag=32, tag_field="tag"):
@@ -295,12 +297,8 @@ def _is_given_away(array: npt.NDArray[Any], value: object, track: str) -> bool:
             return False
         if sys.getrefcount(array) > _FIELD_REFERENCES:
             return False
-    return (
-        array.flags.owndata
-        and array.flags.c_contiguous
-        and not weakref.getweakrefcount(array)
-        and _empty is np.empty
-    )
+    flags = array.flags
+    return flags.owndata and flags.c_contiguous and not weakref.getweakrefcount(array) and _empty is np.empty
 
 
 def _batch_length(batches: Mapping[str, int], audios: Mapping[str, tuple[_Yielded | FrameHandle, int]]) -> int:

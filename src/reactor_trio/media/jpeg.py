@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import simplejpeg
 
 from reactor_trio.media.bitrates import full_bitrate, jpeg_scale
@@ -14,6 +15,8 @@ from reactor_trio.media.encoders import Encoded, PictureEncoder
 from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.pacing import Quality
 
+#: of a picture that is kept
+KEPT_QUALITY = 85
 #: below this quality, a smaller picture looks better
 MIN_QUALITY = 20
 
@@ -83,3 +86,26 @@ class JpegEncoder(PictureEncoder):
         data = simplejpeg.encode_jpeg(array, quality=quality, colorspace="RGB", colorsubsampling="420")
         self._quality.sent(width * height, len(data))
         return Encoded(memoryview(data), True, (width, height))
+
+
+def kept_jpeg(frame: FrameHandle) -> bytes:
+    """A picture as a JPEG file that is kept, to be shown again."""
+    array = np.ascontiguousarray(to_host(frame))
+    jpeg: bytes = simplejpeg.encode_jpeg(array, quality=KEPT_QUALITY, colorspace="RGB", colorsubsampling="420")
+    return jpeg
+
+
+def picture_of(jpeg: bytes) -> npt.NDArray[np.uint8]:
+    """The picture of a JPEG file that `kept_jpeg` has made."""
+    picture: npt.NDArray[np.uint8] = simplejpeg.decode_jpeg(jpeg, colorspace="RGB")
+    picture.flags.writeable = False
+    return picture
+
+
+def narrowed(width: int, jpeg: bytes) -> bytes:
+    """A JPEG file of the same picture with at most this width."""
+    array = picture_of(jpeg)
+    height, whole = array.shape[:2]
+    if whole <= width:
+        return jpeg
+    return kept_jpeg(scaled(array, (width, max(1, round(height * width / whole)))))

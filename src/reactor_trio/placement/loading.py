@@ -111,7 +111,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
         """What keeps the moments of a new session, in its part of the memory for them."""
         from reactor_trio.execution.session_moments import SessionMoments  # late: models without Saves import none of it
 
-        return SessionMoments(world, self.settings.worlds.ring // self.max_sessions, self.max_sessions == 1)
+        settings = self.settings.worlds
+        return SessionMoments(world, (settings.ring - settings.pictures) // self.max_sessions, self.max_sessions == 1)
 
 
 async def load_model(

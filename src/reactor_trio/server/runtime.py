@@ -276,7 +276,7 @@ class Runtime:
         placement = await self.load_placement(self._config, self.metrics)
         self.waiting_room.resize(placement.max_sessions)
         services = SessionServices(
-            placement, self.settings, self._debug, self._parts.disk, self._failures, self.metrics
+            placement, self.settings, self._debug, self._parts.disk, self._failures, self.metrics, self._parts.worker
         )
         schema = model_schema(self.name, placement.declaration, self._introduction)
         self.session_manager.model = ServedModel(services, ModelSchema(schema), self._config)

@@ -6,6 +6,7 @@ checked. The commands that come after it wait behind it, so their order stays.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +20,10 @@ from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import CommandSpec
 from reactor_trio.placement.placement import Check
+from reactor_trio.plain_text import sendable
+from reactor_trio.session.session_services import SessionServices
+
+log = logging.getLogger("reactor_trio.session")
 
 #: Texts of one command that a moderation hook checks at most. `limits.text_message` bounds their bytes.
 MOST_TEXTS = 64
@@ -101,3 +106,13 @@ def _texts(value: Any) -> Iterator[str]:
     else:
         for name in getattr(value, "__struct_fields__", ()) or getattr(value, "__dataclass_fields__", ()):
             yield from _texts(getattr(value, name, None))  # its `__post_init__` may have deleted it
+
+
+def undecoded(services: SessionServices, session: str, command: str, error: Exception) -> CommandError:
+    """The refusal of arguments whose decoding raised; an exception of the author's `__post_init__` is logged."""
+    if isinstance(error, CommandError):
+        return error
+    why = f"the arguments of {command} cannot be decoded: a class of the model raised"
+    services.failures.log(log, error, "session %s: %s", session, why)
+    told = f"{type(error).__name__}: {sendable(error)}" if services.debug else "an exception"
+    return CommandError("invalid_command", f"{why} {told}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -11,8 +11,13 @@ from reactor_trio.crossing.messages import Rewound
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Declaration, Sharing
 from reactor_trio.lifecycle import Stepping
+from reactor_trio.media import Bundle
 from reactor_trio.protocol import WorldMoment, playback_arguments
 from reactor_trio.session.attachment import Attachment
+from reactor_trio.session.session_services import SessionServices
+
+if TYPE_CHECKING:
+    from reactor_trio.session.moment_pictures import MomentPictures
 
 #: only the newest of consecutive rewinds is carried out
 SHARING: Final[Mapping[str, Sharing]] = {"reactor.rewind": "consecutive"}
@@ -47,9 +52,31 @@ def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:
     return msgspec.json.encode({"step": msgspec.json.decode(reply)["moment"]["step"]})
 
 
-def tell_moment(attachments: Mapping[int, Attachment], message: Rewound) -> None:
-    """Tell each client that understands it that the world is another: before the answer, and before a frame of it."""
-    data = {"step": message.step, "to": WorldMoment(message.moment, message.age, message.size), "why": message.why}
+def moment_pictures(services: SessionServices, show: Callable[[Bundle], object]) -> MomentPictures | None:
+    """What keeps the pictures of a new session's moments; None if its model saves no worlds."""
+    placement = services.placement
+    if placement.declaration.world is None:
+        return None
+    from reactor_trio.session.moment_pictures import MomentPictures  # late: models without Saves import none of it
+
+    return MomentPictures(services.worker, services.settings.worlds.pictures // placement.max_sessions, show)
+
+
+def tell_moment(attachments: Mapping[int, Attachment], pictures: MomentPictures | None, message: Rewound) -> None:
+    """Tell each client that understands it that the world is another: before the answer, and before a picture of it."""
+    moment = WorldMoment(message.moment, message.age, message.size, pictures is not None and pictures.has(message.moment))
+    data = {"step": message.step, "to": moment, "why": message.why}
     for attachment in attachments.values():
         if attachment.follows_worlds:
             attachment.say("reactor.moment", data)
+    if pictures is not None:
+        pictures.rewound(message)
+
+
+def whole_reply(name: str, reply: bytes, pictures: MomentPictures | None) -> bytes:
+    """The reply to a command, with what the model's side does not know: which moments have a picture."""
+    if pictures is None or name != "reactor.rewind":
+        return reply
+    data = msgspec.json.decode(reply)
+    data["moment"]["picture"] = pictures.has(data["moment"]["step"])
+    return msgspec.json.encode(data)

@@ -33,12 +33,12 @@ from reactor_trio.pacing import EncoderPace, FrameRateCap
 from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import PLAYBACK, EndReason
 from reactor_trio.protocol.refusals import Refusal, Refused
+from reactor_trio.session import playback_commands
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
-from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
+from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations, undecoded
 from reactor_trio.session.late_code import FAREWELL, LateCode, comes_within
 from reactor_trio.session.lifetime import Lifetime
-from reactor_trio.session.playback_commands import SHARING, checked_playback, recorded_data, tell_moment
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
 from reactor_trio.session.setting_values import KnownValues
@@ -90,10 +90,11 @@ class Session:
         self._reports = MessageReports(self._channel)
         self.playout = Playout(services.telemetry, self._channel)
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
+        self._pictures = playback_commands.moment_pictures(services, self._show_again)
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
-            messages.Rewound: partial(tell_moment, self._attachments),
+            messages.Rewound: partial(playback_commands.tell_moment, self._attachments, self._pictures),
             messages.LateCall: partial(self._late.take, self._say),
         })  # fmt: skip
         self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
@@ -107,6 +108,8 @@ class Session:
                 tasks.start_soon(self._run_model, tasks.cancel_scope, name="model generator")
                 tasks.start_soon(self.playout.run, self._hand, until_free, name="pacer")
                 tasks.start_soon(self.values.run, name="setting values")
+                if self._pictures is not None:
+                    tasks.start_soon(self._pictures.run, name="pictures of moments")
                 tasks.start_soon(self.lifetime.run, self._say, self.end, name="limits")
         except Exception:  # a fault of the runtime, unless author code has raised (below)
             self.reason = self.reason or "replica_failed"
@@ -175,14 +178,14 @@ class Session:
             sharing: Sharing = "none"
             declaration = self.services.placement.declaration
             if name in PLAYBACK:
-                arguments = checked_playback(declaration, self.stepping, name, data)
-                sharing = SHARING.get(name, sharing)
+                arguments = playback_commands.checked_playback(declaration, self.stepping, name, data)
+                sharing = playback_commands.SHARING.get(name, sharing)
             else:
                 spec = declaration.command(name)
                 try:
                     arguments = spec.arguments.decode(data, partial(self._find_file, files))
                 except Exception as error:
-                    raise self._undecoded(name, error) from None
+                    raise undecoded(self.services, self.id, name, error) from None
                 preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
             command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing, self._shown_step)
         except CommandError as error:
@@ -249,7 +252,8 @@ class Session:
                 data = {"code": answer.code, "message": HIDDEN if hidden else answer.message}
                 controller.say("reactor.error", data, command.id)
             elif command.id is not None:
-                controller.say("reactor.ack", {"step": answer.step, "reply": msgspec.Raw(answer.reply)}, command.id)
+                reply = playback_commands.whole_reply(command.name, answer.reply, self._pictures)
+                controller.say("reactor.ack", {"step": answer.step, "reply": msgspec.Raw(reply)}, command.id)
         self.values.tell()  # after the answer: values that come before it are older than the command
 
     def _state_changed(self, message: StateValuesChanged) -> None:
@@ -269,15 +273,6 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _undecoded(self, command: str, error: Exception) -> CommandError:
-        """The refusal of arguments whose decoding raised; an exception of the author's `__post_init__` is logged."""
-        if isinstance(error, CommandError):
-            return error
-        why = f"the arguments of {command} cannot be decoded: a class of the model raised"
-        self.services.failures.log(log, error, "session %s: %s", self.id, why)
-        told = f"{type(error).__name__}: {sendable(error)}" if self.services.debug else "an exception"
-        return CommandError("invalid_command", f"{why} {told}")
-
     def _steer(self, command: Command) -> None:
         """Hold the picture and the next step, or let the picture go on, now: the command may wait, for a step or others."""
         if command.name in ("reactor.restart", "reactor.rewind"):
@@ -294,7 +289,7 @@ class Session:
     def _applied(self, command: Command, answer: Answer) -> None:
         name, data = command.name, command.data
         if self.journal is not None:
-            carried_out = recorded_data(name, data, answer.reply)
+            carried_out = playback_commands.recorded_data(name, data, answer.reply)
             self.journal.commanded(name, carried_out, command.id, answer.step, command.number != max(answer.numbers))
         field = name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
         known = field != name and field in self.services.placement.declaration.settings
@@ -317,6 +312,8 @@ class Session:
         self._last = (bundle, pts := due - self.began)
         lateness, origin = self.playout.last_lateness, bundle.origin
         interval = None if self._shown_at is None else due + lateness - self._shown_at
+        if self._pictures is not None:
+            self._pictures.shown(bundle, due)
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
         self.services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
@@ -325,6 +322,15 @@ class Session:
         paces = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
         if self._frame_rate_cap.handed(due, outpaced="outpaced" in paces and "kept_up" not in paces):
             self._channel.send(messages.SetFpsLimit(self._frame_rate_cap.fps))
+
+    def _show_again(self, bundle: Bundle) -> None:
+        """Show the picture of the moment that the session goes on from, unless a frame that it has made since is shown."""
+        if self._shown_step <= bundle.origin.step and self._last is not None:
+            # Between two frames, both of which may be due now.
+            pts = max(self._last[1] + 1e-6, trio.current_time() - self.began - 1e-6)
+            self._last, self._shown_step = (bundle, pts), bundle.origin.step
+            for attachment in list(self._attachments.values()):
+                self._offer(attachment, bundle, pts)
 
     def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> EncoderPace:
         try:

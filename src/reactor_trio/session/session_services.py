@@ -6,6 +6,7 @@ import msgspec
 
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.media import Worker
 from reactor_trio.placement.placement import Placement
 from reactor_trio.session.upload_store import Disk
 from reactor_trio.telemetry import Telemetry
@@ -21,6 +22,7 @@ class SessionServices(msgspec.Struct, frozen=True):
         disk: writes and reads uploaded files.
         failures: logs the exceptions of author code that end a session.
         telemetry: counts and traces what happens.
+        worker: encodes and decodes the pictures of moments.
     """
 
     placement: Placement
@@ -29,3 +31,4 @@ class SessionServices(msgspec.Struct, frozen=True):
     disk: Disk
     failures: FailureLog
     telemetry: Telemetry
+    worker: Worker
