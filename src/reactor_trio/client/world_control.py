@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.client.session_protocol import SessionProtocol
-from reactor_trio.protocol import WorldMoment
+from reactor_trio.protocol import WorldList, WorldMoment
 
 
 class WorldControl:
@@ -47,6 +47,10 @@ class WorldControl:
     async def undo(self) -> WorldMoment:
         """Take the newest rewind back, within 60 s; returns the moment where it landed."""
         return await self._rewind({"undo": True})
+
+    async def list(self) -> WorldList:
+        """Return the moments that are kept, those ahead of a rewind included, and what they need."""
+        return msgspec.convert(await self._command("reactor.worlds"), WorldList)
 
     async def _rewind(self, data: dict[str, Any]) -> WorldMoment:
         reply = await self._command("reactor.rewind", **data)

@@ -185,13 +185,16 @@ class ServedPerformer(Performer):
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _steer(self, command: Command) -> Any:
-        """Carry out a command of playback: pause, step, restart or rewind; returns the reply.
+        """Carry out a command of playback or of worlds; returns the reply.
 
         Raises CommandError, and what ends the session.
 
         What came on the input tracks while the model stood still is too old for it.
         """
         session = self.session
+        if command.name == "reactor.worlds":
+            assert self.moments is not None, "Session refuses it for a model that saves no worlds"
+            return self.moments.listing()
         session.binding.input_queue.keep_newest()
         match command.name:
             case "reactor.pause" if command.arguments["paused"]:

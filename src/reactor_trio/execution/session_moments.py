@@ -20,6 +20,7 @@ from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.landing import Landing
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.saving import Moment, WorldDeclaration
+from reactor_trio.protocol import WorldList, WorldMoment
 from reactor_trio.worlds import UNDO_FOR, Copies, Ring, World, capture, prepare
 
 log = logging.getLogger("reactor_trio.model")
@@ -105,6 +106,13 @@ class SessionMoments:
             raise CommandError("no_moment", "no moment of this session is kept yet")
         return world
 
+    def listing(self) -> WorldList:
+        """The moments that are kept, as a client sees them; which of them have a picture is known elsewhere."""
+        ring = self._ring
+        undo = ring.undo(trio.current_time())
+        moments = tuple(map(_described, [*ring.past, *ring.ahead]))
+        return WorldList(moments, ring.bytes, ring.most_bytes, undo=None if undo is None else _described(undo))
+
     async def put(self, author: AuthorCalls, landing: Landing) -> CommandError | None:
         """Put a world. If that cannot be done, the world stays as it is, and the error is returned.
 
@@ -151,3 +159,7 @@ class SessionMoments:
             if place.step <= step:
                 return place
         return self._known[0] if self._known else self._place
+
+
+def _described(world: World) -> WorldMoment:
+    return WorldMoment(world.step, world.age, world.size)

@@ -17,6 +17,7 @@ from reactor_trio.protocol.client_messages import (
     Cadence,
     Feedback,
     Keyframe,
+    ListWorlds,
     Pause,
     Restart,
     Rewind,
@@ -104,6 +105,7 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.step", "client", "Make so many steps; only while the session is paused.", Step),
     ("reactor.restart", "client", "Close the model's generator and start a new one, with the state kept or fresh.", Restart),
     ("reactor.rewind", "client", "Go back to an earlier moment of the session.", Rewind),
+    ("reactor.worlds", "client", "List the moments that the session may go back to.", ListWorlds),
     ("reactor.moment", "server", "The world is that of an earlier moment, to a client with `worlds=1`.", _Moment),
     ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", Keyframe),
 )

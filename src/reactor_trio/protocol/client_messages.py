@@ -76,10 +76,15 @@ class Rewind(msgspec.Struct, omit_defaults=True):
             raise ValueError("expected one of step, steps, seconds, undo")
 
 
+class ListWorlds(msgspec.Struct):
+    """Data of `reactor.worlds`."""
+
+
 #: Playback, on the wire called `transport`: what the controlling client may do with a model that is stepped. A message of it
 #: is counted, ordered and answered as a command is.
 PLAYBACK: Final[dict[str, type[msgspec.Struct]]] = {
-    "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart, "reactor.rewind": Rewind
+    "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart, "reactor.rewind": Rewind,
+    "reactor.worlds": ListWorlds,
 }  # fmt: skip
 
 _playback = {name: msgspec.json.Decoder(data) for name, data in PLAYBACK.items()}

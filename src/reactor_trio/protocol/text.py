@@ -112,6 +112,23 @@ class WorldMoment(msgspec.Struct, frozen=True):
     picture: bool = False
 
 
+class WorldList(msgspec.Struct, frozen=True):
+    """The worlds that a session may go back to: the reply to `reactor.worlds`.
+
+    Attributes:
+        moments: those that are kept, in the order of the world's own time, also the ones ahead of a rewind.
+        bytes: what they need, with their pictures; parts that did not change count once.
+        most: how many bytes they may need.
+        undo: the world from before the newest rewind, while that can be taken back.
+    """
+
+    moments: tuple[WorldMoment, ...]
+    bytes: int
+    most: int
+    worlds: tuple[dict[str, Any], ...] = ()
+    undo: WorldMoment | None = None
+
+
 class Worlds(msgspec.Struct):
     """What a client may do with the worlds of its session, in the welcome of one that connects with `worlds=1`."""
 

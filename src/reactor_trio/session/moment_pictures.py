@@ -56,12 +56,13 @@ class MomentPictures:
 
     Attributes:
         bytes: what they have.
+        most_bytes: what they may have.
     """
 
     def __init__(self, worker: Worker, most_bytes: int, show: Callable[[Bundle], object]) -> None:
         self.bytes = 0
         self._worker = worker
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._show = show
         self._pictures: list[_Picture] = []  # the oldest first
         #: the first step after each rewind
@@ -128,7 +129,7 @@ class MomentPictures:
         if tracks:
             self._pictures.append(picture := _Picture(bundle.origin.step, at, tracks))
             self.bytes += picture.size
-            while self._pictures and (self.bytes > self._most_bytes or len(self._pictures) > MOST_PICTURES):
+            while self._pictures and (self.bytes > self.most_bytes or len(self._pictures) > MOST_PICTURES):
                 self.bytes -= self._pictures.pop(self._least_missed()).size
 
     def _least_missed(self) -> int:

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 #: only the newest of consecutive rewinds is carried out
 SHARING: Final[Mapping[str, Sharing]] = {"reactor.rewind": "consecutive"}
+_OF_WORLDS: Final = frozenset({"reactor.rewind", "reactor.worlds"})
 
 
 def checked_playback(declaration: Declaration, stepping: Stepping, name: str, data: bytes) -> dict[str, Any]:
     """Decode a message of playback. Raises CommandError, also if it is not allowed now."""
-    if name == "reactor.rewind":
-        _check_rewind(declaration)
+    if name in _OF_WORLDS:
+        _check_worlds(declaration, name)
     elif name.removeprefix("reactor.") not in declaration.playback:
         allowed = ", ".join(declaration.playback) or "no transport"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
@@ -36,13 +37,13 @@ def checked_playback(declaration: Declaration, stepping: Stepping, name: str, da
     return arguments
 
 
-def _check_rewind(declaration: Declaration) -> None:
+def _check_worlds(declaration: Declaration, name: str) -> None:
     if declaration.world is None:
-        why = "reactor.rewind: this model saves no worlds; a model that does has `saves = Saves()` in its class"
+        why = f"{name}: this model saves no worlds; a model that does has `saves = Saves()` in its class"
         raise CommandError("not_saveable", why)
-    if "rewind" not in (may := declaration.world.saves.may):
+    if name.removeprefix("reactor.") not in ("worlds", *(may := declaration.world.saves.may)):
         allowed = ", ".join(may) or "nothing of the kind"
-        raise CommandError("not_allowed", f"reactor.rewind: this model allows {allowed}")
+        raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
 
 
 def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:
@@ -75,8 +76,13 @@ def tell_moment(attachments: Mapping[int, Attachment], pictures: MomentPictures 
 
 def whole_reply(name: str, reply: bytes, pictures: MomentPictures | None) -> bytes:
     """The reply to a command, with what the model's side does not know: which moments have a picture."""
-    if pictures is None or name != "reactor.rewind":
+    if pictures is None or name not in _OF_WORLDS:
         return reply
     data = msgspec.json.decode(reply)
-    data["moment"]["picture"] = pictures.has(data["moment"]["step"])
+    if name == "reactor.worlds":
+        data["bytes"] += pictures.bytes
+        data["most"] += pictures.most_bytes
+    for moment in (data.get("moment"), data.get("undo"), *data.get("moments", ())):
+        if moment is not None:
+            moment["picture"] = pictures.has(moment["step"])
     return msgspec.json.encode(data)

@@ -275,7 +275,7 @@ class Session:
 
     def _steer(self, command: Command) -> None:
         """Hold the picture and the next step, or let the picture go on, now: the command may wait, for a step or others."""
-        if command.name in ("reactor.restart", "reactor.rewind"):
+        if command.name in ("reactor.restart", "reactor.rewind", "reactor.worlds"):
             return
         if pauses := command.arguments.get("paused"):  # None: a step
             self.playout.pause()
@@ -288,7 +288,7 @@ class Session:
 
     def _applied(self, command: Command, answer: Answer) -> None:
         name, data = command.name, command.data
-        if self.journal is not None:
+        if self.journal is not None and name != "reactor.worlds":  # it changes nothing
             carried_out = playback_commands.recorded_data(name, data, answer.reply)
             self.journal.commanded(name, carried_out, command.id, answer.step, command.number != max(answer.numbers))
         field = name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it

@@ -65,6 +65,11 @@ class Ring:
         """The moments after the place, from before the last rewind."""
         return self._moments[self._past :]
 
+    @property
+    def most_bytes(self) -> int:
+        """The budget."""
+        return self._most_bytes
+
     def add(self, world: World, now: float) -> bool:
         """Keep the moment after a step that the world has made; what was ahead of the place goes.
 

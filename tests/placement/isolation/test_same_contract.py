@@ -16,6 +16,7 @@ from tests.behaviour.test_playback import *  # noqa: F403
 from tests.behaviour.test_several_clients import *  # noqa: F403
 from tests.behaviour.test_told_values import *  # noqa: F403
 from tests.behaviour.test_upload_behaviour import *  # noqa: F403
+from tests.worlds.test_listing import *  # noqa: F403
 from tests.worlds.test_pictures import *  # noqa: F403
 from tests.worlds.test_rewind import *  # noqa: F403
 
