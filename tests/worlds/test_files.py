@@ -7,6 +7,7 @@ import io
 import math
 import random
 import tracemalloc
+from collections import deque
 from typing import Any
 
 import hypothesis
@@ -183,6 +184,12 @@ def header_with(**changes: Any) -> dict[str, Any]:
         "generators": {}, "blobs": [],
     }  # fmt: skip
     return given | changes
+
+
+def test_a_deque_comes_back_with_its_bound():
+    found = through_a_file([deque([1, [2]], maxlen=2), deque("ab")])
+    assert found == [deque([1, [2]]), deque("ab")]
+    assert [each.maxlen for each in found] == [2, None]
 
 
 def test_an_empty_world_can_be_read():

@@ -6,6 +6,7 @@ import difflib
 import enum
 import itertools
 import sys
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from types import NoneType
 from typing import Any, Final
@@ -164,8 +165,8 @@ class _Walk:
         #: ids of tuples and sets that are being walked: if one is met again, it holds itself
         self._open: set[int] = set()
         self._makers: dict[type, Callable[[Any, int], Node]] = {
-            list: self._list, dict: self._dict, tuple: self._closed, set: self._closed, frozenset: self._closed,
-            np.ndarray: self._array, bytes: self._bytes, str: self._text,
+            list: self._list, deque: self._deque, dict: self._dict, tuple: self._closed, set: self._closed,
+            frozenset: self._closed, np.ndarray: self._array, bytes: self._bytes, str: self._text,
         }  # fmt: skip
 
     def capture(self, value: Any, depth: int) -> Node:
@@ -198,6 +199,11 @@ class _Walk:
 
     def _list(self, value: list[Any], depth: int) -> Node:
         node = self._note(value, Items("list", []))
+        node.items += self._each(value, "[{}]", depth)
+        return node
+
+    def _deque(self, value: deque[Any], depth: int) -> Node:
+        node = self._note(value, Items("deque", [], value.maxlen))
         node.items += self._each(value, "[{}]", depth)
         return node
 

@@ -24,14 +24,15 @@ SHORT = 1024
 #: what stands in the tree as itself, or a node
 Node: TypeAlias = Any
 #: the containers that are rebuilt of their items alone
-ItemsKind: TypeAlias = Literal["list", "tuple", "set", "frozenset"]
+ItemsKind: TypeAlias = Literal["list", "deque", "tuple", "set", "frozenset"]
 
 
 class Items(msgspec.Struct, eq=False):
-    """A list, tuple, set or frozenset."""
+    """A list, deque, tuple, set or frozenset; `maxlen` is that of a deque."""
 
     kind: ItemsKind
     items: list[Node]
+    maxlen: int | None = None
 
 
 class Pairs(msgspec.Struct, eq=False):

@@ -121,6 +121,8 @@ class _Tree:
 
     def _described(self, node: Node) -> list[Any]:
         match node:
+            case Items("deque", items, maxlen):
+                return ["deque", maxlen, *map(self.cell, items)]
             case Items(kind, items):
                 return [kind, *map(self.cell, items)]
             case Pairs(keys, values):

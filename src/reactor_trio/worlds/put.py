@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -189,7 +190,7 @@ class _Build:
                     self._made[id(node)] = live
                     self._taken.add(id(live))
                     self.writes.append(_draw(node.kind, live, node.state))
-            elif isinstance(node, Items) and isinstance(live, (list, tuple)):
+            elif isinstance(node, Items) and isinstance(live, (list, deque, tuple)):
                 waiting += _nodes(zip(node.items, live))  # noqa: B905 - one may have become longer
             elif isinstance(node, Pairs) and isinstance(live, dict):
                 pairs = zip(node.keys, node.values, strict=True)
@@ -251,10 +252,10 @@ class _Build:
             raise _Unfit(f"the saved value has {saved} and the live one {live}: it cannot be written in place", at)
 
     def _items(self, node: Items) -> Any:
-        if node.kind == "list":
-            made: list[Any] = []
+        if node.kind in ("list", "deque"):
+            made: list[Any] | deque[Any] = [] if node.kind == "list" else deque(maxlen=node.maxlen)
             self._made[id(node)] = made
-            made += [self.value(item) for item in node.items]
+            made.extend(map(self.value, node.items))
             return made
         return _CLOSED[node.kind](self.value(item) for item in node.items)
 

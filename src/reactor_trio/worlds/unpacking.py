@@ -185,6 +185,10 @@ class _Nodes:
                 node = self._made[number] = Items("list", [])
                 node.items += self._each(items, depth)
                 return node
+            case "deque", [int() | None as maxlen, *items] if maxlen is None or len(items) <= maxlen < 2**63:
+                node = self._made[number] = Items("deque", [], maxlen)
+                node.items += self._each(items, depth)
+                return node
             case ("tuple" | "set" | "frozenset"), items:
                 closed = Items(kind, self._each(items, depth))
                 if kind != "tuple":
