@@ -220,9 +220,10 @@ def test_the_glow_of_a_light_page_is_a_pale_tint_and_lies_on_no_card(server: Fak
     peer.frame(1, picture(70, 55, 30, 1280, 720))
     page.wait_for_selector("#hero[style*='--glow-left']")
     shadow = page.evaluate("getComputedStyle(document.querySelector('#hero'), '::before').boxShadow")
-    lightness = [float(each) for each in re.findall(r"oklch\(([\d.]+)", shadow)]
-    assert len(lightness) == 4, shadow
-    assert min(lightness) >= 0.92, shadow
+    tints = [(float(light), float(chroma)) for light, chroma in re.findall(r"oklch\(([\d.]+) ([\d.]+)", shadow)]
+    assert len(tints) == 4, shadow
+    assert min(light for light, _ in tints) >= 0.92, shadow
+    assert max(chroma for _, chroma in tints) <= 0.02, shadow  # a pale blue with more is shown as turquoise
     assert max(int(blur) for blur in re.findall(r"px \S+px (\d+)px", shadow)) <= 60, shadow
     left, top, *_ = box(page, "#settings")
     clip: Any = {"x": left + 1, "y": top + 16, "width": 60, "height": 100}  # without the round corners

@@ -126,6 +126,39 @@ def test_a_viewer_watches_the_session_that_another_page_controls(url: str, page:
     viewer.wait_for_function(MEAN_IS_BETWEEN, arg=DARK)
 
 
+@pytest.mark.parametrize(("lang", "said", "button"), [
+    ("en", "The session you watched has ended.", "Play yourself"),
+    ("de", "Die Sitzung, der Sie zugesehen haben, ist zu Ende.", "Selbst spielen"),
+])  # fmt: skip
+def test_who_watched_a_session_that_is_over_is_told_so_and_may_play(
+    url: str, browser: Browser, lang: str, said: str, button: str
+) -> None:
+    player = browser.new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
+    player.goto(url)
+    player.get_by_role("button", name="Share").click()
+    expect(player.locator("#toasts")).to_contain_text("Link copied")
+    link = player.evaluate("navigator.clipboard.readText()")
+    viewer = browser.new_context(locale=lang).new_page()
+    viewer.goto(link)
+    expect(viewer.locator('body[data-state="live"]')).to_be_attached()
+    player.context.close()
+    expect(viewer.locator("#overlay-text")).to_have_text(said)
+    again = browser.new_context().new_page()
+    again.goto(url)
+    expect(again.locator('body[data-state="live"]')).to_be_attached()  # the server has a session, but not that of the link
+    late = browser.new_context(locale=lang).new_page()
+    late.goto(link)
+    expect(late.locator("#overlay-text")).to_have_text(said)
+    expect(late.locator("#reconnect")).to_be_hidden()
+    again.context.close()
+    late.context.close()
+    viewer.get_by_role("button", name=button).click()
+    expect(viewer.locator('body[data-state="live"]')).to_be_attached()
+    assert viewer.url == url
+    expect(viewer.locator("#share")).to_be_visible()
+    viewer.context.close()
+
+
 def test_a_page_for_another_model_fails(url: str, page: Page, troubles: list[str]) -> None:
     page.goto(f"{url}?model=other")
     expect(page.locator("#overlay-text")).to_have_text("This server runs the model “demo”, not “other”.")

@@ -158,11 +158,9 @@ def test_a_viewer_is_told_why_there_is_nothing_to_watch(server: FakeServer, page
     refused = {"reason": "refused", "message": "no session runs that a viewer could watch"}
     peer.say("reactor.bye", {**refused, "code": "no_session", "status": 503, "retry_after": 1})
     peer.socket.close(1013)
-    failed = reason == "model_error"
-    words = "The model failed." if failed else "There is no session to watch yet."
+    words = "The model failed." if reason == "model_error" else "The session you watched has ended."
     expect(page.locator("#overlay-text")).to_have_text(words)
-    note = "You see the next session when it begins. Trying again in" if failed else "Trying again in"
-    expect(page.locator("#overlay-note")).to_contain_text(note)
+    expect(page.locator("#overlay-note")).to_contain_text("You see the next session when it begins. Trying again in")
 
 
 def test_a_lost_connection_is_over_once_the_page_is_live_again(server: FakeServer, page: Page) -> None:

@@ -22,6 +22,8 @@ export interface Diagnosis {
   readonly kind?: "failed" | "locked" | "viewing" | "lost";
   /** Whether another token may help. */
   readonly tokenWanted?: boolean;
+  /** Whether it is the end of the session that a link was for. */
+  readonly linkOver?: boolean;
 }
 
 /** What the page asked for. */
@@ -31,6 +33,8 @@ export interface Wishes {
   readonly token?: string | null | undefined;
   /** Whether the server has refused for another reason than the token, which it knows. */
   readonly letIn?: boolean;
+  /** Whether this page has watched a session. */
+  readonly watched?: boolean;
 }
 
 /** The part of `fetch` that this module needs. */
@@ -75,7 +79,11 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
     return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
   // The server may have a session by now that nobody can watch yet, and `/health` counts it.
   if (error instanceof ConnectionRefused && error.refusal === "no_session")
-    return { final: false, kind: "viewing", text: STRINGS.nothingToWatch };
+    return {
+      final: false,
+      kind: "viewing",
+      ...(wishes.watched ? { text: STRINGS.watchedEnded, note: STRINGS.nextSession } : { text: STRINGS.nothingToWatch }),
+    };
   const letIn = error instanceof ConnectionRefused && error.status !== null && error.code !== "token_wanted";
   return diagnose(base, { ...wishes, letIn });
 }
@@ -112,7 +120,7 @@ export async function askIntroduction(
 
 /** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
-  const { model, role, token, letIn } = wishes;
+  const { model, role, token, letIn, watched } = wishes;
   const asking = askingOnce(token);
   let answer: Awaited<ReturnType<Fetch>>;
   let schema: Awaited<ReturnType<Fetch>> | null = null;
@@ -131,6 +139,10 @@ export async function diagnose(base: string, wishes: Wishes, fetch: Fetch = glob
   // A server of ours always says its phase.
   if (!answer.ok && (health.phase ?? health.reason) === undefined)
     return { final: false, kind: "lost", text: fillIn(STRINGS.behindProxy, { status: answer.status }) };
+  // The token of a link for viewers is that of one session. A server that wants a token has said the role of one that it knows.
+  const wantsNone = answer.ok && health.model !== undefined && health.role === undefined;
+  if (role === "viewer" && token && (schema?.status === 401 ? watched : wantsNone))
+    return { final: true, kind: "viewing", linkOver: true, text: STRINGS.watchedEnded };
   if (schema?.status === 401) {
     return { final: true, kind: "locked", tokenWanted: true, text: token ? fillIn(STRINGS.notLetIn, { why }) : STRINGS.tokenWanted };
   }

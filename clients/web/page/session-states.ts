@@ -32,6 +32,8 @@ export class SessionStates {
   #introduced = "";
   /** Whether the server has said last that the model loads. */
   #loads = false;
+  /** Whether this page has watched a session. */
+  #watched = false;
 
   /** `access` has the token, and gets the one that the user is asked for; `wishes` is what the page's address asks for. */
   constructor(client: Client, access: AccessToken, wishes: Pick<Wishes, "model" | "role">, failed: Failed) {
@@ -51,13 +53,14 @@ export class SessionStates {
   /** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
   show(state: string, status: string, text: Parameters<Overlay["show"]>[1] | null = null, how: OverlayOptions = {}): void {
     this.#loads = false;
-    if (state === "live") this.#hasFailed = false;
+    if (state === "live") [this.#hasFailed, this.#watched] = [false, this.#wishes.role === "viewer"];
     document.body.dataset.state = state;
     if (text !== null && state !== "live" && how.art) settle(); // no picture is near
     byId("status").textContent = status;
     if (text === null) this.#overlay.hide();
     else this.#overlay.show(status, text, how);
     byId("reconnect").hidden = state !== "ended";
+    document.getElementById("play")?.remove();
     byId("access").hidden = true;
     // Commands wait while the session resumes; those who watch see the settings.
     const may = (state === "live" || state === "resuming") && this.#client.session?.role !== "viewer";
@@ -146,8 +149,8 @@ export class SessionStates {
     const client = this.#client;
     const error = state.status === "waiting" ? state.error : state.end;
     if (error === null) return; // the page has closed the client, and shows why
-    const wishes: Wishes = { ...this.#wishes, token: this.#access.token };
-    let { final, text, note = "", details = "", tokenWanted, kind, loading } = await explain(document.baseURI, wishes, error);
+    const wishes: Wishes = { ...this.#wishes, token: this.#access.token, watched: this.#watched };
+    let { final, text, note = "", details = "", tokenWanted, kind, loading, linkOver } = await explain(document.baseURI, wishes, error);
     if (client.state !== state) return;
     if (error instanceof SessionEnded) {
       this.#hasFailed = kind === "failed";
@@ -167,6 +170,11 @@ export class SessionStates {
     }
     const status = STRINGS.status[kind === "failed" ? "failed" : wait === null ? "ended" : "disconnected"];
     this.show("ended", status, text, { wait, note, details, art: kind ?? "ended" });
+    if (linkOver) {
+      byId("reconnect").hidden = true; // the link is good for nothing else
+      const { offerPlay } = await import("./share-link.ts");
+      if (client.state.status === "ended") offerPlay(byId("reconnect"));
+    }
     if (!tokenWanted) return;
     this.#access.set(null);
     byId("access").hidden = false;

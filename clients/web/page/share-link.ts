@@ -64,6 +64,13 @@ export function offerTurn(note: HTMLElement): void {
   note.append(" ", link);
 }
 
+/** Offers whoever watched a session that is over, below the words `after`, to play; gone with them. */
+export function offerPlay(after: HTMLElement): void {
+  const play = element("button", { type: "button", id: "play", class: "primary" }, SHARE.play);
+  play.addEventListener("click", () => location.assign(playerAddress(location.href)));
+  after.after(play);
+}
+
 function shownField(): HTMLInputElement {
   const found = byId("share-link", HTMLInputElement);
   found.addEventListener("keydown", ({ key }) => key === "Escape" && hide());

@@ -154,6 +154,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   tokenOnlyWatches: "This token can only watch: add role=viewer to the address, or show another.",
   otherModel: "This server runs the model “{is}”, not “{wanted}”.",
   nothingToWatch: "There is no session to watch yet.",
+  watchedEnded: "The session you watched has ended.",
   busy: "Server not ready or busy.",
   busyBecause: "Server not ready or busy: {detail}.",
   tools: {
@@ -292,6 +293,7 @@ export const SHARE = /* @__PURE__ */ inLanguage("SHARE", {
   copied: "Link copied: anyone who has it can watch.",
   hereOnly: "It works on this computer only.",
   turn: "Wait for your turn",
+  play: "Play yourself",
   copyYourself: "Copy this link: anyone who has it can watch.",
 } as const);
 

@@ -320,6 +320,11 @@ test("the page asks /health why a WebSocket was refused", async () => {
   assert.deepEqual(failed, { final: false, kind: "failed", text: "The model failed: no memory.", note: STRINGS.tell });
   assert.equal((await ask(200, '{"sessions": 0}', "", "viewer")).text, "There is no session to watch yet.");
   assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
+  const over = { final: true, kind: "viewing", linkOver: true, text: "The session you watched has ended." };
+  for (const sessions of [0, 1]) {
+    const health = new Response(JSON.stringify({ status: "ok", model: "m", sessions }));
+    assert.deepEqual(await diagnose("http://host/", { role: "viewer", token: "of a session" }, async () => health), over);
+  }
   const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
   assert.deepEqual(gone, { final: false, kind: "lost", text: "The server cannot be reached." });
 });
@@ -356,6 +361,9 @@ test("without a valid token the page learns why, and that a token is needed", as
   const watching = { ...little, model: "m", role: "viewer", sessions: 1 };
   assert.match((await ask(watching, [200, "{}"], { token: "t" })).text, /^This token can only watch/);
   assert.equal((await ask(watching, [200, "{}"], { token: "t", role: "viewer" })).final, false);
+  const refused = (watched: boolean): Promise<Diagnosis> => ask(little, [401, "unknown\n"], { token: "t", role: "viewer", watched });
+  assert.equal((await refused(false)).text, "Not let in: unknown.");
+  assert.equal((await refused(true)).text, "The session you watched has ended.");
 });
 
 test("a token that no header can carry is judged by the server too, and no token is in an address", async () => {

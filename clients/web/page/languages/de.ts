@@ -105,6 +105,7 @@ const texts: Texts = {
     tokenOnlyWatches: "Mit diesem Token kann man nur zuschauen: role=viewer an die Adresse hängen oder ein anderes Token angeben.",
     otherModel: "Auf diesem Server läuft das Modell „{is}“, nicht „{wanted}“.",
     nothingToWatch: "Es gibt noch keine Sitzung zum Zuschauen.",
+    watchedEnded: "Die Sitzung, der Sie zugesehen haben, ist zu Ende.",
     busy: "Der Server ist nicht bereit oder ausgelastet.",
     busyBecause: "Der Server ist nicht bereit oder ausgelastet: {detail}.",
     tools: {
@@ -239,6 +240,7 @@ const texts: Texts = {
     copied: "Link kopiert: Wer ihn hat, kann zuschauen.",
     hereOnly: "Er gilt nur auf diesem Rechner.",
     turn: "Warten, bis Sie an der Reihe sind",
+    play: "Selbst spielen",
     copyYourself: "Diesen Link kopieren: Wer ihn hat, kann zuschauen.",
   },
   HINTS: {

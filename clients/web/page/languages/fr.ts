@@ -105,6 +105,7 @@ const texts: Texts = {
     tokenOnlyWatches: "Ce jeton permet seulement de regarder : ajoutez role=viewer à l’adresse, ou donnez-en un autre.",
     otherModel: "Ce serveur exécute le modèle « {is} », pas « {wanted} ».",
     nothingToWatch: "Il n’y a pas encore de session à regarder.",
+    watchedEnded: "La session que vous regardiez est terminée.",
     busy: "Le serveur n’est pas prêt, ou occupé.",
     busyBecause: "Le serveur n’est pas prêt, ou occupé : {detail}.",
     tools: {
@@ -246,6 +247,7 @@ const texts: Texts = {
     copied: "Lien copié : quiconque l’a peut regarder.",
     hereOnly: "Il ne fonctionne que sur cet ordinateur.",
     turn: "Attendre votre tour",
+    play: "Jouer vous-même",
     copyYourself: "Copiez ce lien : quiconque l’a peut regarder.",
   },
   HINTS: {
