@@ -253,12 +253,15 @@ def test_the_panel_of_a_tablet_has_the_settings_beside_the_rest(
     peer.welcome(*COMMANDS[:5], *KEYS, command("explode"), about=about, state={})
     show(page, peer)
     settings = box(page, "#settings")
-    left = [box(page, part) for part in [*rest, "#keys", "#actions", "#api"]]
+    left = [box(page, part) for part in [*rest, "#keys", "#actions"]]
     assert {(each[0], each[2]) for each in left} == {(16, 404)}
     assert (settings[0], settings[2]) == (416, 804)
     assert settings[1] == left[0][1]
     for above, below in pairwise(left):
         assert below[1] - above[3] == pytest.approx(12, abs=1)
+    api = box(page, "#api")
+    assert (api[0], api[2]) == (16, 804)
+    assert api[1] >= max(settings[3], left[-1][3])
 
 
 def test_the_panel_of_a_tablet_has_one_column_where_nothing_fills_the_other(server: FakeServer, page: Page) -> None:
@@ -412,3 +415,60 @@ def test_dialogs_have_the_focus_themselves_and_change_is_seen_under_the_mouse(se
     page.keyboard.press("Escape")
     page.locator("#api").click()
     expect(page.locator("#api-page")).to_be_focused()
+
+
+#: The words of the parts that match `selector`, and whether each lies in one line.
+WHOLE_WORDS = """(selector) => [...document.querySelectorAll(selector)].flatMap((part) => {
+    const range = document.createRange();
+    const text = document.createTreeWalker(part, NodeFilter.SHOW_TEXT).nextNode();
+    return [...text.data.matchAll(/\\S+/g)].map(({ 0: word, index }) => {
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return [word, new Set([...range.getClientRects()].map(({ y }) => Math.round(y))).size === 1];
+    });
+})"""
+
+
+@pytest.mark.parametrize("label", ["Speed", "Geschwindigkeit"])
+def test_on_a_lying_phone_the_words_of_the_settings_are_whole_and_in_their_card(
+    server: FakeServer, browser: Browser, label: str
+) -> None:
+    level = {"type": "number", "minimum": 0, "maximum": 100, "default": 40}
+    unit = {"settings": {"speed": {"label": label, "group": None, "advanced": False, "unit": "Pixel/s"}}}
+    context = browser.new_context(has_touch=True, is_mobile=True, reduced_motion="reduce", locale="de")
+    page = context.new_page()
+    with window(page, ON_ITS_SIDE):
+        page.goto(server.url)
+        peer = server.accept()
+        peer.welcome(command("set_speed", speed=level), *KEYS, about=ABOUT | unit, share="s", state={})
+        show(page, peer)
+        page.locator("#panel-toggle").click()
+        expect(page.locator("#copy-settings")).to_have_text("Link kopieren")
+        card = box(page, "#settings")
+        for part in ("#copy-settings", "#reset-settings", "#settings label", "#settings .readout", "#settings .unit"):
+            left, _, right, _ = box(page, part)
+            assert card[0] <= left < right <= card[2], part
+        words = page.evaluate(WHOLE_WORDS, "#settings label, #copy-settings, #settings h2")
+        assert [word for word, whole in words if not whole] == []
+        assert len(words) >= 4
+    context.close()
+
+
+def test_a_phones_header_leaves_the_name_its_room_and_a_laptops_hint_is_one_line(server: FakeServer, page: Page) -> None:
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    page.goto(server.url)
+    peer = server.accept()
+    about = ABOUT | {"title": "Moving light", "hint": "Drag the brightness; raise the tone to hear it"}
+    peer.welcome(*COMMANDS, about=about, share="s", state={}, transport=TRANSPORT)
+    show(page, peer, (1280, 720))
+    lines = """(part) => {
+        const all = document.createRange();
+        all.selectNodeContents(part);
+        return new Set([...all.getClientRects()].map(({ y }) => Math.round(y))).size;
+    }"""
+    assert page.locator("#name").evaluate(lines) == 1
+    link, word = box(page, "#link"), box(page, "#status")
+    assert link[2] - word[2] <= 12
+    page.set_viewport_size({"width": LAPTOP[0], "height": LAPTOP[1]})
+    expect(page.locator("#hint")).to_be_visible()
+    assert page.locator("#hint").evaluate(lines) == 1
