@@ -97,15 +97,15 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors memory concurrency interface lifecycle configuration crossing execution kinds placement session "
-        "transport connection edge server offline client",
-        "anyio msgspec trio",
+        "errors memory concurrency interface lifecycle recording configuration crossing worlds execution kinds placement "
+        "session transport connection edge server offline client",
+        "anyio msgspec numpy trio",
     ),
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
         "errors interpreter standard_streams plain_text protocol typegen concurrency interface media recording "
-        "configuration execution kinds edge server replicas offline client deployment loadtest",
+        "configuration worlds execution kinds edge server replicas offline client deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

@@ -23,7 +23,7 @@ from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 from reactor_trio.cli import main
 from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
 from reactor_trio.cli.doctor.machine import check_clock, check_folder, check_port, check_reach, check_secrets
-from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
+from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_saves, check_weights
 from reactor_trio.cli.doctor.tls_checks import check_tls
 from reactor_trio.media import CodecSettings
 
@@ -334,6 +334,32 @@ def test_the_module_finds_its_weights_while_it_is_imported_as_under_a_server(pro
     found = check_model(manifest)
     assert found.verdict == "ok", found.text
     assert reactor("schema", "--path", project).returncode == 0
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_lines_that_change_the_world_after_a_yield_are_named_if_worlds_are_saved(project, saves):
+    (project / "pipeline.py").write_text(
+        "from reactor_trio import Output, ReactorPipeline, Video\n"
+        "from reactor_trio.interface import Saves\n"
+        "class Picture(Output): main_video: Video\n"
+        "class MyModel(ReactorPipeline):\n"
+        "    output: Picture\n"
+        + "    saves = Saves('place')\n" * saves
+        + "    def inference(self):\n"
+        "        while True:\n"
+        "            yield None\n"
+        "            self.place = 3\n"
+    )
+    (project / "reactor.yaml").write_text("model: pipeline:MyModel\nname: walk\n")
+    manifest, _ = check_manifest(project)
+    assert check_model(manifest).verdict == "ok"
+    found = check_saves(manifest)
+    if not saves:
+        assert found is None
+        return
+    assert (found.verdict, found.check) == ("warning", "saves")
+    assert found.text == "pipeline.py:10 changes the world after the yield: `self.place = 3`"
+    assert found.remedy == "change it before the yield: a moment is taken there, so a rewind repeats a frame"
 
 
 def test_a_weights_folder_that_is_named_must_exist(project, monkeypatch):

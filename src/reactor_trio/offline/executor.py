@@ -80,6 +80,8 @@ class PipelineExecutor:
     may use an executor at a time.
     """
 
+    _clock: trio.abc.Clock | None = None  # of its loop
+
     def __init__(self, cls: type[ReactorPipeline] | type[ReactorApp], config: Mapping[str, Any] | None = None) -> None:
         self._declaration = declaration_of(cls)
         kind = kind_of(self._declaration)
@@ -87,7 +89,7 @@ class PipelineExecutor:
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline or a ReactorApp; test "
                                    "other models with open_session")  # fmt: skip
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
-        self._loop = _ModelLoop()
+        self._loop = _ModelLoop(self._clock)
         self._finish = weakref.finalize(self, self._loop.stop)
         self._open_source, self._load_model = kind.driving.source, kind.loading.load
         self._client: ClientInfo | None = None
@@ -108,9 +110,7 @@ class PipelineExecutor:
     def connect(self) -> list[ModelMessage]:
         """Begin a session: make a new state, call `@session_started`, set `connected`, call `@connected`.
 
-        Returns the messages sent meanwhile.
-
-        Raises RuntimeError if a session runs already.
+        Returns the messages sent meanwhile. Raises RuntimeError if a session runs already.
         """
         if self._client is not None:
             raise RuntimeError("connect(): a client is connected already; disconnect() it first")
@@ -290,9 +290,9 @@ class _ModelLoop:
     nursery open across a yield, and the task that enters a nursery must leave it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: trio.abc.Clock | None) -> None:
         self._started = threading.Event()
-        self._thread = threading.Thread(target=trio.run, args=(self._main,), name="reactor-model", daemon=True)
+        self._thread = threading.Thread(None, trio.run, "reactor-model", (self._main,), {"clock": clock}, daemon=True)
         self._thread.start()
         self._started.wait()
 

@@ -20,3 +20,4 @@ from reactor_trio.testing.session_client import SessionClient as SessionClient
 from reactor_trio.testing.simulated_link import Link as Link
 from reactor_trio.testing.virtual_time import StepCost as StepCost
 from reactor_trio.testing.virtual_time import hold_clock as hold_clock
+from reactor_trio.testing.world_checks import assert_restores as assert_restores

@@ -16,7 +16,7 @@ import msgspec
 from reactor_trio.cli.doctor.finding import Finding, ok, warning
 from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
 from reactor_trio.cli.doctor.machine import check_clock, check_folder, check_limits, check_port, check_reach, check_secrets
-from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
+from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_saves, check_weights
 from reactor_trio.cli.doctor.tls_checks import check_tls
 from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
@@ -68,8 +68,7 @@ def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | Non
         yield finding
     if manifest is not None:
         yield check_model(manifest)
-        if (weights := check_weights(manifest)) is not None:
-            yield weights
+        yield from (found for found in (check_saves(manifest), check_weights(manifest)) if found is not None)
     settings = Settings() if manifest is None else manifest.settings
     if certfile is None and (tls := settings.tls) is not None:
         certfile, keyfile = Path(tls.certfile), None if tls.keyfile is None else Path(tls.keyfile)

@@ -10,6 +10,7 @@ from pathlib import Path
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.errors import ReactorError
+from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.manifest_files import WEIGHTS_VARIABLE, files_of_manifest, get_weights_path
 from reactor_trio.kinds.model_checks import check_model as check_class
 
@@ -42,6 +43,22 @@ def check_model(manifest: Manifest) -> Finding:
     if doubts:
         return warning("model", "; ".join((text, *(doubt.text for doubt in doubts))), "; ".join(d.remedy for d in doubts))
     return ok("model", text)
+
+
+def check_saves(manifest: Manifest) -> Finding | None:
+    """Look for lines that change a model's world after a `yield`, which a rewind would lose. None if it saves no worlds."""
+    try:
+        model = manifest.model
+        if model is None or declaration_of(model).world is None:
+            return None
+    except ReactorError:  # `check_model` tells it
+        return None
+    from reactor_trio.worlds.after_yield import changes_after_yield  # late: models without Saves import none of it
+
+    if changes := changes_after_yield(model):
+        what = "; ".join(f"{change.at} changes the world after the yield: `{change.text}`" for change in changes)
+        return warning("saves", what, "change it before the yield: a moment is taken there, so a rewind repeats a frame")
+    return ok("saves", "nothing changes the world after a yield")
 
 
 def check_weights(manifest: Manifest) -> Finding | None:
