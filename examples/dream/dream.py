@@ -22,6 +22,7 @@ from reactor_trio import (
     connected,
     event,
 )
+from reactor_trio.interface import Saves
 
 WEIGHTS = Path(__file__).with_name("dream.onnx")
 PAST = 4  # pictures that the network sees
@@ -114,6 +115,7 @@ class Dream(ReactorPipeline):
     state: Sleeper
     output: Pictures
     fps = 15
+    saves = Saves("state._dreams.past", "state._dreams.keys", types=(Maze, Wanderer))
 
     key_up = held("up", "Ahead")
     key_down = held("down", "Back")

@@ -24,6 +24,7 @@ from reactor_trio import (
     get_logger,
     session_ended,
 )
+from reactor_trio.interface import Saves
 
 log = get_logger(__name__)
 
@@ -57,6 +58,7 @@ class FlightApp(ReactorApp):
     state: Pilot
     output: View
     fps = 30
+    saves = Saves("world.heights", "world.colours", "world.place", "world.altitude", "world.heading")
 
     def load(self, config_path: Path | None) -> None:
         config = yaml.safe_load(config_path.read_text()) if config_path else {}

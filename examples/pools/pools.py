@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video, connected, event
+from reactor_trio.interface import Saves
 
 RADIUS = 0.03
 
@@ -25,6 +26,7 @@ class Pools(ReactorPipeline):
     state: Water
     fps = 30
     max_sessions = 8
+    saves = Saves("water", "before", "dice")
 
     def load(self, config: dict[str, Any]) -> None:
         """Make the objects that all sessions share: the palette stands for a model's weights."""
