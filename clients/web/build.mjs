@@ -30,6 +30,7 @@ const ENTRIES = {
   fullscreen: "page/fullscreen.css",
   inputs: "page/inputs.css",
   latency: "page/latency.css",
+  worlds: "page/worlds.css",
   "decoder-worker": "src/worker/decoder-worker.ts",
   "audio-player-worklet": "src/worker/audio-player-worklet.ts",
   "microphone-worklet": "src/worker/microphone-worklet.ts",
@@ -43,6 +44,7 @@ const LATER = {
   de: "page/languages/de.ts",
   fr: "page/languages/fr.ts",
   gamepad: "page/gamepad.ts",
+  "hands-again": "src/client/hands-again.ts",
   "on-page": "src/media/on-page.ts",
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",
@@ -62,10 +64,12 @@ const LATER = {
   upload: "src/client/upload.ts",
   "upload-field": "page/upload-field.ts",
   widgets: "page/widgets.ts",
+  worlds: "page/worlds.ts",
   answers: "page/answers.ts",
   "ending-banner": "page/ending-banner.ts",
   "failure-notice": "page/failure-notice.ts",
   scrub: "page/scrub.ts",
+  "step-down": "page/step-down.ts",
 };
 const COPIED = ["index.html", "icon.svg"];
 /** Where the texts of index.html are: it has their names between double braces. */

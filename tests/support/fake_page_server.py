@@ -27,7 +27,7 @@ from websockets.sync.server import ServerConnection, serve
 from reactor_trio.protocol import close_code
 
 PATIENCE = 120.0
-ASKS = "&beat=1&refusals=bye"
+ASKS = "&beat=1&refusals=bye&worlds=1"
 POLICY = "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss: http: https:"
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 

@@ -1,6 +1,6 @@
 /** The page's entry point: shows what a client tells, and gives it what the user does. */
 import { readCommands } from "../src/controls.ts";
-import type { ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
+import type { ReactorError, SessionInfo, TrackInfo } from "../src/index.ts";
 import { CommandError, connect } from "../src/index.ts";
 import { pageOf } from "../src/wire.ts";
 import { showIntroduction } from "./about.ts";
@@ -110,6 +110,8 @@ const toolbar = new Toolbar(
   say,
 );
 
+const withWorlds = later(async () => new (await import("./worlds.ts")).PageWorlds(client, stage, byId("tools"), reportProblem));
+client.on("moment", (change) => withWorlds((worlds) => worlds.changed(change)));
 const playback = new Playback(client, byId("transport"), reportProblem);
 client.on("transport", () => running?.showPicture());
 
@@ -165,7 +167,11 @@ client.on("ending", (announced) => noteEnding((banner) => banner.show(announced)
 client.on("message", ({ type, data }) => log(type, data));
 client.on("error", (error) => showError(error));
 client.on("diagnostic", (diagnostic) => {
-  if (diagnostic.code === "stepped_down") showStepDown(diagnostic);
+  if (diagnostic.code !== "stepped_down") return;
+  import("./step-down.ts").then(
+    ({ showStepDown }) => log("error", showStepDown(diagnostic)),
+    () => {}, // there are pictures
+  );
 });
 
 /** Errors that answer no command: those of this page's own parts, and those that the server reports. */
@@ -173,14 +179,6 @@ function showError({ code, message }: ReactorError): void {
   if (code === "sound") reportProblem(message);
   else if (code === "pictures") reportProblem(fillIn(STRINGS.problems.pictures, { why: message }));
   else log("error", code === "picture" ? message : `${code}: ${message}`);
-}
-
-function showStepDown({ codec, cause, video }: StepDown): void {
-  const { software, asks, or } = STRINGS.stepDown;
-  const now = video === null ? software : fillIn(asks, { codecs: video.join(or) });
-  log("error", `${codec}: ${cause}. ${now}`);
-  byId("notes").hidden = false;
-  byId("notes").textContent = now;
 }
 
 let keyboard: Keyboard | null = null; // of the running session, if its model has keys
@@ -219,6 +217,7 @@ class RunningSession {
     sound.show(outputs.some(({ kind }) => kind === "audio"));
     const serverPage = pageOf(info.url);
     share.show(info.shareToken, serverPage);
+    if (client.worlds.may.length) withWorlds((worlds) => worlds.show());
     this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
     this.#parts = this.#showControls(schema.commands);
     this.#figures = new Figures(

@@ -57,6 +57,8 @@ export interface Texts {
   readonly ENDING: Words<typeof ENDING>;
   readonly FAILURE: Words<typeof FAILURE>;
   readonly CLIP: Words<typeof CLIP>;
+  readonly WORLDS: Words<typeof WORLDS>;
+  readonly STEP_DOWN: Words<typeof STEP_DOWN>;
 }
 type Words<Table> = Table extends string ? string : { readonly [Name in keyof Table]: Words<Table[Name]> };
 
@@ -183,7 +185,6 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
     other: "{n} messages were lost while the connection was away for {seconds} s",
   },
   over: "the session is over",
-  stepDown: { software: "The video is decoded in software now.", asks: "The page asks for {codecs} now.", or: " or " },
 } as const);
 
 /** The texts of index.html, which the build puts there. */
@@ -500,4 +501,19 @@ export const FAILURE = /* @__PURE__ */ inLanguage("FAILURE", {
 export const CLIP = /* @__PURE__ */ inLanguage("CLIP", {
   empty: "there is no picture yet",
   noMp4: "this browser cannot make an MP4",
+} as const);
+
+export const WORLDS = /* @__PURE__ */ inLanguage("WORLDS", {
+  rewind: "Go back 5 seconds",
+  hold: "Go back 5 seconds; hold to run back ({key})",
+  undo: "Undo",
+  rewound: "rewound {n} s",
+  undone: "back again: {n} s later",
+  failed: "It was not possible to go back",
+} as const);
+
+export const STEP_DOWN = /* @__PURE__ */ inLanguage("STEP_DOWN", {
+  software: "The video is decoded in software now.",
+  asks: "The page asks for {codecs} now.",
+  or: " or ",
 } as const);

@@ -5,4 +5,13 @@ export type * from "./client/model.ts";
 export { Replay } from "./client/replay.ts";
 export type * from "./client/types.ts";
 export { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded, UploadRefused } from "./wire/errors.ts";
-export type { ModelIntroduction, ModelSchema, SettingPresentation, TrackKind, TransportAction } from "./wire/messages.ts";
+export type {
+  ModelIntroduction,
+  ModelSchema,
+  Moment,
+  SettingPresentation,
+  TrackKind,
+  TransportAction,
+  WorldAction,
+  WorldChange,
+} from "./wire/messages.ts";

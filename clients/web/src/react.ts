@@ -14,6 +14,7 @@ import {
   useStatistics,
   useTransport,
   useUpload,
+  useWorlds,
 } from "./react/hooks.ts";
 import { Picture } from "./react/picture.ts";
 import { ReactorProvider, useClient } from "./react/provider.ts";
@@ -31,6 +32,7 @@ export {
   useStatistics,
   useTransport,
   useUpload,
+  useWorlds,
 } from "./react/hooks.ts";
 export { Picture } from "./react/picture.ts";
 export { ReactorProvider, useClient } from "./react/provider.ts";
@@ -58,5 +60,6 @@ const untyped: Hooks<AnyModel> = {
   usePublication,
   useSound,
   useTransport,
+  useWorlds,
   Picture,
 };

@@ -12,6 +12,7 @@ export type {
   LinkStatistics,
   LoadProgress,
   Memory,
+  RewindTo,
   SessionClient,
   SessionClientOptions,
   SessionInfo,
@@ -20,6 +21,16 @@ export type {
   Transport,
   UploadOptions,
   UploadRef,
+  Worlds,
 } from "./client/types.ts";
 export { CommandError, ConnectionRefused, ReactorError, SessionEnded, UploadRefused } from "./wire/errors.ts";
-export type { ModelIntroduction, ModelSchema, SettingPresentation, TrackKind, TransportAction } from "./wire/messages.ts";
+export type {
+  ModelIntroduction,
+  ModelSchema,
+  Moment,
+  SettingPresentation,
+  TrackKind,
+  TransportAction,
+  WorldAction,
+  WorldChange,
+} from "./wire/messages.ts";

@@ -33,6 +33,7 @@ test("a client connects, is live, and leaves", async () => {
     follow: "1",
     beat: "1",
     refusals: "bye",
+    worlds: "1",
   });
   connection.welcome({ session_id: "one", share_token: "share" });
   const session = await client.ready;

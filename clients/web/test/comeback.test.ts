@@ -346,7 +346,7 @@ function browserWindow(t: TestContext): EventTarget {
 /** The address that a socket asks at, with what it says of the session: not the codecs and the like. */
 function asked({ url }: FakeSocket): string {
   const address = new URL(url);
-  for (const name of ["video", "audio", "feedback", "beat", "refusals", "paused"]) address.searchParams.delete(name);
+  for (const name of ["video", "audio", "feedback", "beat", "refusals", "paused", "worlds"]) address.searchParams.delete(name);
   return address.href;
 }
 

@@ -13,6 +13,7 @@ import {
   useReactorState,
   useSetting,
   useTransport,
+  useWorlds,
 } from "../src/react.ts";
 
 class NoSocket {
@@ -26,7 +27,8 @@ function Status(): ReactNode {
   const { status } = useReactorState();
   const { value } = useSetting("brightness");
   const { allowed, paused } = useTransport();
-  return `${status} ${String(value)} ${useClient().session} [${allowed.join()}] ${paused}`;
+  const { may, change } = useWorlds();
+  return `${status} ${String(value)} ${useClient().session} [${allowed.join()}] ${paused} [${may.join()}] ${change}`;
 }
 
 function page(url: string, active: boolean): string {
@@ -35,8 +37,8 @@ function page(url: string, active: boolean): string {
 }
 
 test("a server renders a page, which connects in the browser alone", async () => {
-  assert.equal(page("https://model.test/", true), 'connecting undefined null [] false<div class="view"></div>');
-  assert.equal(page("/models/", false), 'ended undefined null [] false<div class="view"></div>');
+  assert.equal(page("https://model.test/", true), 'connecting undefined null [] false [] null<div class="view"></div>');
+  assert.equal(page("/models/", false), 'ended undefined null [] false [] null<div class="view"></div>');
   await new Promise(setImmediate);
   assert.equal(NoSocket.opened, 0);
 });

@@ -13,7 +13,7 @@ const TEXT = /[A-Za-z]{2,}[.,:;!?]? |[ ,][A-Za-z]{2,}|^[A-Z][a-z]+$/;
 /** Attributes, and functions, whose words nobody reads. */
 const UNREAD = /(?:\b(?:class|transform|rel|d): |\bmatchMedia\(|\b(?:matches|closest|within|querySelector|querySelectorAll)\((?:\w+, )?)$/;
 /** Names of keys, of what is dragged, and of entries; selectors; lists of classes. */
-const NAMES = new Set(["Enter", "Escape", "Key", "Digit", "Arrow", "Files", "Bearer ", "reactor-token ", "finger "]);
+const NAMES = new Set(["Enter", "Escape", "Key", "Digit", "Arrow", "Backspace", "Files", "Bearer ", "reactor-token ", "finger "]);
 const STYLES = ["style.css", "hands.css"].map((name) => readFileSync(new URL(name, PAGE), "utf8")).join("");
 const CLASSES = new Set([...STYLES.matchAll(/\.([a-z][\w-]*)/g)].map(([, name]) => name));
 const isName = (text: string): boolean =>

@@ -134,7 +134,6 @@ const texts: Texts = {
       other: "{n} Nachrichten gingen verloren, während die Verbindung {seconds} s lang fehlte",
     },
     over: "die Sitzung ist zu Ende",
-    stepDown: { software: "Das Video wird jetzt in Software dekodiert.", asks: "Die Seite bittet jetzt um {codecs}.", or: " oder " },
   },
   HTML: {
     slow: "langsam",
@@ -412,6 +411,15 @@ const texts: Texts = {
     dismiss: "Schließen",
   },
   CLIP: { empty: "es gibt noch kein Bild", noMp4: "dieser Browser kann kein MP4 schreiben" },
+  WORLDS: {
+    rewind: "5 Sekunden zurück",
+    hold: "5 Sekunden zurück; gehalten läuft das Bild rückwärts ({key})",
+    undo: "Rückgängig",
+    rewound: "{n} s zurückgespult",
+    undone: "wieder da: {n} s später",
+    failed: "Zurückgehen war nicht möglich",
+  },
+  STEP_DOWN: { software: "Das Video wird jetzt in Software dekodiert.", asks: "Die Seite bittet jetzt um {codecs}.", or: " oder " },
 };
 
 export default texts;

@@ -140,7 +140,6 @@ const texts: Texts = {
       other: "{n} messages ont été perdus pendant les {seconds} s sans connexion",
     },
     over: "la session est terminée",
-    stepDown: { software: "La vidéo est maintenant décodée par logiciel.", asks: "La page demande maintenant {codecs}.", or: " ou " },
   },
   HTML: {
     slow: "lent",
@@ -429,6 +428,15 @@ const texts: Texts = {
     dismiss: "Fermer",
   },
   CLIP: { empty: "il n’y a pas encore d’image", noMp4: "ce navigateur ne peut pas écrire de MP4" },
+  WORLDS: {
+    rewind: "5 secondes en arrière",
+    hold: "5 secondes en arrière ; maintenir pour revenir en continu ({key})",
+    undo: "Annuler",
+    rewound: "retour de {n} s",
+    undone: "de retour : {n} s plus tard",
+    failed: "Impossible de revenir en arrière",
+  },
+  STEP_DOWN: { software: "La vidéo est maintenant décodée par logiciel.", asks: "La page demande maintenant {codecs}.", or: " ou " },
 };
 
 export default texts;

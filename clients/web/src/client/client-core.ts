@@ -29,6 +29,7 @@ import type {
   UploadOptions,
   UploadRef,
 } from "./types.ts";
+import { ModelWorlds } from "./worlds.ts";
 
 const MAX_MESSAGES = 1024;
 const NO_TRACKS = { video: ["none"], audio: ["none"] };
@@ -53,6 +54,12 @@ export class ClientCore implements SessionClient {
     () => this.#session,
     (name, args) => this.command(name, args),
   );
+  readonly worlds: ModelWorlds = new ModelWorlds(
+    () => this.#session,
+    (name, args) => this.command(name, args),
+  );
+  /** What was sent last of each command that is held and released. */
+  #hands = new Map<string, Arguments>();
   #settings = new Map<string, ModelSetting>();
   #streams = new Set<ItemQueue<Message<AnyModel>>>();
   /** What `for await` loops of the application wait for; they end with the client. */
@@ -140,6 +147,7 @@ export class ClientCore implements SessionClient {
   // ---- commands ------------------------------------------------------------------------------------------------------
 
   command(name: string, args: Arguments = {}, options: CommandOptions = {}): Promise<Applied<unknown>> {
+    if (args?.down !== undefined || name.startsWith("gamepad_")) this.#hands.set(name, args);
     return this.#commands.send(name, args, options);
   }
 
@@ -263,6 +271,13 @@ export class ClientCore implements SessionClient {
       for (const setting of this.#settings.values()) setting.changed();
     });
     session.addEventListener("transport", ({ detail }) => this.#events.emit("transport", detail));
+    session.addEventListener("moment", ({ detail }) => {
+      import("./hands-again.ts").then(
+        ({ sendAgain }) => sendAgain(session, this.#hands),
+        (error) => this.fail("worlds", error.message),
+      );
+      this.#events.emit("moment", detail);
+    });
     session.addEventListener("track", ({ detail: track }) => {
       this.#info = sessionInfo(session);
       this.#events.emit("track", trackInfo(track));
@@ -290,6 +305,7 @@ export class ClientCore implements SessionClient {
       this.#ready = handled();
       this.#lastValues = session.state;
       this.#commands.pause();
+      this.#hands.clear();
       for (const setting of this.#settings.values()) setting.end();
     });
   }

@@ -254,7 +254,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   /** What every socket of this client asks for. */
   #request(url: string, token: string | null | undefined): SocketOptions & { url: string } {
     const { WebSocket } = this.#options;
-    return { ...this.#options.ask(), url, token, feedback: true, cadence: true, beat: true, refusalsAsBye: true, WebSocket };
+    return { ...this.#options.ask(), url, token, feedback: true, cadence: true, beat: true, refusalsAsBye: true, worlds: true, WebSocket };
   }
 
   async #comeBack(session: Session): Promise<void> {

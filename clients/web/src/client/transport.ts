@@ -4,7 +4,8 @@ import type { Session } from "../wire/protocol.ts";
 import type { Arguments } from "./commands.ts";
 import type { Transport } from "./types.ts";
 
-const NOTHING: readonly TransportAction[] = Object.freeze([]);
+/** One for all, for whoever compares it. */
+export const NOTHING: readonly never[] = Object.freeze([]);
 
 export class ModelTransport implements Transport {
   #session: () => Session | null;

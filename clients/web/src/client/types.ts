@@ -4,7 +4,7 @@ import type { LatencySnapshot, Quantiles } from "../figures/latency.ts";
 import type { Recent } from "../figures/recent-times.ts";
 import type { SoundStatistics } from "../sound/audio-player.ts";
 import type { CommandError, ConnectionRefused, ReactorError, SessionEnded } from "../wire/errors.ts";
-import type { ModelSchema, TrackKind, TransportAction } from "../wire/messages.ts";
+import type { ModelSchema, Moment, TrackKind, TransportAction, WorldAction, WorldChange } from "../wire/messages.ts";
 import type {
   AttachOptions,
   AudioInputOptions,
@@ -105,6 +105,8 @@ export interface ClientEvents<M extends ModelShape> {
   late: { readonly what: string; readonly since: number } | null;
   resumed: { readonly seconds: number; readonly missed: number };
   transport: { readonly paused: boolean };
+  /** From step `step` on, the world is that of the moment `to`; before a picture of it. */
+  moment: WorldChange;
   /** An error of the server that answers no call of this client. */
   error: ReactorError;
   diagnostic: Diagnostic;
@@ -171,6 +173,19 @@ export interface Transport {
   step(steps?: number): Promise<void>;
   /** Begins the model's `inference()` anew, with the settings "kept" (the default), or "fresh": with their defaults. */
   restart(options?: { readonly state?: "kept" | "fresh" }): Promise<void>;
+}
+
+/** A place in the past: the number of a step, or so many steps or seconds back from the picture that is shown. */
+export type RewindTo = { readonly step: number } | { readonly steps: number } | { readonly seconds: number };
+
+/** Earlier moments of the session, where the model saves its worlds. Each call is fulfilled when the world is there, and rejects as a command does. */
+export interface Worlds {
+  /** What this client may do; nothing as a viewer, without a session, and with a model that saves no worlds. */
+  readonly may: readonly WorldAction[];
+  /** Goes back to the newest kept moment at or before this one, or to the oldest; gives the moment where it landed. */
+  rewind(to: RewindTo): Promise<Moment>;
+  /** Takes the newest rewind back, within 60 s. */
+  undo(): Promise<Moment>;
 }
 
 export interface UploadRef {
@@ -259,6 +274,7 @@ export interface SessionClient<M extends ModelShape = AnyModel> extends AsyncDis
   messages(options?: { signal?: AbortSignal }): AsyncIterableIterator<Message<M>>;
   upload(source: Blob | Uint8Array<ArrayBuffer>, options?: UploadOptions): Promise<UploadRef>;
   readonly transport: Transport;
+  readonly worlds: Worlds;
   statistics(): LinkStatistics;
   /** Tries now, instead of waiting or after the end, with which loops over frames, packets and messages have ended. */
   reconnect(): void;

@@ -3,12 +3,21 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { unlessAborted } from "../client/abort.ts";
 import type { AnyModel } from "../client/model.ts";
-import type { Client, ClientState, Publication, Statistics, Transport, UploadOptions } from "../client/types.ts";
+import type { Client, ClientState, Publication, Statistics, Transport, UploadOptions, Worlds } from "../client/types.ts";
 import { CommandError } from "../wire/errors.ts";
-import type { TrackKind } from "../wire/messages.ts";
+import type { TrackKind, WorldChange } from "../wire/messages.ts";
 import { useCalls, useNewest, useStore } from "./helpers.ts";
 import { useClient } from "./provider.ts";
-import type { CommandHook, DeviceOptions, PublicationHook, SettingHook, SoundHook, TransportHook, UploadHook } from "./types.ts";
+import type {
+  CommandHook,
+  DeviceOptions,
+  PublicationHook,
+  SettingHook,
+  SoundHook,
+  TransportHook,
+  UploadHook,
+  WorldsHook,
+} from "./types.ts";
 
 export function useReactorState(): ClientState {
   const client = useClient();
@@ -169,4 +178,25 @@ export function useTransport(): TransportHook {
     [transport, watch],
   );
   return { allowed, paused, ...calls, pending, error: error instanceof CommandError ? error : null };
+}
+
+export function useWorlds(): WorldsHook {
+  const client = useClient();
+  const { worlds } = client;
+  const { pending, error, watch } = useCalls();
+  const may = useStore(
+    useCallback((changed) => client.on("state", changed), [client]),
+    () => worlds.may,
+  );
+  const [latest, note] = useState<{ client: Client; change: WorldChange } | null>(null);
+  useEffect(() => client.on("moment", (change) => note({ client, change })), [client]);
+  const calls = useMemo(
+    (): Omit<Worlds, "may"> => ({
+      rewind: (to) => watch(worlds.rewind(to)),
+      undo: () => watch(worlds.undo()),
+    }),
+    [worlds, watch],
+  );
+  const change = latest?.client === client ? latest.change : null;
+  return { may, change, ...calls, pending, error: error instanceof CommandError ? error : null };
 }

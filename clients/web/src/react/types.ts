@@ -29,10 +29,11 @@ import type {
   UploadRef,
   VideoInputOptions,
   View,
+  Worlds,
 } from "../client/types.ts";
 import type { ControlKind } from "../controls/session-controls.ts";
 import type { CommandError, ReactorError } from "../wire/errors.ts";
-import type { TrackKind } from "../wire/messages.ts";
+import type { TrackKind, WorldChange } from "../wire/messages.ts";
 
 export type MessageType<M extends ModelShape> = Message<M>["type"];
 export type MessageData<M extends ModelShape, T extends MessageType<M>> = Extract<Message<M>, { type: T }>["data"];
@@ -115,6 +116,14 @@ export interface TransportHook extends Transport {
   readonly error: CommandError | null;
 }
 
+export interface WorldsHook extends Worlds {
+  /** The newest change of the world since the component is there, by whichever client; null: none yet. */
+  readonly change: WorldChange | null;
+  readonly pending: boolean;
+  /** Why the newest call was refused; null if it was not. */
+  readonly error: CommandError | null;
+}
+
 /** The Provider, the hooks and the picture, for a model of these types. */
 export interface Hooks<M extends ModelShape> {
   ReactorProvider(props: ProviderProps<M>): ReactNode;
@@ -133,6 +142,8 @@ export interface Hooks<M extends ModelShape> {
   useSound(): SoundHook;
   /** What this client may do with the model, and whether it is paused. */
   useTransport(): TransportHook;
+  /** Earlier moments of the session, and the newest change of its world. */
+  useWorlds(): WorldsHook;
   /** A `<div>` with the pictures of a track, which never pass through React. */
   Picture(props: PictureProps<M>): ReactNode;
 }

@@ -114,6 +114,26 @@ export interface Welcome {
   /** What this client may do with the model. */
   readonly transport?: readonly TransportAction[];
   readonly paused?: boolean;
+  /** What this client may do with the session's worlds; null if the model saves none, absent without `worlds=1`. */
+  readonly worlds?: { readonly may: readonly WorldAction[] } | null;
+}
+
+/** What a client may do with the worlds of its session. */
+export type WorldAction = "rewind" | "save" | "fork";
+
+/** The world after one step, as the server keeps it. `age` is in seconds of the world's own time, `picture` whether there is one of it. */
+export interface Moment {
+  readonly step: number;
+  readonly age: number;
+  readonly bytes: number;
+  readonly picture: boolean;
+}
+
+/** Data of `reactor.moment`: from step `step` on, the world is that of an earlier moment. */
+export interface WorldChange {
+  readonly step: number;
+  readonly to: Moment;
+  readonly why: "rewind" | "restore" | "continued";
 }
 
 /** What a client may do with a model that is stepped. */
@@ -183,6 +203,7 @@ export type RuntimeMessage =
   | { readonly type: "reactor.state"; readonly data: Settings }
   | { readonly type: "reactor.track"; readonly data: TrackDescription }
   | { readonly type: "reactor.transport"; readonly data: { readonly paused: boolean } }
+  | { readonly type: "reactor.moment"; readonly data: WorldChange }
   | { readonly type: "reactor.keyframe"; readonly data: { readonly track: number } }
   | { readonly type: "reactor.cadence"; readonly data: { readonly track: number; readonly every_us: number } }
   | { readonly type: "reactor.ack"; readonly id: number; readonly data: { readonly step: number; readonly reply: unknown } }

@@ -1,5 +1,5 @@
 /** What a session tells: the details of its events, and the answer to a command. */
-import type { Bye, Ending, ErrorReport, Late, Queued, Settings, TrackDescription, Welcome } from "./messages.ts";
+import type { Bye, Ending, ErrorReport, Late, Queued, Settings, TrackDescription, Welcome, WorldChange } from "./messages.ts";
 import type { Packet } from "./packet.ts";
 
 /** The events of a session, by name; each is a `CustomEvent` with this `detail`. */
@@ -20,6 +20,8 @@ export interface SessionEvents {
   track: TrackDescription;
   /** The session was paused, or goes on; `session.paused` says the same. */
   transport: { readonly paused: boolean };
+  /** The world is that of an earlier moment, before a picture of it; with the option `worlds`. */
+  moment: WorldChange;
   /** Its `payload` is a view, valid as long as it is referenced. */
   frame: Packet;
   /** The server needs a keyframe to go on decoding an input track. */

@@ -334,6 +334,7 @@ export class Session extends TypedEvents<SessionEvents> {
       case "reactor.cadence":
       case "reactor.ending":
       case "reactor.late":
+      case "reactor.moment":
         this.#emit(message.type.slice(8) as "queued", message.data as Queued); // the event has the name and the data of the message
         break;
       case "reactor.admitted":

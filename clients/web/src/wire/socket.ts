@@ -37,6 +37,8 @@ export interface SocketOptions {
   beat?: boolean | undefined;
   /** Ask to be told a refusal as `reactor.bye` with the reason "refused", because a page may not read the status of a refused WebSocket. */
   refusalsAsBye?: boolean | undefined;
+  /** Ask to be told when the world becomes that of an earlier moment, and what this client may do with worlds. */
+  worlds?: boolean | undefined;
   WebSocket?: OpenWebSocket | undefined;
 }
 
@@ -57,6 +59,7 @@ export function openSocket({
   follow = false,
   beat = false,
   refusalsAsBye = false,
+  worlds = false,
   WebSocket = globalThis.WebSocket,
 }: SocketOptions): WebSocket {
   const address = new URL(url);
@@ -74,6 +77,7 @@ export function openSocket({
     beat,
     refusals: refusalsAsBye && "bye",
     paused,
+    worlds,
     ...Object.fromEntries(Object.entries(tracks).map(([name, codecs]) => [`video.${name}`, codecs])),
   };
   for (const [name, value] of Object.entries(query)) {

@@ -1,0 +1,113 @@
+/** `client.worlds` against a scripted server: rewind, undo, and what hands hold afterwards. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { handsNow } from "../src/client/hands-again.ts";
+import { connect, type WorldChange } from "../src/index.ts";
+import { connect as connectSession } from "../src/session.ts";
+import { type ScriptedConnection, scriptedServer } from "../src/testing.ts";
+
+const MOMENT = { step: 12, age: 1.3, bytes: 100, picture: false };
+const DOWN = { properties: { down: { type: "boolean" } }, required: ["down"] };
+const COMMANDS = [
+  { name: "jump", schema: {} },
+  { name: "key_a", schema: DOWN },
+  { name: "key_w", schema: DOWN },
+  { name: "gamepad_axes", schema: { properties: { left_x: { type: "number", default: 0 }, left_y: { type: "number", default: 0 } } } },
+  { name: "set_speed", schema: { properties: { speed: { type: "number" } }, required: ["speed"] } },
+];
+
+async function begin(role: "control" | "viewer" = "control", open: typeof connect | typeof connectSession = connect) {
+  const server = scriptedServer({ commands: COMMANDS });
+  const client = open("http://model.test/", { WebSocket: server.WebSocket, role });
+  const connection = await server.connection();
+  connection.welcome({ role, worlds: { may: role === "viewer" ? [] : ["rewind"] } });
+  await client.ready;
+  return { server, client, connection };
+}
+
+/** The next commands, acknowledged. */
+async function next(connection: ScriptedConnection, count: number, reply: unknown = null): Promise<unknown[]> {
+  const sent = [];
+  for (let i = 0; i < count; i += 1) {
+    const { type, data, id } = await connection.next();
+    connection.ack(id as number, reply);
+    sent.push([type, data]);
+  }
+  return sent;
+}
+
+for (const [kind, open] of [["client", connect] as const, ["client without tracks", connectSession] as const])
+  test(`a ${kind} says that it understands worlds, and goes back and forth`, async () => {
+    const { client, connection } = await begin("control", open);
+    const { worlds } = client;
+    assert.equal(connection.url.searchParams.get("worlds"), "1");
+    assert.deepEqual(worlds.may, ["rewind"]);
+    const calls = [worlds.rewind({ step: 12 }), worlds.rewind({ steps: 3 }), worlds.rewind({ seconds: 5 }), worlds.undo()];
+    assert.deepEqual(await next(connection, 4, { moment: MOMENT }), [
+      ["reactor.rewind", { step: 12 }],
+      ["reactor.rewind", { steps: 3 }],
+      ["reactor.rewind", { seconds: 5 }],
+      ["reactor.rewind", { undo: true }],
+    ]);
+    assert.deepEqual(await Promise.all(calls), [MOMENT, MOMENT, MOMENT, MOMENT]);
+    const refused = worlds.undo();
+    connection.error((await connection.next()).id as number, "no_moment", "there is nothing to undo");
+    await assert.rejects(refused, { code: "no_moment" });
+    await client.close();
+    assert.deepEqual(worlds.may, []);
+  });
+
+test("after a moment the model is told what hands hold now, releases first", async () => {
+  const { client, connection } = await begin();
+  const heard: WorldChange[] = [];
+  client.on("moment", (change) => heard.push(change));
+  const commands = [client.command("key_a", { down: true }), client.command("jump"), client.command("gamepad_axes", { left_x: 0.5 })];
+  await next(connection, 3);
+  await Promise.all(commands);
+  connection.say("reactor.moment", { step: 40, to: MOMENT, why: "rewind" });
+  assert.deepEqual(heard, [{ step: 40, to: MOMENT, why: "rewind" }]);
+  assert.deepEqual(await next(connection, 3), [
+    ["key_w", { down: false }], // which this client never pressed
+    ["key_a", { down: true }],
+    ["gamepad_axes", { left_x: 0.5 }],
+  ]);
+  const released = client.command("key_a", { down: false });
+  await next(connection, 1);
+  await released;
+  connection.say("reactor.moment", { step: 50, to: MOMENT, why: "rewind" });
+  assert.deepEqual(await next(connection, 3), [
+    ["key_a", { down: false }],
+    ["key_w", { down: false }],
+    ["gamepad_axes", { left_x: 0.5 }],
+  ]);
+  await client.close();
+});
+
+test("a viewer hears of a moment and sends nothing", async () => {
+  const { client, connection } = await begin("viewer");
+  let heard = 0;
+  client.on("moment", () => {
+    heard += 1;
+  });
+  connection.say("reactor.moment", { step: 40, to: MOMENT, why: "rewind" });
+  assert.equal(heard, 1);
+  const command = client.command("probe"); // the next that is sent
+  assert.deepEqual(await next(connection, 1), [["probe", {}]]);
+  await command;
+  await client.close();
+});
+
+test("only what is held can be released", () => {
+  const commands = [
+    { name: "brush", schema: { properties: { down: { type: "boolean" }, size: { type: "number" } }, required: ["down", "size"] } },
+    { name: "gamepad_a", schema: { properties: { value: { type: "number" } }, required: ["value"] } },
+    { name: "gamepad_b", schema: {} },
+    { name: "toggle", schema: { properties: { on: { type: "boolean" } } } },
+  ];
+  assert.deepEqual(handsNow(commands, new Map()), [["gamepad_a", { value: 0 }]]);
+  const sent = new Map([["brush", { down: false, size: 2 }]]);
+  assert.deepEqual(handsNow(commands, sent), [
+    ["brush", { down: false, size: 2 }],
+    ["gamepad_a", { value: 0 }],
+  ]);
+});
