@@ -13,7 +13,7 @@ import trio
 from tests.docs.blocks.page import blocks_of
 from tests.support.models import Camera
 
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import Output, ReactorPipeline, Saves, Video
 from reactor_trio.session import Session
 from reactor_trio.testing import open_server
 
@@ -28,6 +28,7 @@ class Picture(Output):
 class Echo(ReactorPipeline):
     eye: Camera
     output: Picture
+    saves = Saves()
 
     async def inference(self):
         while True:
@@ -63,5 +64,5 @@ async def test_the_page_has_the_tasks_of_each_nursery(autojump_clock):
 
 def test_the_page_shows_the_nursery_of_a_session():
     block = next(block for block in blocks_of(PAGE) if block.text.startswith("async with trio.open_nursery() as tasks:"))
-    assert len(block.text.splitlines()) == 6
+    assert len(block.text.splitlines()) == 8
     assert textwrap.indent(block.text.rstrip(), " " * 12) in inspect.getsource(Session.run)

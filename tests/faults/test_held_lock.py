@@ -55,7 +55,7 @@ class Model(ReactorPipeline):
 def hold(seconds):
     if not seconds:
         return
-    # Who reads the line may rely on it: print() gives the lock back while it writes, and Python on request between two calls.
+    # Who reads the line may rely on it. print() gives the lock back while it writes, and Python on request between calls.
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     time.sleep(0.02)  # who waits for the lock by the old interval has it

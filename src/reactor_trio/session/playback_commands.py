@@ -53,14 +53,11 @@ def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:
     return msgspec.json.encode({"step": msgspec.json.decode(reply)["moment"]["step"]})
 
 
-def moment_pictures(services: SessionServices, show: Callable[[Bundle], object]) -> MomentPictures | None:
-    """What keeps the pictures of a new session's moments; None if its model saves no worlds."""
-    placement = services.placement
-    if placement.declaration.world is None:
-        return None
+def moment_pictures(services: SessionServices, show: Callable[[Bundle], object]) -> MomentPictures:
+    """What keeps the pictures of a new session's moments, for a model that saves its worlds."""
     from reactor_trio.session.moment_pictures import MomentPictures  # late: models without Saves import none of it
 
-    return MomentPictures(services.worker, services.settings.worlds.pictures // placement.max_sessions, show)
+    return MomentPictures(services.worker, services.settings.worlds.pictures // services.placement.max_sessions, show)
 
 
 def tell_moment(attachments: Mapping[int, Attachment], pictures: MomentPictures | None, message: Rewound) -> None:

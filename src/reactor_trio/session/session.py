@@ -90,7 +90,7 @@ class Session:
         self._reports = MessageReports(self._channel)
         self.playout = Playout(services.telemetry, self._channel)
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
-        self._pictures = playback_commands.moment_pictures(services, self._show_again)
+        self._pictures = None if declaration.world is None else playback_commands.moment_pictures(services, self._show_again)
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
