@@ -276,7 +276,9 @@ def test_a_server_that_does_not_know_the_session_is_not_asked_again(status, code
     in_session(story)
 
 
-@pytest.mark.parametrize(("status", "code"), [(429, None), (502, None), (503, None), (504, None), (408, "request_timeout")])
+@pytest.mark.parametrize(("status", "code"), [
+    (408, None), (408, "request_timeout"), (429, None), (502, None), (503, None), (504, None),
+])  # fmt: skip
 def test_a_server_that_refuses_for_now_is_asked_again(status, code):
     def refuse_once(number):
         if number == 1:

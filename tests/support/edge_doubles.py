@@ -28,6 +28,7 @@ from tests.support.models import Picture
 HAPROXY = shutil.which("haproxy") or ("/usr/sbin/haproxy" if Path("/usr/sbin/haproxy").exists() else None)
 KEY = "k" * 40
 PATIENCE = 120.0
+REQUEST_TIME = "timeout http-request 10s"  # what the printed configuration gives a client for a request
 
 
 class Model(ReactorPipeline):
@@ -163,12 +164,13 @@ def edge(folder: Path, choices: Choices, *, gate: str) -> Iterator[Edge]:
     with socket.create_server(("127.0.0.1", 0)) as clients, socket.create_server(("127.0.0.1", 0)) as own:
         ports = clients.getsockname()[1], own.getsockname()[1]
         config = folder / "edge.cfg"
-        config.write_text(
-            edge_config(
-                choices, gate=gate, listen=f"fd@{clients.fileno()}", own=f"fd@{own.fileno()}", certificate=str(pem),
-                connections=200,
-            )
+        text = edge_config(
+            choices, gate=gate, listen=f"fd@{clients.fileno()}", own=f"fd@{own.fileno()}", certificate=str(pem),
+            connections=200,
         )  # fmt: skip
+        # The limit counts while the test's own process, with its servers, waits for a processor. No test here is about it.
+        assert REQUEST_TIME in text
+        config.write_text(text.replace(REQUEST_TIME, f"timeout http-request {PATIENCE:g}s"))
         log = folder / "edge.log"
         with log.open("wb") as output:
             process = subprocess.Popen(

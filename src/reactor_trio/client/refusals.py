@@ -32,7 +32,7 @@ _MEANINGS = {
 
 #: What may let a client in after the answer of a proxy, which has no code, by its status.
 _RETRIES_OF_PROXIES: dict[int, Retry] = {
-    401: "credential", 403: "credential", 429: "later", 502: "later", 503: "later", 504: "later"
+    401: "credential", 403: "credential", 408: "later", 429: "later", 502: "later", 503: "later", 504: "later"
 }  # fmt: skip
 
 
