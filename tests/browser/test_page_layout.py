@@ -362,7 +362,8 @@ def test_the_parts_of_a_desktop_line_up(server: FakeServer, page: Page, size: tu
     assert box(page, "#panel-toggle svg")[2] == pytest.approx(right, abs=1)
     assert box(page, "#bar")[1] - bottom <= 4
     hint = box(page, "#hint")
-    assert (hint[0] + hint[2]) / 2 == pytest.approx((left + right) / 2, abs=1)
+    if size == DESKTOP:  # on a laptop one line matters more than the middle
+        assert (hint[0] + hint[2]) / 2 == pytest.approx((left + right) / 2, abs=1)
     assert hint[2] <= box(page, "#snapshot")[0]
     assert hint[0] >= box(page, "#restart")[2]
     edges = [box(page, part) for part in ("#about .prose", "#presets .list", "#settings")]
