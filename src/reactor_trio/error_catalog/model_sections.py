@@ -134,8 +134,8 @@ MODEL_SECTIONS: Final[dict[str, Section]] = {
         "The model's code raised",
         "The terminal, or the log, of the server has the traceback: it begins at your first line and ends with the one "
         "that raised, `(at model.py:17)`. Mend that line, and save: `reactor run --reload` loads the model again. With "
-        "`--debug` clients are told the exception, too. After an exception in a step or in `@connected` only that "
-        "session ends, and the next one begins anew; after one in a handler the session goes on. After one in `load()` "
+        "`--debug` the server tells clients the exception, too. An exception in a step or in `@connected` ends only "
+        "that session, and the next one begins anew; after one in a handler the session goes on. After one in `load()` "
         "or `run()` the server ends with exit code 1; under `runtime.isolation: process` it loads the model again.",
     ),
     "not-awaited": Section(

@@ -50,7 +50,7 @@ SERVING_SECTIONS: Final[dict[str, Section]] = {
     ),
     "address": Section(
         "The server cannot listen",
-        "Another program has the port, or the address is none of this machine's. The message says how to find the "
+        "Another program has the port, or this machine does not have the address. The message says how to find the "
         "program. `--port 0` takes any free port.",
         ("cli.serving", "edge.ports"),
     ),

@@ -84,7 +84,7 @@ class SessionMoments:
         self._next_at = ended + (ended - began) * (1 / SHARE - 1)
 
     def landing(self, arguments: dict[str, Any], shown_step: int) -> World:
-        """The kept world that a client's `reactor.rewind` means. Raises CommandError if there is none.
+        """Return the kept world that a client's `reactor.rewind` asks for. Raises CommandError if there is none.
 
         Args:
             arguments: see `protocol.client_messages.Rewind`.

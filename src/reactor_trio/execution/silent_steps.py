@@ -24,7 +24,7 @@ class SilentSteps:
         self._over = False
 
     def made_frame(self) -> None:
-        """End the watch: who has shown a picture knows how."""
+        """End the watch: the author has yielded a picture once, and knows how."""
         self._over = True
 
     def idled(self) -> None:

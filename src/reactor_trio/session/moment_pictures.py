@@ -14,7 +14,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 from typing import Final
 
@@ -24,7 +23,7 @@ import trio
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.messages import Rewound
 from reactor_trio.media import Bundle, Origin, Worker
-from reactor_trio.media.jpeg import kept_jpeg, narrowed, picture_of
+from reactor_trio.media.jpeg import kept_jpeg, picture_of
 
 log = logging.getLogger("reactor_trio.session")
 
@@ -103,15 +102,6 @@ class MomentPictures:
     def has(self, step: int) -> bool:
         """Whether there is a picture of the moment after this step."""
         return self._of(step) is not None
-
-    async def jpeg(self, step: int, width: int) -> bytes | None:
-        """Return the picture of the moment after this step as a JPEG file of at most this width; None if there is none.
-
-        It is that of the first video track.
-        """
-        if (picture := self._of(step)) is None:
-            return None
-        return await self._worker(partial(narrowed, width), next(iter(picture.tracks.values())))
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

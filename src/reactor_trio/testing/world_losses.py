@@ -93,7 +93,7 @@ def is_author_object(value: Any) -> bool:
 
 
 def print_of(value: Any, depth: int = 0, above: frozenset[int] = frozenset()) -> Any:
-    """Return what is equal for equal values. What nobody can look into is equal to what has its type."""
+    """Return a key that equal values share. Objects that cannot be looked into share the key of their type."""
     if isinstance(value, _PLAIN):
         return type(value), value
     if depth > _DEEPEST or id(value) in above:
