@@ -60,6 +60,15 @@ def boxes(page: Page) -> dict[str, tuple[float, float, float, float]]:
     return {part: box(page, part) for part in ("#hero", "#bar", "#panel")}
 
 
+def parts(page: Page) -> str:
+    """What the stage has in it and how high it is, for the message of a failed test."""
+    return str(
+        page.evaluate("""[...document.querySelectorAll("#stage, #stage > *, #bar, #bar *, head link, #panel")]
+        .filter((part) => part.tagName === "LINK" || part.checkVisibility())
+        .map((part) => `${part.localName}#${part.id || part.href} ${part.offsetTop} ${part.offsetHeight}`)""")
+    )
+
+
 @pytest.mark.parametrize("size", [PHONE, ON_ITS_SIDE, TABLET, LAPTOP, DESKTOP])
 def test_the_link_for_viewers_is_told_over_the_lower_edge_of_the_picture(
     server: FakeServer, page: Page, size: tuple[int, int]
@@ -97,10 +106,10 @@ def test_from_the_first_paint_to_play_nothing_moves(
                     painted = boxes(used)
                     peer.welcome(*COMMANDS, *KEYS, about=ABOUT, share="s", state={}, transport=TRANSPORT)
                     used.wait_for_selector('body[data-picture="awaited"]')
-                    begun = boxes(used)
+                    begun, then = boxes(used), parts(used)
                     if used is held:
                         expect(used.locator("#pads")).to_be_visible()
-                        assert boxes(used) == begun
+                        assert boxes(used) == begun, f"{then}\n{parts(used)}"
                     show(used, peer, shape)
                     if visit == "first" and shape != (1280, 720):  # now the page knows its shape
                         continue

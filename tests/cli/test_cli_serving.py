@@ -83,8 +83,10 @@ def test_a_closed_terminal_drains(project):
             os.close(theirs)
             with open(ours, "rb", closefd=False) as lines:
                 url = next(line for line in lines if b" is ready: " in line).split()[-1].decode()
+            assert get(f"{url}health")["status"] == "ok"
             with started("client", url) as client:
-                assert "demo as control" in client.stdout.readline()
+                first = client.stdout.readline()
+                assert "demo as control" in first, client.stderr.read()
                 os.close(ours)
                 assert process.wait(120) == 0
                 out, _ = client.communicate(timeout=120)

@@ -33,11 +33,10 @@ export class PageWorlds {
   constructor(client: Client, stage: HTMLElement, bar: HTMLElement, failed: (message: string) => void) {
     this.#client = client;
     this.#failed = failed;
-    void loadStyle("worlds.css");
     this.#button = element("button", { type: "button", id: "rewind", hidden: true }, icon(BACK_TO_BEGIN));
     this.#undo = element("button", { type: "button", id: "undo-rewind", hidden: true }, WORLDS.undo);
     bar.prepend(this.#button, this.#undo);
-    stage.append(this.#note);
+    void loadStyle("worlds.css").then(() => stage.append(this.#note)); // without its style it would move the bar
     this.#undo.addEventListener("click", () => this.#do(client.worlds.undo()));
     this.#listenToButton();
     addEventListener("keydown", (event) => this.#keydown(event), { capture: true });

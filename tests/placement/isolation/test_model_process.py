@@ -122,19 +122,24 @@ def test_a_model_that_holds_the_interpreter_is_killed_but_not_for_its_first_step
 
 
 def test_the_model_goes_with_its_server(tmp_path):
+    """A terminated server tells it. Of a killed one it learns by the closed link, or the kernel kills it: which comes first
+    is the kernel's matter, and a model that holds the interpreter is ended by the kernel alone."""
     last = 'import atexit, sys; atexit.register(sys.stderr.write, "the last line\\n")'
     model = MODEL.replace("self.buffer = np", f"{last}\n        self.buffer = np", 1)
-    for end in (signal.SIGTERM, signal.SIGKILL):
+    model = model.replace("    def hang(self):", "    def hang(self):\n        os.write(2, b'it hangs\\n')", 1)
+    for end, code in ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)):
         with reactor_run(tmp_path, model, isolation="process") as server:
             with RawClient(server.port) as client:
                 pid = process_of(client)["pid"]
+                if end == signal.SIGKILL:
+                    client.say("hang")
+                    server.wait_log("it hangs")
                 os.kill(server.process.pid, end)
                 if end != signal.SIGKILL:
                     assert client.text("reactor.bye")["data"]["reason"] == "draining"
-            code = server.process.wait(PATIENCE)
-            assert code == (-signal.SIGKILL if end == signal.SIGKILL else 0)
+            assert server.process.wait(PATIENCE) == code
             assert is_gone(pid)
-            assert server.log.count("the last line") == (end == signal.SIGTERM)  # it is told, and ends by itself
+            assert server.log.count("the last line") == (end == signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
