@@ -66,7 +66,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "session": (
         "errors plain_text descriptors protocol telemetry concurrency interface pacing admission lifecycle media "
-        "configuration crossing execution placement",
+        "configuration crossing execution placement worlds world_store",
         "msgspec trio",
     ),
     "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),
@@ -78,7 +78,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "edge": ("errors descriptors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors processors protocol telemetry concurrency interface admission media recording configuration "
-        "execution placement session transport connection leases edge",
+        "execution placement session transport connection leases edge worlds world_store",
         "msgspec opentelemetry prometheus_client trio",
     ),
     "notebook": ("errors configuration interface server", "IPython"),

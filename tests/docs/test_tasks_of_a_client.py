@@ -64,5 +64,5 @@ async def test_the_page_has_the_tasks_of_each_nursery(autojump_clock):
 
 def test_the_page_shows_the_nursery_of_a_session():
     block = next(block for block in blocks_of(PAGE) if block.text.startswith("async with trio.open_nursery() as tasks:"))
-    assert len(block.text.splitlines()) == 8
+    assert len(block.text.splitlines()) == 9
     assert textwrap.indent(block.text.rstrip(), " " * 12) in inspect.getsource(Session.run)

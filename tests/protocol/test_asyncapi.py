@@ -159,7 +159,8 @@ async def test_the_document_lists_messages_operations_and_tracks(autojump_clock)
         "reactor.queued", "reactor.admitted", "reactor.welcome", "reactor.ack", "reactor.error", "reactor.track",
         "reactor.state", "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe", "reactor.video",
         "reactor.beat", "reactor.cadence", "reactor.transport", "reactor.pause", "reactor.step", "reactor.restart",
-        "reactor.late", "reactor.rewind", "reactor.worlds", "reactor.moment",
+        "reactor.late", "reactor.rewind", "reactor.worlds", "reactor.moment", "reactor.save", "reactor.saved",
+        "reactor.restore", "reactor.forget",
     }  # fmt: skip
     assert {"message.moved", "message.progress", "packet"} <= set(messages)
     assert set(document["channels"]["session"]["messages"]) == set(messages)

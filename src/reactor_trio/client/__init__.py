@@ -19,6 +19,7 @@ from reactor_trio.client.session_events import Message as Message
 from reactor_trio.client.session_events import StateChanged as StateChanged
 from reactor_trio.client.session_events import TransportChanged as TransportChanged
 from reactor_trio.client.session_events import WorldChanged as WorldChanged
+from reactor_trio.client.session_events import WorldSaved as WorldSaved
 from reactor_trio.client.statistics import Latency as Latency
 from reactor_trio.client.statistics import Spread as Spread
 from reactor_trio.client.statistics import Statistics as Statistics

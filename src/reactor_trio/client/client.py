@@ -86,7 +86,7 @@ class Client(SessionView):
         super().__init__(receiver, PersistentConnection(transport, receiver, follow, reopen))
         self._protocol = receiver.protocol
         self._playback = TransportControl(self._protocol, self.command)
-        self._worlds = WorldControl(self._protocol, self.command)
+        self._worlds = WorldControl(receiver, self.command)
 
     @property
     def playback(self) -> TransportControl:
@@ -95,7 +95,7 @@ class Client(SessionView):
 
     @property
     def worlds(self) -> WorldControl:
-        """Go back to an earlier moment of the session, if its model saves worlds."""
+        """Go back to an earlier moment of the session, save its world and restore it, if its model saves worlds."""
         return self._worlds
 
     @property

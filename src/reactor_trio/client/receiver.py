@@ -37,6 +37,10 @@ _UNSAID = {"model_error": "the model failed; the terminal of `reactor run` shows
 _CONNECTIONS = ("too_slow",)
 
 
+#: worlds whose saving is followed; a session has one under way
+MOST_SAVES = 64
+
+
 class ReplyFuture:
     """The answer to one command, for which its caller waits."""
 
@@ -103,6 +107,8 @@ class Receiver:
         self._late: tuple[str, float] | None = None
         #: the callers that wait for an answer, by command number
         self.answers: dict[int, ReplyFuture] = {}
+        #: the worlds that are being saved, or were and nobody has asked yet, by their ids
+        self._saves: dict[str, ReplyFuture] = {}
         #: frames by track index
         self.frames: dict[int, Broadcast[events.Received]] = {}
         self.messages: Broadcast[events.Message] = Broadcast(MESSAGES_QUEUED, queued_bytes)
@@ -169,10 +175,18 @@ class Receiver:
         self.ended, self._end_message, self._refusal = reason, message, code
         for answer in self.answers.values():
             answer.set(error=self._session_ended())
+        for saving in self._saves.values():
+            saving.set(error=self._session_ended())
         for frames in self.frames.values():
             frames.end(self._iteration_end)
         self.messages.end(self._iteration_end)
         self.outbox.clear()
+
+    def saving(self, world: str) -> ReplyFuture:
+        """Return what is set when the saving of a world has ended; of the newest 64 worlds."""
+        if world not in self._saves and len(self._saves) >= MOST_SAVES:
+            del self._saves[next(iter(self._saves))]
+        return self._saves.setdefault(world, ReplyFuture())
 
     def check_alive(self) -> None:
         """Raise SessionEnded if the session is over."""
@@ -203,8 +217,6 @@ class Receiver:
                     self._open_track(track)
             case events.TrackChanged(track):
                 self._open_track(track)
-            case events.KeyframeWanted() | Cadence() as wish:
-                self._take_wish(wish)
             case events.CommandAnswered(number, reply, error):
                 self.last_command = number if error is None else self.last_command
                 self.outbox.answered(number)
@@ -213,7 +225,9 @@ class Receiver:
                     answer.set(reply, error)
             case events.Message() as message:
                 self.messages.put(message, len(text))
-            case events.Ending() | Late() as notice:
+            case events.KeyframeWanted() | Cadence() as wish:
+                self._take_wish(wish)
+            case events.Ending() | Late() | events.WorldSaved() as notice:
                 self._take_notice(notice, anyio.current_time())
             # If only the connection ends, its close frame follows and the client reconnects.
             case events.Bye(reason, why, code) if not (self.resumable and reason in _CONNECTIONS):
@@ -225,8 +239,10 @@ class Receiver:
         else:
             self.push_tracks.request_keyframe(wish.track)
 
-    def _take_notice(self, notice: events.Ending | Late, now: float) -> None:
+    def _take_notice(self, notice: events.Ending | Late | events.WorldSaved, now: float) -> None:
         match notice:
+            case events.WorldSaved(world, code, why):
+                self.saving(world).set(error=None if code is None else CommandError(code, why))
             case events.Ending(reason, seconds):
                 self._ending = None if seconds is None else (reason, now + seconds)
                 self.callbacks.on_ending(reason, seconds)

@@ -97,6 +97,14 @@ class WorldChanged(msgspec.Struct, frozen=True):
     why: str
 
 
+class WorldSaved(msgspec.Struct, frozen=True):
+    """The saving of a world has ended: it is in the store, or `code` and `message` say why not."""
+
+    world: str
+    code: str | None = None
+    message: str = ""
+
+
 class KeyframeWanted(msgspec.Struct, frozen=True):
     """The server needs a keyframe of an input track to continue decoding it."""
 
@@ -135,6 +143,6 @@ class Received(msgspec.Struct, frozen=True):
 
 
 TextEvent = (
-    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | WorldChanged | TrackChanged
-    | KeyframeWanted | Cadence | Late | Ending | Bye | Message
+    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TransportChanged | WorldChanged | WorldSaved
+    | TrackChanged | KeyframeWanted | Cadence | Late | Ending | Bye | Message
 )

@@ -27,6 +27,7 @@ from reactor_trio.client.session_events import (
     TrackChanged,
     TransportChanged,
     WorldChanged,
+    WorldSaved,
 )
 from reactor_trio.client.statistics import SAMPLES, CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
@@ -54,12 +55,14 @@ MOST_SETS = 2048
 
 #: messages whose fields are the fields of an event
 _PLAIN: dict[
-    str, type[Cadence | KeyframeWanted | TransportChanged | WorldChanged | Queued | Admitted | Late | Ending | Bye]
+    str,
+    type[Cadence | KeyframeWanted | TransportChanged | WorldChanged | WorldSaved | Queued | Admitted | Late | Ending | Bye],
 ] = {
     "reactor.keyframe": KeyframeWanted,
     "reactor.cadence": Cadence,
     "reactor.transport": TransportChanged,
     "reactor.moment": WorldChanged,
+    "reactor.saved": WorldSaved,
     "reactor.queued": Queued,
     "reactor.admitted": Admitted,
     "reactor.ending": Ending,

@@ -1,4 +1,4 @@
-"""Worlds, for programs `client.worlds`: go back to an earlier moment of a session."""
+"""Worlds, for programs `client.worlds`: go back to an earlier moment of a session, save its world, and restore it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.client.session_protocol import SessionProtocol
-from reactor_trio.protocol import WorldList, WorldMoment
+from reactor_trio.client.receiver import Receiver
+from reactor_trio.protocol import WorldInStore, WorldList, WorldMoment
 
 
 class WorldControl:
@@ -19,14 +19,14 @@ class WorldControl:
     `restore_failed` if the model's code has made it impossible. All raise SessionEnded as `Client.command` does.
     """
 
-    def __init__(self, protocol: SessionProtocol, command: Callable[..., Awaitable[Any]]) -> None:
-        self._protocol = protocol
+    def __init__(self, receiver: Receiver, command: Callable[..., Awaitable[Any]]) -> None:
+        self._receiver = receiver
         self._command = command
 
     @property
     def may(self) -> tuple[str, ...]:
         """What this client may do with the worlds, such as `"rewind"`; empty for a viewer, and if the model saves none."""
-        welcome = self._protocol.welcome
+        welcome = self._receiver.protocol.welcome
         return () if welcome is None or not welcome.worlds else welcome.worlds.may
 
     async def rewind(
@@ -51,6 +51,36 @@ class WorldControl:
     async def list(self) -> WorldList:
         """Return the moments that are kept, those ahead of a rewind included, and what they need."""
         return msgspec.convert(await self._command("reactor.worlds"), WorldList)
+
+    async def save(self, name: str = "", *, step: int | None = None) -> WorldInStore:
+        """Save the world as it is between two steps; returns when it is in the server's store, with the id to restore it.
+
+        Args:
+            name: what to call it.
+            step: save the newest kept moment at or before this step instead.
+
+        Whoever has the id may restore the world, unless clients have names: then only their own. Raises CommandError also
+        with code `cannot_save`, `too_many`, `too_big`, `busy` while another save is under way, and `store_failed`.
+        """
+        given = {"name": name} | ({} if step is None else {"step": step})
+        world = msgspec.convert((await self._command("reactor.save", **given))["world"], WorldInStore)
+        saving = self._receiver.saving(world.id)
+        await saving.done.wait()
+        if saving.error is not None:
+            raise saving.error
+        return world
+
+    async def restore(self, id: str) -> WorldMoment:  # noqa: A002 - the wire's word
+        """Go on from a saved world, of this session or another; returns its moment. `undo` takes it back, within 60 s.
+
+        Raises CommandError also with code `no_such_world`, `foreign_world`, `old_world`, `damaged_world` and `store_failed`.
+        """
+        reply = await self._command("reactor.restore", world=id)
+        return msgspec.convert(reply["moment"], WorldMoment)
+
+    async def forget(self, id: str) -> None:  # noqa: A002 - the wire's word
+        """Delete a saved world."""
+        await self._command("reactor.forget", world=id)
 
     async def _rewind(self, data: dict[str, Any]) -> WorldMoment:
         reply = await self._command("reactor.rewind", **data)

@@ -91,10 +91,29 @@ class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, met
     """The limits of a model that saves its worlds. Sizes are in bytes.
 
     Attributes:
+        allow: what clients may do with worlds, of what the models allow.
         ring: of all moments that the sessions keep in memory, with their pictures; each session has an equal part.
+        bytes: of the file of one saved world.
+        slots: worlds that one session may have saved.
+        accept: which of `config` and `weights` may differ from what a saved world was made with.
+        store: the folder of saved worlds. None: they stay in memory, within `ring`, and end with their session.
+        keys: sign saved worlds, the first one new ones: a literal, `env:NAME` or `file:PATH`. None: the store's file `key`.
+        store_bytes: of all files in the store.
+        keep: seconds for which a saved world is kept.
     """
 
+    allow: tuple[Literal["rewind", "save", "fork"], ...] = ("rewind", "save", "fork")
     ring: Bytes = 512 * 1024 * 1024
+    bytes: Bytes = 4 * 1024 * 1024 * 1024
+    slots: Count = 8
+    accept: tuple[Literal["config", "weights"], ...] = ()
+    store: Annotated[str, Meta(min_length=1)] | None = None
+    keys: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
+    store_bytes: Bytes = 20 * 1024 * 1024 * 1024
+    keep: Annotated[float, Meta(gt=0, le=366 * 86_400)] = 7 * 86_400.0
+
+    def __repr__(self) -> str:
+        return "WorldSettings(...)"  # the keys may be secrets
 
     @property
     def pictures(self) -> int:

@@ -164,6 +164,7 @@ class Answer(Message, frozen=True, tag=36):
         reply: of the handler, JSON.
         code, message: why they were refused; `code` is None if they were applied.
         values: the settings that have changed since, as JSON; see `StateChanges`.
+        world: that a save has captured, within a process.
     """
 
     numbers: tuple[int, ...]
@@ -172,6 +173,7 @@ class Answer(Message, frozen=True, tag=36):
     code: str | None = None
     message: str = ""
     values: dict[str, bytes] = msgspec.field(default_factory=dict)
+    world: Any = None
 
 
 class ModelMessageSent(Message, frozen=True, tag=37):

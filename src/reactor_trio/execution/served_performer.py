@@ -28,6 +28,7 @@ from reactor_trio.protocol import PLAYBACK, WorldMoment
 
 if TYPE_CHECKING:  # a model that saves no worlds imports none of it
     from reactor_trio.execution.session_moments import SessionMoments
+    from reactor_trio.worlds import World
 
 
 class ServedPerformer(Performer):
@@ -207,6 +208,12 @@ class ServedPerformer(Performer):
                 await self._close_and_go_on(Event.RESTART_FRESH if command.arguments["state"] == "fresh" else Event.RESTART)
             case "reactor.rewind":
                 return await self._rewind(command)
+            case "reactor.save":
+                return await self._captured(command)
+            case "reactor.restore":
+                return await self._restore(command)
+            case "reactor.forget":
+                return {}
         return None
 
     async def _close_and_go_on(self, event: Event, landing: Landing | None = None) -> None:
@@ -219,20 +226,33 @@ class ServedPerformer(Performer):
     async def _rewind(self, command: Command) -> Any:
         assert self.moments is not None, "Session refuses it for a model that saves no worlds"
         landing = Landing(self.moments.landing(command.arguments, command.shown_step), "rewind")
-        await self._land(landing)
-        return {"moment": WorldMoment(landing.world.step, landing.world.age, landing.world.size)}
+        return await self._land(landing)
 
-    async def _land(self, landing: Landing) -> None:
-        """Go on from another world. Raises CommandError if it cannot be put, and what ends the session."""
+    async def _captured(self, command: Command) -> World:
+        """The world that a save means. Raises CommandError."""
+        assert self.moments is not None, "Session refuses it for a model that saves no worlds"
+        with self.session.calls.running("@saving has run", self.thread):
+            return await self.moments.to_save(self, command.arguments["step"])
+
+    async def _restore(self, command: Command) -> Any:
+        world, origin, warnings = command.arguments["loaded"]
+        reply = await self._land(Landing(world, "restore", same_process=False, version=origin.version))
+        return reply | {"warnings": warnings}
+
+    async def _land(self, landing: Landing) -> dict[str, Any]:
+        """Go on from another world; returns the reply. Raises CommandError if that cannot be, and what ends the session."""
         await self._close_and_go_on(Event.PUT, landing)
         if landing.refused is not None:
             raise landing.refused
+        return {"moment": WorldMoment(landing.world.step, landing.world.age, landing.world.size)}
 
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
         """Note that a command is applied; the answer to its group."""
         session = self.session
         session.command_applied(command)
         step = session.step if self.driver.next_block is None else self.driver.next_block
+        if command.name == "reactor.save":
+            return Answer(numbers, step, world=reply)
         return Answer(numbers, step, msgspec.json.encode(reply))
 
     def _answer(self, answer: Answer) -> None:

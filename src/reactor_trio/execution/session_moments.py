@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any, Final, NamedTuple
 
 import trio
+from msgspec import structs
 
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_calls import AuthorCalls
@@ -22,6 +23,7 @@ from reactor_trio.interface.events import Handler
 from reactor_trio.interface.saving import Moment, WorldDeclaration
 from reactor_trio.protocol import WorldList, WorldMoment
 from reactor_trio.worlds import UNDO_FOR, Copies, Ring, World, capture, prepare
+from reactor_trio.worlds.settings import check_settings
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -112,6 +114,11 @@ class SessionMoments:
         undo = ring.undo(trio.current_time())
         moments = tuple(map(_described, [*ring.past, *ring.ahead]))
         return WorldList(moments, ring.bytes, ring.most_bytes, undo=None if undo is None else _described(undo))
+    async def to_save(self, author: AuthorCalls, step: int | None) -> World:
+        """The world as it is, or the newest kept moment at or before a step. Raises CommandError if there is none."""
+        if step is None:
+            return await self._capture(author)
+        return self.landing({"undo": None, "step": step}, step)
 
     async def put(self, author: AuthorCalls, landing: Landing) -> CommandError | None:
         """Put a world. If that cannot be done, the world stays as it is, and the error is returned.
@@ -130,7 +137,10 @@ class SessionMoments:
             await self._put(author, Landing(before, landing.why))
             return CommandError("restore_failed", f"@restored raised {type(raised).__name__}; the world stays as it was")
         world = landing.world
-        self._ring.rewind(world, before, trio.current_time())
+        if landing.why == "rewind":
+            self._ring.rewind(world, before, trio.current_time())
+        else:  # its steps have numbers of another session
+            self._ring.begin_at(structs.replace(world, step=self._place.step), before, trio.current_time())
         self._place = Place(self._place.step, world.steps, world.age)
         self._known.append(self._place)  # the picture of the moment, which is shown as that of the newest step
         return None
@@ -148,6 +158,8 @@ class SessionMoments:
         world, now = landing.world, self._declared.saves.version
         version = now if landing.version is None else landing.version
         ready = prepare(author.model, world, alone=self._alone, older=version != now)
+        if not landing.same_process and (state := author.keeper.state) is not None:
+            check_settings(type(state), ready.settings)
         ready.assign()
         if (restored := self._declared.restored) is not None:
             moment = Moment(world.step, world.age, landing.why, version, same_process=landing.same_process)

@@ -30,6 +30,7 @@ from reactor_trio.protocol.text import NotFiniteError as NotFiniteError
 from reactor_trio.protocol.text import ServerText as ServerText
 from reactor_trio.protocol.text import TrackInfo as TrackInfo
 from reactor_trio.protocol.text import Welcome as Welcome
+from reactor_trio.protocol.text import WorldInStore as WorldInStore
 from reactor_trio.protocol.text import WorldList as WorldList
 from reactor_trio.protocol.text import WorldMoment as WorldMoment
 from reactor_trio.protocol.text import Worlds as Worlds

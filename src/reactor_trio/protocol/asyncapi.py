@@ -21,6 +21,8 @@ from reactor_trio.protocol.client_messages import (
     Pause,
     Restart,
     Rewind,
+    Save,
+    SavedWorld,
     Step,
     VideoChoice,
 )
@@ -83,6 +85,13 @@ class _Moment(msgspec.Struct):
     why: str
 
 
+class _Saved(msgspec.Struct, omit_defaults=True):
+    world: str
+    #: why it is not in the store
+    code: str | None = None
+    message: str = ""
+
+
 _STATE = "The value of each setting that differs from the one that the server sent last and that the client set since."
 #: the runtime's own messages: type, who sends it, summary, and the type of its data
 _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
@@ -105,6 +114,10 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.step", "client", "Make so many steps; only while the session is paused.", Step),
     ("reactor.restart", "client", "Close the model's generator and start a new one, with the state kept or fresh.", Restart),
     ("reactor.rewind", "client", "Go back to an earlier moment of the session.", Rewind),
+    ("reactor.save", "client", "Save the world of the session; `reactor.saved` says when it is stored.", Save),
+    ("reactor.restore", "client", "Go on from a saved world.", SavedWorld),
+    ("reactor.forget", "client", "Delete a saved world.", SavedWorld),
+    ("reactor.saved", "server", "A world is in the store, or `code` says why not.", _Saved),
     ("reactor.worlds", "client", "List the moments that the session may go back to.", ListWorlds),
     ("reactor.moment", "server", "The world is that of an earlier moment, to a client with `worlds=1`.", _Moment),
     ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", Keyframe),

@@ -76,6 +76,23 @@ class Rewind(msgspec.Struct, omit_defaults=True):
             raise ValueError("expected one of step, steps, seconds, undo")
 
 
+#: what a name of a saved world, or an id, may have in characters
+MOST_NAME: Final = 128
+
+
+class Save(msgspec.Struct, omit_defaults=True):
+    """Data of `reactor.save`. `step`: save the newest moment at or before it, instead of the world between two steps."""
+
+    name: Annotated[str, msgspec.Meta(max_length=MOST_NAME)] = ""
+    step: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class SavedWorld(msgspec.Struct):
+    """Data of `reactor.restore` and `reactor.forget`: the id of a saved world."""
+
+    world: Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
+
+
 class ListWorlds(msgspec.Struct):
     """Data of `reactor.worlds`."""
 
@@ -84,6 +101,7 @@ class ListWorlds(msgspec.Struct):
 #: is counted, ordered and answered as a command is.
 PLAYBACK: Final[dict[str, type[msgspec.Struct]]] = {
     "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart, "reactor.rewind": Rewind,
+    "reactor.save": Save, "reactor.restore": SavedWorld, "reactor.forget": SavedWorld,
     "reactor.worlds": ListWorlds,
 }  # fmt: skip
 

@@ -112,6 +112,25 @@ class WorldMoment(msgspec.Struct, frozen=True):
     picture: bool = False
 
 
+class WorldInStore(msgspec.Struct, frozen=True):
+    """A saved world.
+
+    Attributes:
+        id: restores it, so it is a secret.
+        name: what its player has called it.
+        step, age, bytes: of the moment that was saved; see `WorldMoment`.
+        saved_at, expires: when it was saved, and until when it is kept, in seconds since 1970.
+    """
+
+    id: str
+    name: str
+    step: int
+    age: float
+    bytes: int
+    saved_at: float
+    expires: float
+
+
 class WorldList(msgspec.Struct, frozen=True):
     """The worlds that a session may go back to: the reply to `reactor.worlds`.
 
@@ -119,13 +138,14 @@ class WorldList(msgspec.Struct, frozen=True):
         moments: those that are kept, in the order of the world's own time, also the ones ahead of a rewind.
         bytes: what they need, with their pictures; parts that did not change count once.
         most: how many bytes they may need.
+        worlds: those that this session has saved.
         undo: the world from before the newest rewind, while that can be taken back.
     """
 
     moments: tuple[WorldMoment, ...]
     bytes: int
     most: int
-    worlds: tuple[dict[str, Any], ...] = ()
+    worlds: tuple[WorldInStore, ...] = ()
     undo: WorldMoment | None = None
 
 

@@ -275,10 +275,14 @@ class Runtime:
         self.facts.progress.reset()
         placement = await self.load_placement(self._config, self.metrics)
         self.waiting_room.resize(placement.max_sessions)
-        services = SessionServices(
-            placement, self.settings, self._debug, self._parts.disk, self._failures, self.metrics, self._parts.worker
-        )
         schema = model_schema(self.name, placement.declaration, self._introduction)
+        worlds = None
+        if placement.declaration.world is not None:  # late: models without Saves import none of it
+            from reactor_trio.server.saved_worlds import open_worlds
+
+            worlds = await open_worlds(placement, self.settings.worlds, schema, self._config, self._parts)
+        parts, failures = self._parts, self._failures
+        services = SessionServices(placement, self.settings, self._debug, parts.disk, failures, self.metrics, worlds)
         self.session_manager.model = ServedModel(services, ModelSchema(schema), self._config)
 
     async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:

@@ -37,6 +37,7 @@ from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.waiting_room import RoomEntry, WaitingRoom
 from reactor_trio.session import Session
+from reactor_trio.session.playback_commands import allowed_worlds
 
 if TYPE_CHECKING:
     from reactor_trio.server.session_recording import SessionRecording
@@ -171,7 +172,8 @@ class SessionManager:
     def open_session(self, entry: Entry, sender: ClientSender) -> ServedSession:
         """Make a session for an admitted client. The caller starts its `run` in the scope of `session_scope` at once."""
         length = sender.request.claims.session_length or math.inf
-        session = Session(entry.sid, self.loaded.services, (sender.number, sender.joined_at), length)
+        subject, client = sender.request.claims.subject or "", (sender.number, sender.joined_at)
+        session = Session(entry.sid, self.loaded.services, client, length, subject)
         renditions = RenditionSet(self._sender_context)
         served = ServedSession(
             session, renditions, entry, sender, self._window, self.run_session, self._changed, self._closed
@@ -225,6 +227,7 @@ class SessionManager:
         controls = request.role == "control"
         declaration = self.loaded.services.placement.declaration
         world = declaration.world
+        may = allowed_worlds(world, self._facts.settings) if world is not None and controls else ()
         missed = served.detached.message_log.missed_after(request.after) if resumed else 0
         if resumed:
             self._metrics.resumed(missed)
@@ -243,7 +246,7 @@ class SessionManager:
             resumed=resumed, received=served.received if controls else 0, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=self.loaded.described.schema["schema_hash"],
             transport=declaration.playback if controls else (), paused=session.stepping.paused,
-            worlds=UNSET if not request.worlds else None if world is None else Worlds(world.saves.may if controls else ()),
+            worlds=UNSET if not request.worlds else None if world is None else Worlds(may),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from reactor_trio.recording import (
     upload_line,
 )
 from reactor_trio.session import Session
+from reactor_trio.session.playback_commands import without_ids
 from reactor_trio.session.upload_store import StoredUpload
 from reactor_trio.transport import MessageChannel
 
@@ -213,6 +214,7 @@ class SessionRecording(MessageChannel):
 
     def refused(self, name: str, data: bytes, id: int | None, code: str, message: str) -> None:  # noqa: A002
         """A command was refused. A long one costs the disk little: it changed nothing, so a replay does not need it."""
+        data = without_ids(name, data)
         short = len(data) <= LONGEST_REFUSED
         refused = code, presentable(message)
         line = command_line(self._now(), id, presentable(name), _plain(data) if short else None, None, refused)

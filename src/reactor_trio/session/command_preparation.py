@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -16,12 +16,14 @@ from typing import Any
 
 import trio
 
+from reactor_trio.concurrency import FailureLog
 from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import CommandSpec
+from reactor_trio.interface.files import UploadedFile
 from reactor_trio.placement.placement import Check
 from reactor_trio.plain_text import sendable
-from reactor_trio.session.session_services import SessionServices
+from reactor_trio.session.upload_store import UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
@@ -80,14 +82,20 @@ def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any
     if check is None:
         return []
     marked = [parameter.name for parameter in spec.arguments.parameters if parameter.info.moderate]
-    texts = ((name, text) for name in marked for text in _texts(arguments[name]))
+    found = checked(spec.name, ((name, text) for name in marked for text in _texts(arguments[name])))
+    return [partial(moderate, check, spec.name, found)] if found else []
+
+
+def checked(command: str, texts: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The texts that a moderation hook is to see, each with its argument. Raises CommandError beyond `MOST_TEXTS`."""
     first = list(islice(texts, MOST_TEXTS + 1))
     if len(first) > MOST_TEXTS:
-        raise CommandError("moderated", f"{spec.name}: more than {MOST_TEXTS} texts to check in one command; send fewer")
-    return [partial(_moderate, check, spec.name, first)] if first else []
+        raise CommandError("moderated", f"{command}: more than {MOST_TEXTS} texts to check in one command; send fewer")
+    return first
 
 
-async def _moderate(check: Check, command: str, texts: Sequence[tuple[str, str]]) -> None:
+async def moderate(check: Check, command: str, texts: Sequence[tuple[str, str]]) -> None:
+    """Ask the moderation hook about these texts of a command. Raises CommandError if it refuses one."""
     if (reason := await check(command, texts)) is not None:
         raise CommandError("moderated", reason)
 
@@ -108,11 +116,21 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(getattr(value, name, None))  # its `__post_init__` may have deleted it
 
 
-def undecoded(services: SessionServices, session: str, command: str, error: Exception) -> CommandError:
+def undecoded(command: str, error: Exception, failures: FailureLog, session: str, debug: bool) -> CommandError:
     """The refusal of arguments whose decoding raised; an exception of the author's `__post_init__` is logged."""
     if isinstance(error, CommandError):
         return error
     why = f"the arguments of {command} cannot be decoded: a class of the model raised"
-    services.failures.log(log, error, "session %s: %s", session, why)
-    told = f"{type(error).__name__}: {sendable(error)}" if services.debug else "an exception"
+    failures.log(log, error, "session %s: %s", session, why)
+    told = f"{type(error).__name__}: {sendable(error)}" if debug else "an exception"
     return CommandError("invalid_command", f"{why} {told}")
+
+
+async def load_file(uploads: UploadStore | None, session: str, command: str, file: UploadedFile) -> None:
+    """Read an uploaded file that a command of the session names. Raises CommandError if that cannot be."""
+    assert uploads is not None, "a model that takes no files has no such command"
+    try:
+        await uploads.load(file)
+    except (OSError, MemoryError) as error:
+        log.error("session %s: a file of %s cannot be read", session, command, exc_info=error)
+        raise CommandError("unresolved_upload", f"the file cannot be read: {str(error) or 'no memory'}") from error

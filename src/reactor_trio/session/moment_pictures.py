@@ -66,6 +66,8 @@ class MomentPictures:
         self._pictures: list[_Picture] = []  # the oldest first
         #: the first step after each rewind
         self._begun: deque[int] = deque(maxlen=MOST_REWINDS)
+        #: steps after which the world is that of another session, of which there is no picture
+        self._unseen: deque[int] = deque(maxlen=MOST_REWINDS)
         self._next_at = -math.inf
         self._newest: tuple[Bundle, float] | None = None
         self._wanted: Rewound | None = None
@@ -96,7 +98,11 @@ class MomentPictures:
         """Show the picture of the moment that the session goes on from, in place of one that is still wanted."""
         self._begun.append(message.step)
         self._next_at = -math.inf  # of what comes now the first picture is kept
-        self._wanted = message
+        if message.why == "rewind":
+            self._wanted = message
+        else:
+            self._wanted = None
+            self._unseen.append(message.step - 1)
         self._news.set()
 
     def has(self, step: int) -> bool:
@@ -106,6 +112,8 @@ class MomentPictures:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _of(self, step: int) -> _Picture | None:
+        if step in self._unseen:
+            return None
         since = max((begun for begun in self._begun if begun <= step), default=0)
         return next((each for each in reversed(self._pictures) if since <= each.step <= step), None)
 

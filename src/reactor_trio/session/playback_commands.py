@@ -2,84 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from reactor_trio.crossing.messages import Rewound
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError
-from reactor_trio.interface.declaration import Declaration, Sharing
+from reactor_trio.interface.declaration import Sharing
+from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.lifecycle import Stepping
-from reactor_trio.media import Bundle
-from reactor_trio.protocol import WorldMoment, playback_arguments
-from reactor_trio.session.attachment import Attachment
+from reactor_trio.placement.placement import Placement
+from reactor_trio.protocol import playback_arguments
 from reactor_trio.session.session_services import SessionServices
 
-if TYPE_CHECKING:
-    from reactor_trio.session.moment_pictures import MomentPictures
+if TYPE_CHECKING:  # a model that saves no worlds imports none of it
+    from reactor_trio.session.session_worlds import SessionWorlds
 
 #: only the newest of consecutive rewinds is carried out
 SHARING: Final[Mapping[str, Sharing]] = {"reactor.rewind": "consecutive"}
-_OF_WORLDS: Final = frozenset({"reactor.rewind", "reactor.worlds"})
+#: the messages about worlds, and the permission that each needs
+OF_WORLDS: Final[Mapping[str, str | None]] = {
+    "reactor.rewind": "rewind", "reactor.save": "save", "reactor.restore": "save", "reactor.forget": "save",
+    "reactor.worlds": None,
+}  # fmt: skip
 
 
-def checked_playback(declaration: Declaration, stepping: Stepping, name: str, data: bytes) -> dict[str, Any]:
+def checked_playback(
+    services: SessionServices, worlds: SessionWorlds | None, stepping: Stepping, name: str, data: bytes
+) -> dict[str, Any]:
     """Decode a message of playback. Raises CommandError, also if it is not allowed now."""
-    if name in _OF_WORLDS:
-        _check_worlds(declaration, name)
+    declaration = services.placement.declaration
+    if name in OF_WORLDS:
+        _check_worlds(services.placement, services.settings, name)
     elif name.removeprefix("reactor.") not in declaration.playback:
         allowed = ", ".join(declaration.playback) or "no transport"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
     arguments = playback_arguments(name, data)
     if name == "reactor.step" and not stepping.paused:
         raise CommandError("not_paused", "reactor.step: the session is not paused; send reactor.pause first")
+    if worlds is not None:
+        worlds.admit(name)
     return arguments
 
 
-def _check_worlds(declaration: Declaration, name: str) -> None:
+def allowed_worlds(declared: WorldDeclaration, settings: Settings) -> tuple[str, ...]:
+    """What the controlling client may do with the worlds of its session."""
+    return tuple(name for name in declared.saves.may if name in settings.worlds.allow)
+
+
+def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
+    declaration = placement.declaration
     if declaration.world is None:
         why = f"{name}: this model saves no worlds; a model that does has `saves = Saves()` in its class"
         raise CommandError("not_saveable", why)
-    if name.removeprefix("reactor.") not in ("worlds", *(may := declaration.world.saves.may)):
+    needed = OF_WORLDS[name]
+    if needed is not None and needed not in (may := allowed_worlds(declaration.world, settings)):
         allowed = ", ".join(may) or "nothing of the kind"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
+    if needed == "save" and placement.model is None:
+        raise CommandError("not_saveable", f"{name}: the worlds of a model with isolation: process cannot be saved yet")
+
+
+def without_ids(name: str, data: bytes) -> bytes:
+    """The data of a command for a recording, in which no id of a world may stand: whoever has it may have the world."""
+    return b"{}" if OF_WORLDS.get(name) == "save" else data
 
 
 def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:
     """The data of an applied command for a recording: of a rewind the step where it landed, which a replay finds again."""
     if name != "reactor.rewind" or b"undo" in data:
-        return data
+        return without_ids(name, data)
     return msgspec.json.encode({"step": msgspec.json.decode(reply)["moment"]["step"]})
-
-
-def moment_pictures(services: SessionServices, show: Callable[[Bundle], object]) -> MomentPictures:
-    """What keeps the pictures of a new session's moments, for a model that saves its worlds."""
-    from reactor_trio.session.moment_pictures import MomentPictures  # late: models without Saves import none of it
-
-    return MomentPictures(services.worker, services.settings.worlds.pictures // services.placement.max_sessions, show)
-
-
-def tell_moment(attachments: Mapping[int, Attachment], pictures: MomentPictures | None, message: Rewound) -> None:
-    """Tell each client that understands it that the world is another: before the answer, and before a picture of it."""
-    moment = WorldMoment(message.moment, message.age, message.size, pictures is not None and pictures.has(message.moment))
-    data = {"step": message.step, "to": moment, "why": message.why}
-    for attachment in attachments.values():
-        if attachment.follows_worlds:
-            attachment.say("reactor.moment", data)
-    if pictures is not None:
-        pictures.rewound(message)
-
-
-def whole_reply(name: str, reply: bytes, pictures: MomentPictures | None) -> bytes:
-    """The reply to a command, with what the model's side does not know: which moments have a picture."""
-    if pictures is None or name not in _OF_WORLDS:
-        return reply
-    data = msgspec.json.decode(reply)
-    if name == "reactor.worlds":
-        data["bytes"] += pictures.bytes
-        data["most"] += pictures.most_bytes
-    for moment in (data.get("moment"), data.get("undo"), *data.get("moments", ())):
-        if moment is not None:
-            moment["picture"] = pictures.has(moment["step"])
-    return msgspec.json.encode(data)

@@ -19,11 +19,11 @@ import msgspec
 import trio
 
 from reactor_trio.crossing import messages
+from reactor_trio.crossing.channel import Handlers
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.session_run import FILE_UPLOADED
-from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.json_values import argument
@@ -36,7 +36,7 @@ from reactor_trio.protocol.refusals import Refusal, Refused
 from reactor_trio.session import playback_commands
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
-from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations, undecoded
+from reactor_trio.session.command_preparation import CommandPreparer, Preparation, load_file, moderations, undecoded
 from reactor_trio.session.late_code import FAREWELL, LateCode, comes_within
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
@@ -58,13 +58,15 @@ class Session:
         services: what the server gives it.
         controller: number and joining time of the controlling client.
         length: seconds that it may last, if that is less than the limit of the settings; infinity: that limit.
+        subject: whose it is, "" if that is not known.
     """
 
-    def __init__(self, session_id: str, services: SessionServices, controller: tuple[int, float], length: float) -> None:
+    def __init__(
+        self, session_id: str, services: SessionServices, controller: tuple[int, float], length: float, subject: str
+    ) -> None:
         declaration, limits = services.placement.declaration, services.settings.limits
         self.id = session_id
-        self.began = trio.current_time()
-        self.ended = trio.Event()
+        self.began, self.ended = trio.current_time(), trio.Event()
         self.reason: EndReason | None = None
         #: the exception of model code that ended the session; if it is no Exception it ended the model too
         self.error: BaseException | None = None
@@ -90,13 +92,15 @@ class Session:
         self._reports = MessageReports(self._channel)
         self.playout = Playout(services.telemetry, self._channel)
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
-        self._pictures = None if declaration.world is None else playback_commands.moment_pictures(services, self._show_again)
-        self._channel.connect({
+        whose = session_id, subject, self._attachments, self.controller
+        self._worlds = None if services.worlds is None else services.worlds(*whose, self._show_again)
+        handlers: Handlers = {
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
-            messages.Rewound: partial(playback_commands.tell_moment, self._attachments, self._pictures),
             messages.LateCall: partial(self._late.take, self._say),
-        })  # fmt: skip
+        }  # fmt: skip
+        rewound: Handlers = {} if self._worlds is None else {messages.Rewound: self._worlds.tell_moment}
+        self._channel.connect({**handlers, **rewound})
         self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
 
     async def run(self) -> None:
@@ -108,8 +112,9 @@ class Session:
                 tasks.start_soon(self._run_model, tasks.cancel_scope, name="model generator")
                 tasks.start_soon(self.playout.run, self._hand, until_free, name="pacer")
                 tasks.start_soon(self.values.run, name="setting values")
-                if self._pictures is not None:
-                    tasks.start_soon(self._pictures.run, name="pictures of moments")
+                if self._worlds is not None:
+                    tasks.start_soon(self._worlds.pictures.run, name="pictures of moments")
+                    tasks.start_soon(self._worlds.run, name="saved worlds")
                 tasks.start_soon(self.lifetime.run, self._say, self.end, name="limits")
         except Exception:  # a fault of the runtime, unless author code has raised (below)
             self.reason = self.reason or "replica_failed"
@@ -175,17 +180,15 @@ class Session:
         try:
             self._ledger.admit()
             preparations: list[Preparation] = []
-            sharing: Sharing = "none"
-            declaration = self.services.placement.declaration
             if name in PLAYBACK:
-                arguments = playback_commands.checked_playback(declaration, self.stepping, name, data)
-                sharing = playback_commands.SHARING.get(name, sharing)
+                arguments = playback_commands.checked_playback(self.services, self._worlds, self.stepping, name, data)
+                sharing = playback_commands.SHARING.get(name, "none")
             else:
-                spec = declaration.command(name)
+                spec = self.services.placement.declaration.command(name)
                 try:
                     arguments = spec.arguments.decode(data, partial(self._find_file, files))
                 except Exception as error:
-                    raise undecoded(self.services, self.id, name, error) from None
+                    raise undecoded(name, error, self.services.failures, self.id, self.services.debug) from None
                 preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
             command = self._ledger.add(name, arguments, data, files, id, traceparent, sharing, self._shown_step)
         except CommandError as error:
@@ -195,7 +198,8 @@ class Session:
             raise
         if name in PLAYBACK:
             self._steer(command)
-        preparations = [*(partial(self._load_file, name, file) for file in files.values()), *preparations]
+            preparations = [] if self._worlds is None else self._worlds.preparations(command)
+        preparations = [*(partial(load_file, self.uploads, self.id, name, file) for file in files.values()), *preparations]
         if preparations or self._preparer:
             self._preparer.add(command, preparations)
         else:
@@ -224,7 +228,7 @@ class Session:
             file, number = self.uploads.find(upload.id), self._ledger.next_number()
             arguments, files = {hook.file_parameter: file}, {upload.id: file}
             command = Command(number, self.controller, FILE_UPLOADED, arguments, None, files=files, group=number)
-            self._preparer.add(command, [partial(self._load_file, FILE_UPLOADED, file)])
+            self._preparer.add(command, [partial(load_file, self.uploads, self.id, FILE_UPLOADED, file)])
         return upload
 
     # ---- input frames -------------------------------------------------------------------------------------------------
@@ -241,6 +245,8 @@ class Session:
         controller = self._attachments.get(self.controller)
         self.values.change(answer.values)
         for command in self._ledger.take(answer):
+            if self._worlds is not None:
+                answer = self._worlds.answered(command, answer)
             if answer.code is None:
                 self._applied(command, answer)
             elif self.journal is not None:
@@ -252,8 +258,7 @@ class Session:
                 data = {"code": answer.code, "message": HIDDEN if hidden else answer.message}
                 controller.say("reactor.error", data, command.id)
             elif command.id is not None:
-                reply = playback_commands.whole_reply(command.name, answer.reply, self._pictures)
-                controller.say("reactor.ack", {"step": answer.step, "reply": msgspec.Raw(reply)}, command.id)
+                controller.say("reactor.ack", {"step": answer.step, "reply": msgspec.Raw(answer.reply)}, command.id)
         self.values.tell()  # after the answer: values that come before it are older than the command
 
     def _state_changed(self, message: StateValuesChanged) -> None:
@@ -275,7 +280,7 @@ class Session:
 
     def _steer(self, command: Command) -> None:
         """Hold the picture and the next step, or let the picture go on, now: the command may wait, for a step or others."""
-        if command.name in ("reactor.restart", "reactor.rewind", "reactor.worlds"):
+        if command.name not in ("reactor.pause", "reactor.step"):
             return
         if pauses := command.arguments.get("paused"):  # None: a step
             self.playout.pause()
@@ -312,8 +317,8 @@ class Session:
         self._last = (bundle, pts := due - self.began)
         lateness, origin = self.playout.last_lateness, bundle.origin
         interval = None if self._shown_at is None else due + lateness - self._shown_at
-        if self._pictures is not None:
-            self._pictures.shown(bundle, due)
+        if self._worlds is not None:
+            self._worlds.pictures.shown(bundle, due)
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
         self.services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
@@ -365,14 +370,6 @@ class Session:
         if self.uploads is None:
             raise LookupError
         return found.setdefault(upload_id, self.uploads.find(upload_id))
-
-    async def _load_file(self, command: str, file: UploadedFile) -> None:
-        assert self.uploads is not None
-        try:
-            await self.uploads.load(file)
-        except (OSError, MemoryError) as error:
-            log.error("session %s: a file of %s cannot be read", self.id, command, exc_info=error)
-            raise CommandError("unresolved_upload", f"the file cannot be read: {str(error) or 'no memory'}") from error
 
     def _why(self) -> str:
         """The text about the model's failure for the clients; empty if there was none, and without `debug`."""

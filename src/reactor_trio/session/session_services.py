@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.media import Worker
 from reactor_trio.placement.placement import Placement
 from reactor_trio.session.upload_store import Disk
 from reactor_trio.telemetry import Telemetry
+
+if TYPE_CHECKING:  # a model that saves no worlds imports none of it
+    from reactor_trio.session.session_worlds import SessionWorlds
 
 
 class SessionServices(msgspec.Struct, frozen=True):
@@ -22,7 +27,7 @@ class SessionServices(msgspec.Struct, frozen=True):
         disk: writes and reads uploaded files.
         failures: logs the exceptions of author code that end a session.
         telemetry: counts and traces what happens.
-        worker: encodes and decodes the pictures of moments.
+        worlds: opens the worlds of a new session; None if the model saves none.
     """
 
     placement: Placement
@@ -31,4 +36,4 @@ class SessionServices(msgspec.Struct, frozen=True):
     disk: Disk
     failures: FailureLog
     telemetry: Telemetry
-    worker: Worker
+    worlds: Callable[..., SessionWorlds] | None

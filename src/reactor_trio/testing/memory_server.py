@@ -245,8 +245,8 @@ def assert_nothing_left(server: TestServer) -> None:
     assert not left, "left behind: " + "; ".join(left)
 
 
-async def _call_here(function: Callable[..., Any], *arguments: Any, abandon_on_cancel: bool = False) -> Any:
-    """Call `function` on this loop: a worker thread would run beside the virtual clock."""
+async def _call_here(function: Callable[..., Any], *arguments: Any, **_of_threads: Any) -> Any:
+    """Call `function` on this loop, whatever is said of threads: one would run beside the virtual clock."""
     await trio.lowlevel.checkpoint()
     return function(*arguments)
 

@@ -44,7 +44,8 @@ class WorldStore:
         self._keys = keys
         self._most_bytes = most_bytes
         self._world_bytes = world_bytes
-        self._now = now
+        #: the time of the world
+        self.now = now
         self._lock = threading.Lock()
         #: bytes of the files that are being written
         self._promised = 0
@@ -79,7 +80,7 @@ class WorldStore:
         name = _name_of(id)
         with _failing("read"):
             kept = self._shelf.kept().get(name)
-            if kept is None or kept.expires <= self._now():
+            if kept is None or kept.expires <= self.now():
                 raise _none_such()
             with self._shelf.open(name) as file:
                 header = read_header(file, self._keys, self._world_bytes)
@@ -108,7 +109,7 @@ class WorldStore:
 
     def _clean(self) -> int:
         """Remove what has expired; returns the bytes of the rest."""
-        now, total = self._now(), 0
+        now, total = self.now(), 0
         for name, kept in self._shelf.kept().items():
             if kept.expires > now:
                 total += kept.size

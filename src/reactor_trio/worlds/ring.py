@@ -104,6 +104,15 @@ class Ring:
         self._set_undo(_Undo(before, past, now + UNDO_FOR))
         self._fit()
 
+    def begin_at(self, world: World, before: World, now: float) -> None:
+        """Make a world the place that is no moment of this ring; the others go, but for `before`, the world until now."""
+        while self._moments:
+            self._remove(0)
+        if world.size <= self._most_bytes:
+            self._append(world)
+        self._set_undo(_Undo(before, frozenset(), now + UNDO_FOR))
+        self._fit()
+
     def undo(self, now: float) -> World | None:
         """Return the world from before the last rewind, None if there was none, or if its time is over."""
         if self._undo is not None and now >= self._undo.until:

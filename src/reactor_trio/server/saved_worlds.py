@@ -1,0 +1,71 @@
+"""What the worlds of a server's sessions have in common: the store, its key, and what a file says of the model.
+
+Only for a model that saves its worlds; a server of another imports none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from reactor_trio.configuration.credentials import read_key
+from reactor_trio.configuration.settings import WorldSettings
+from reactor_trio.errors import ManifestError
+from reactor_trio.placement.placement import Placement
+from reactor_trio.server.run_facts import run_facts
+from reactor_trio.server.runtime_parts import ProcessParts
+from reactor_trio.session.session_worlds import ModelWorlds, SessionWorlds
+from reactor_trio.world_store import FolderShelf, WorldStore
+from reactor_trio.worlds.file_header import Origin
+from reactor_trio.worlds.weights import weights_of
+
+#: files that are read and written at once; more wait. A disk that stands still holds so many threads.
+AT_ONCE: Final = 4
+#: what a killed server had begun to write this many seconds ago is removed
+ABANDONED: Final = 86_400.0
+
+
+async def open_worlds(
+    placement: Placement, settings: WorldSettings, schema: Mapping[str, Any], config: Mapping[str, Any], parts: ProcessParts
+) -> Callable[..., SessionWorlds]:
+    """Open the store; returns what opens the worlds of a new session. Raises ManifestError."""
+    disk = partial(parts.disk, limiter=trio.CapacityLimiter(AT_ONCE), abandon_on_cancel=True)
+    keys = [read_key(text, f"runtime.worlds.keys[{place}]") for place, text in enumerate(settings.keys)]
+    store = None if settings.store is None else await disk(_open_store, settings.store, keys, settings)
+    origin = partial(_origin, placement, schema, config, cache(partial(weights_of, placement.model)))
+    common = ModelWorlds(
+        placement.declaration, settings, placement.max_sessions, origin, store, disk, parts.worker, placement.moderate
+    )
+    return partial(SessionWorlds, common)
+
+
+def _origin(
+    placement: Placement, schema: Mapping[str, Any], config: Mapping[str, Any], weights: Callable[[], str], session_id: str
+) -> Origin:
+    """What a file of this model says, without whose world it is."""
+    declared = placement.declaration.world
+    assert declared is not None
+    facts = run_facts(placement.declaration.model, config, session_id)
+    return msgspec.convert(
+        facts | {
+            "name": schema["name"], "version": declared.saves.version, "schema_hash": schema["schema_hash"],
+            "weights": weights(), "session": session_id,
+        },
+        Origin,
+    )  # fmt: skip
+
+
+def _open_store(folder: str, keys: Sequence[bytes], settings: WorldSettings) -> WorldStore:
+    shelf = FolderShelf(folder)
+    try:
+        keys = keys or [shelf.key()]
+        store = WorldStore(shelf, keys, most_bytes=settings.store_bytes, world_bytes=settings.bytes)
+        shelf.remove_parts(store.now() - ABANDONED)
+        store.clean()
+    except OSError as error:
+        raise ManifestError(f"runtime.worlds.store: {folder} cannot be used: {error.strerror or error}") from None
+    return store
