@@ -160,7 +160,7 @@ async def test_the_document_lists_messages_operations_and_tracks(autojump_clock)
         "reactor.state", "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe", "reactor.video",
         "reactor.beat", "reactor.cadence", "reactor.transport", "reactor.pause", "reactor.step", "reactor.restart",
         "reactor.late", "reactor.rewind", "reactor.worlds", "reactor.moment", "reactor.save", "reactor.saved",
-        "reactor.restore", "reactor.forget",
+        "reactor.restore", "reactor.forget", "reactor.fork",
     }  # fmt: skip
     assert {"message.moved", "message.progress", "packet"} <= set(messages)
     assert set(document["channels"]["session"]["messages"]) == set(messages)

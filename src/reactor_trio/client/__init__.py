@@ -28,3 +28,4 @@ from reactor_trio.client.streams import Frame as Frame
 from reactor_trio.client.streams import FrameStream as FrameStream
 from reactor_trio.client.streams import MessageStream as MessageStream
 from reactor_trio.client.uploads import Upload as Upload
+from reactor_trio.client.world_control import WorldFork as WorldFork

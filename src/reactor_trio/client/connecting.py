@@ -24,6 +24,8 @@ async def connect(
     role: Literal["control", "viewer"] = "control",
     token: str | None = None,
     model: str | None = None,
+    fork: str | None = None,
+    world: str | None = None,
     on_queued: Callable[[int, int], object] | None = None,
     on_waiting: Callable[[str], object] | None = None,
     on_admitted: Callable[[str], object] | None = None,
@@ -50,6 +52,8 @@ async def connect(
         token: the server's token, a ticket, or a session's share token. The client sends it in a header, also if it is part
             of `url`, so no proxy logs it; this argument has priority. A replica gets the gate's ticket instead.
         model: refuse to connect to a server that serves a model of another name.
+        fork: the token of a fork (`client.worlds.fork`), at whose world the session begins.
+        world: the id of a saved world (`client.worlds.save`), likewise.
         on_queued: called with `(position, total)` while the server has no room.
         on_waiting: called with the reason why there is no room, before `on_queued`, and again when the reason changes.
         on_admitted: called with the address of the replica to which the gate sends this client.
@@ -79,7 +83,8 @@ async def connect(
     """
     url, in_url = without_token(url)
     route = Route(
-        session_url(url, video=video, audio=audio, role=role, model=model, feedback=feedback, follow=True),
+        session_url(url, video=video, audio=audio, role=role, model=model, feedback=feedback, follow=True,
+                    fork=fork, world=world),
         in_url if token is None else token,
         on_admitted=on_admitted, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout,
     )  # fmt: skip

@@ -52,6 +52,8 @@ def session_url(
     model: str | None = None,
     feedback: bool = False,
     follow: bool = False,
+    fork: str | None = None,
+    world: str | None = None,
 ) -> str:
     """Return the WebSocket URL that asks for such a session; with `follow`, a gate may answer it, too.
 
@@ -70,6 +72,8 @@ def session_url(
         "cadence": "1" if feedback and role == "viewer" else None,
         "follow": "1" if follow else None,
         "worlds": "1",
+        "fork": fork,
+        "world": world,
     }
     given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}
     added = urlencode({key: value for key, value in fields.items() if value is not None and key not in given}, safe=",")

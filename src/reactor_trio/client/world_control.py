@@ -11,6 +11,18 @@ from reactor_trio.client.receiver import Receiver
 from reactor_trio.protocol import WorldInStore, WorldList, WorldMoment
 
 
+class WorldFork(msgspec.Struct, frozen=True):
+    """Lets another session begin at a world.
+
+    Attributes:
+        token: what to connect with.
+        expires: until when, in seconds since 1970.
+    """
+
+    token: str
+    expires: float
+
+
 class WorldControl:
     """The worlds of a session. Each call returns when the model has carried it out.
 
@@ -64,10 +76,7 @@ class WorldControl:
         """
         given = {"name": name} | ({} if step is None else {"step": step})
         world = msgspec.convert((await self._command("reactor.save", **given))["world"], WorldInStore)
-        saving = self._receiver.saving(world.id)
-        await saving.done.wait()
-        if saving.error is not None:
-            raise saving.error
+        await self._stored(world.id)
         return world
 
     async def restore(self, id: str) -> WorldMoment:  # noqa: A002 - the wire's word
@@ -78,9 +87,31 @@ class WorldControl:
         reply = await self._command("reactor.restore", world=id)
         return msgspec.convert(reply["moment"], WorldMoment)
 
+    async def fork(self, *, step: int | None = None, world: str | None = None, seconds: float | None = None) -> WorldFork:
+        """Make a token with which another session may begin at this world: `connect(url, fork=fork.token)`.
+
+        Args:
+            step: at the newest kept moment at or before this step.
+            world: at this saved world instead.
+            seconds: for which the token is good, a day unless given, and `runtime.worlds.keep` at most.
+
+        Without `step` and `world` it begins at the world as it is between two steps. Returns when the world is stored.
+        Whoever has the token may begin there as often as they like. Raises CommandError as `save` and `restore`.
+        """
+        given = {"step": step, "world": world, "seconds": seconds}
+        reply = await self._command("reactor.fork", **{name: value for name, value in given.items() if value is not None})
+        await self._stored(reply["fork"])
+        return WorldFork(reply["fork"], reply["expires"])
+
     async def forget(self, id: str) -> None:  # noqa: A002 - the wire's word
         """Delete a saved world."""
         await self._command("reactor.forget", world=id)
+
+    async def _stored(self, id: str) -> None:  # noqa: A002
+        saving = self._receiver.saving(id)
+        await saving.done.wait()
+        if saving.error is not None:
+            raise saving.error
 
     async def _rewind(self, data: dict[str, Any]) -> WorldMoment:
         reply = await self._command("reactor.rewind", **data)

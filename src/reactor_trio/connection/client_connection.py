@@ -17,7 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import trio
@@ -44,6 +44,9 @@ from reactor_trio.protocol import (
 from reactor_trio.session import Flood
 from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow, Refusal, Refused
 
+if TYPE_CHECKING:  # a model that saves no worlds imports none of it
+    from reactor_trio.session.session_worlds import LoadedWorld
+
 log = logging.getLogger("reactor_trio.connection")
 
 
@@ -68,7 +71,10 @@ class SessionProvider(Protocol):
     def leave(self, sender: ClientSender) -> None:
         """Forget a client whose connection is over."""
 
-    def open_session(self, entry: Entry, sender: ClientSender) -> ServedSession:
+    async def load_world(self, request: ConnectRequest) -> LoadedWorld | None:
+        """The world at which the client's session begins; None without one. Raises CommandError."""
+
+    def open_session(self, entry: Entry, sender: ClientSender, begins_at: LoadedWorld | None) -> ServedSession:
         """A new session for an admitted client; the caller starts its `run` in `session_scope` at once."""
 
     def session_scope(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
@@ -139,7 +145,7 @@ class _ClientConnection:
                 async with trio.open_nursery() as wire:
                     self._start_wire(wire)
                     await entry.admitted.wait()
-                    self._begin(start, entry)
+                    await self._begin(start, entry)
             finally:
                 if self._joined is None:
                     entry.release()
@@ -157,13 +163,19 @@ class _ClientConnection:
         finally:
             await self._lose()
 
-    def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], entry: Entry) -> None:
+    async def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], entry: Entry) -> None:
+        begins_at = None
         try:
+            if self.sender.request.begins_at is not None:
+                begins_at = await self._provider.load_world(self.sender.request)
             entry.claim()
         except NotAdmitted:
             self.sender.end("unclaimed")
             return
-        served = self._joined = self._provider.open_session(entry, self.sender)
+        except CommandError as error:  # it was there when the client came
+            self.sender.end("unclaimed", error.message)
+            return
+        served = self._joined = self._provider.open_session(entry, self.sender, begins_at)
         start(served.run)  # before what may fail: then this connection ends the session as any other
         self._join(served)
 

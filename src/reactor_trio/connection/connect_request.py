@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
+from reactor_trio.protocol.client_messages import MOST_NAME
 from reactor_trio.transport import Refusal, Refused
 
 PCM = "pcm_s16le"
@@ -32,6 +33,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         after: number of the last message that the client has of the session that it comes back to.
         beat: whether the client wants `reactor.beat` when nothing else is sent.
         worlds: whether the client understands worlds that are rewound, see docs/reference/protocol.md.
+        begins_at: the token of a fork, or the id of a saved world, at which its session is to begin; None: at the beginning.
     """
 
     role: Literal["control", "viewer"]
@@ -45,6 +47,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
     beat: bool = False
     cadence: bool = False
     worlds: bool = False
+    begins_at: str | None = None
 
     @property
     def control_only(self) -> bool:
@@ -89,7 +92,10 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
     viewer = ConnectRequest("viewer", video, audio, feedback, tracks=chosen, beat=beat, cadence=cadence, worlds=worlds)
     if role == "viewer":
         return viewer
-    return replace(viewer, role="control", cadence=False, after=int(after))
+    begins_at = query.get("fork") or query.get("world")
+    if begins_at is not None and len(begins_at) > MOST_NAME:
+        raise Refused(Refusal("no_world", "fork: this is not the token of a saved world"))
+    return replace(viewer, role="control", cadence=False, after=int(after), begins_at=begins_at)
 
 
 def _codecs(

@@ -11,7 +11,7 @@ import trio
 
 from reactor_trio.concurrency import SessionOver, raise_if_cancelled
 from reactor_trio.crossing.messages import Answer, Command, Rewound, StateValuesChanged
-from reactor_trio.errors import CommandError
+from reactor_trio.errors import CommandError, ModelFailed
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
@@ -208,7 +208,9 @@ class ServedPerformer(Performer):
                 await self._close_and_go_on(Event.RESTART_FRESH if command.arguments["state"] == "fresh" else Event.RESTART)
             case "reactor.rewind":
                 return await self._rewind(command)
-            case "reactor.save":
+            case "reactor.fork" if command.arguments["world"] is not None:
+                return {}
+            case "reactor.save" | "reactor.fork":
                 return await self._captured(command)
             case "reactor.restore":
                 return await self._restore(command)
@@ -236,7 +238,13 @@ class ServedPerformer(Performer):
 
     async def _restore(self, command: Command) -> Any:
         world, origin, warnings = command.arguments["loaded"]
-        reply = await self._land(Landing(world, "restore", same_process=False, version=origin.version))
+        why = command.arguments.get("why", "restore")
+        try:
+            reply = await self._land(Landing(world, why, same_process=False, version=origin.version))
+        except CommandError as error:
+            if why == "restore":
+                raise
+            raise ModelFailed(f"the session cannot begin at its world: {error.message}") from error
         return reply | {"warnings": warnings}
 
     async def _land(self, landing: Landing) -> dict[str, Any]:
@@ -251,7 +259,7 @@ class ServedPerformer(Performer):
         session = self.session
         session.command_applied(command)
         step = session.step if self.driver.next_block is None else self.driver.next_block
-        if command.name == "reactor.save":
+        if command.name in ("reactor.save", "reactor.fork") and reply != {}:
             return Answer(numbers, step, world=reply)
         return Answer(numbers, step, msgspec.json.encode(reply))
 

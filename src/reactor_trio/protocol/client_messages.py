@@ -93,6 +93,21 @@ class SavedWorld(msgspec.Struct):
     world: Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
 
 
+class Fork(msgspec.Struct, omit_defaults=True):
+    """Data of `reactor.fork`: where the new session begins, and for how many seconds its token is good.
+
+    `step`: at the newest moment at or before it, `world`: at a saved world; without both at the world between two steps.
+    """
+
+    step: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    world: Annotated[str, msgspec.Meta(max_length=MOST_NAME)] | None = None
+    seconds: Annotated[float, msgspec.Meta(gt=0)] = 86_400.0
+
+    def __post_init__(self) -> None:
+        if self.step is not None and self.world is not None:
+            raise ValueError("expected one of step, world")
+
+
 class ListWorlds(msgspec.Struct):
     """Data of `reactor.worlds`."""
 
@@ -101,7 +116,7 @@ class ListWorlds(msgspec.Struct):
 #: is counted, ordered and answered as a command is.
 PLAYBACK: Final[dict[str, type[msgspec.Struct]]] = {
     "reactor.pause": Pause, "reactor.step": Step, "reactor.restart": Restart, "reactor.rewind": Rewind,
-    "reactor.save": Save, "reactor.restore": SavedWorld, "reactor.forget": SavedWorld,
+    "reactor.save": Save, "reactor.restore": SavedWorld, "reactor.forget": SavedWorld, "reactor.fork": Fork,
     "reactor.worlds": ListWorlds,
 }  # fmt: skip
 

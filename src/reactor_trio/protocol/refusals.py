@@ -17,7 +17,8 @@ from reactor_trio.protocol.reasons import EndReason
 
 RefusalCode = Literal[
     "bad_request", "token_missing", "token_wrong", "token_expired", "token_early", "token_used", "unclaimed", "not_allowed",
-    "wrong_origin", "not_found", "wrong_model", "method_not_allowed", "request_timeout", "session_over", "length_required",
+    "wrong_origin", "not_found", "wrong_model", "no_world", "method_not_allowed", "request_timeout",
+    "session_over", "length_required",
     "too_large", "expectation_failed", "wrong_host", "upgrade_required", "too_many_files", "uploads_under_way",
     "address_connections",
     "address_handshakes", "address_requests", "address_failures", "address_waiting", "head_too_large", "internal",
@@ -101,6 +102,7 @@ REFUSALS: Final[Mapping[RefusalCode, RefusalKind]] = MappingProxyType({
     ),
     "not_found": RefusalKind(404, "there is nothing at its path"),
     "wrong_model": RefusalKind(404, "it asks for another model"),
+    "no_world": RefusalKind(404, "it asks for a session that begins at a saved world, and may not, or cannot, have that"),
     "method_not_allowed": RefusalKind(405, "its path takes another method"),
     "request_timeout": RefusalKind(
         408, "it was not complete in time", "runtime.limits.handshake, runtime.uploads.time", retry="later"

@@ -18,6 +18,7 @@ from reactor_trio.edge.grants import Grant
 from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
+from reactor_trio.errors import CommandError
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.server_routes import Handlers, server_routes
@@ -83,9 +84,21 @@ class ReactorRoutes:
         request = self._wishes(exchange, grant)
         if request.role == "control" and grant.claims.role == "viewer":
             raise Refused(Refusal("not_allowed", "this token can only watch, with role=viewer"))
+        if request.begins_at is not None and grant.kind != "resume":
+            await self._look_for_world(request.begins_at, request)
         joins = self._session_of(request, grant)
         self._runtime.access.use(grant)  # last, with no await after it: a refused client keeps its ticket
         return partial(serve_client, self._sessions, request, joins, partial(self._refuse_late, grant))
+
+    async def _look_for_world(self, id: str, request: ConnectRequest) -> None:  # noqa: A002
+        """Raise Refused if the client's session cannot begin at this world."""
+        worlds = self._sessions.loaded.services.worlds
+        try:
+            if worlds is None or self._sessions.loaded.services.placement.model is None:
+                raise CommandError("not_saveable", "no session of this server can begin at a saved world")
+            await worlds.look(id, request.claims.subject or "")
+        except CommandError as error:
+            raise Refused(Refusal("no_world", f"{error.code}: {error.message}")) from None
 
     def _refuse_late(self, grant: Grant, reason: RefusalReason) -> Refusal:
         """Give the client's ticket back: one that came at the same time has taken the slot."""

@@ -5,6 +5,7 @@ Only for a model that saves its worlds; a server of another imports none of it.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
@@ -18,8 +19,8 @@ from reactor_trio.errors import ManifestError
 from reactor_trio.placement.placement import Placement
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.runtime_parts import ProcessParts
-from reactor_trio.session.session_worlds import ModelWorlds, SessionWorlds
-from reactor_trio.world_store import FolderShelf, WorldStore
+from reactor_trio.session.session_worlds import ModelWorlds
+from reactor_trio.world_store import FolderShelf, MemoryShelf, WorldStore
 from reactor_trio.worlds.file_header import Origin
 from reactor_trio.worlds.weights import weights_of
 
@@ -31,16 +32,15 @@ ABANDONED: Final = 86_400.0
 
 async def open_worlds(
     placement: Placement, settings: WorldSettings, schema: Mapping[str, Any], config: Mapping[str, Any], parts: ProcessParts
-) -> Callable[..., SessionWorlds]:
-    """Open the store; returns what opens the worlds of a new session. Raises ManifestError."""
+) -> ModelWorlds:
+    """Open the store. Raises ManifestError."""
     disk = partial(parts.disk, limiter=trio.CapacityLimiter(AT_ONCE), abandon_on_cancel=True)
     keys = [read_key(text, f"runtime.worlds.keys[{place}]") for place, text in enumerate(settings.keys)]
-    store = None if settings.store is None else await disk(_open_store, settings.store, keys, settings)
+    store = await disk(_open_store, keys, settings)
     origin = partial(_origin, placement, schema, config, cache(partial(weights_of, placement.model)))
-    common = ModelWorlds(
+    return ModelWorlds(
         placement.declaration, settings, placement.max_sessions, origin, store, disk, parts.worker, placement.moderate
     )
-    return partial(SessionWorlds, common)
 
 
 def _origin(
@@ -59,7 +59,11 @@ def _origin(
     )  # fmt: skip
 
 
-def _open_store(folder: str, keys: Sequence[bytes], settings: WorldSettings) -> WorldStore:
+def _open_store(keys: Sequence[bytes], settings: WorldSettings) -> WorldStore:
+    folder = settings.store
+    if folder is None:
+        key = secrets.token_bytes(32)
+        return WorldStore(MemoryShelf(), [key], most_bytes=settings.ring, world_bytes=settings.bytes)
     shelf = FolderShelf(folder)
     try:
         keys = keys or [shelf.key()]

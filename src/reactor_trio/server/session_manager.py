@@ -41,6 +41,7 @@ from reactor_trio.session.playback_commands import allowed_worlds
 
 if TYPE_CHECKING:
     from reactor_trio.server.session_recording import SessionRecording
+    from reactor_trio.session.session_worlds import LoadedWorld
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -169,11 +170,20 @@ class SessionManager:
             async with trio.open_nursery() as nursery:
                 yield nursery.start_soon
 
-    def open_session(self, entry: Entry, sender: ClientSender) -> ServedSession:
+    async def load_world(self, request: ConnectRequest) -> LoadedWorld | None:
+        """The world at which a client's session begins; None without one. Raises CommandError."""
+        worlds = self.loaded.services.worlds
+        if request.begins_at is None or worlds is None:
+            return None
+        return await worlds.load(request.begins_at, request.claims.subject or "")
+
+    def open_session(self, entry: Entry, sender: ClientSender, begins_at: LoadedWorld | None) -> ServedSession:
         """Make a session for an admitted client. The caller starts its `run` in the scope of `session_scope` at once."""
         length = sender.request.claims.session_length or math.inf
         subject, client = sender.request.claims.subject or "", (sender.number, sender.joined_at)
         session = Session(entry.sid, self.loaded.services, client, length, subject)
+        if begins_at is not None:
+            session.begin_at(begins_at)
         renditions = RenditionSet(self._sender_context)
         served = ServedSession(
             session, renditions, entry, sender, self._window, self.run_session, self._changed, self._closed

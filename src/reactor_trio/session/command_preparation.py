@@ -126,6 +126,13 @@ def undecoded(command: str, error: Exception, failures: FailureLog, session: str
     return CommandError("invalid_command", f"{why} {told}")
 
 
+def find_file(uploads: UploadStore | None, found: dict[str, UploadedFile], upload_id: str) -> UploadedFile:
+    """Return the uploaded file with this id, and note it in `found`. Raises LookupError."""
+    if uploads is None:
+        raise LookupError
+    return found.setdefault(upload_id, uploads.find(upload_id))
+
+
 async def load_file(uploads: UploadStore | None, session: str, command: str, file: UploadedFile) -> None:
     """Read an uploaded file that a command of the session names. Raises CommandError if that cannot be."""
     assert uploads is not None, "a model that takes no files has no such command"

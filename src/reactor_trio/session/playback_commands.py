@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import trio
 
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.crossing.messages import Command
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.saving import WorldDeclaration
@@ -17,14 +19,14 @@ from reactor_trio.protocol import playback_arguments
 from reactor_trio.session.session_services import SessionServices
 
 if TYPE_CHECKING:  # a model that saves no worlds imports none of it
-    from reactor_trio.session.session_worlds import SessionWorlds
+    from reactor_trio.session.session_worlds import LoadedWorld, SessionWorlds
 
 #: only the newest of consecutive rewinds is carried out
 SHARING: Final[Mapping[str, Sharing]] = {"reactor.rewind": "consecutive"}
 #: the messages about worlds, and the permission that each needs
 OF_WORLDS: Final[Mapping[str, str | None]] = {
     "reactor.rewind": "rewind", "reactor.save": "save", "reactor.restore": "save", "reactor.forget": "save",
-    "reactor.worlds": None,
+    "reactor.fork": "fork", "reactor.worlds": None,
 }  # fmt: skip
 
 
@@ -60,13 +62,19 @@ def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
     if needed is not None and needed not in (may := allowed_worlds(declaration.world, settings)):
         allowed = ", ".join(may) or "nothing of the kind"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
-    if needed == "save" and placement.model is None:
+    if needed in ("save", "fork") and placement.model is None:
         raise CommandError("not_saveable", f"{name}: the worlds of a model with isolation: process cannot be saved yet")
+
+
+def begin_command(number: int, client: int, loaded: LoadedWorld) -> Command:
+    """The command by which a new session goes on from a saved world; no client has sent it, so none is answered."""
+    arguments = {"world": "", "loaded": loaded, "why": "fork"}
+    return Command(number, client, "reactor.restore", arguments, None, at=trio.current_time(), data=b"{}", group=number)
 
 
 def without_ids(name: str, data: bytes) -> bytes:
     """The data of a command for a recording, in which no id of a world may stand: whoever has it may have the world."""
-    return b"{}" if OF_WORLDS.get(name) == "save" else data
+    return b"{}" if OF_WORLDS.get(name) in ("save", "fork") else data
 
 
 def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:

@@ -33,10 +33,10 @@ from reactor_trio.pacing import EncoderPace, FrameRateCap
 from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import PLAYBACK, EndReason
 from reactor_trio.protocol.refusals import Refusal, Refused
-from reactor_trio.session import playback_commands
+from reactor_trio.session import command_preparation, playback_commands
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
-from reactor_trio.session.command_preparation import CommandPreparer, Preparation, load_file, moderations, undecoded
+from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations, undecoded
 from reactor_trio.session.late_code import FAREWELL, LateCode, comes_within
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
@@ -93,7 +93,7 @@ class Session:
         self.playout = Playout(services.telemetry, self._channel)
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
         whose = session_id, subject, self._attachments, self.controller
-        self._worlds = None if services.worlds is None else services.worlds(*whose, self._show_again)
+        self._worlds = None if services.worlds is None else services.worlds.of_session(*whose, self._show_again)
         handlers: Handlers = {
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
@@ -132,6 +132,10 @@ class Session:
             self._ledger.discard()
             self._dismiss(list(self._attachments.values()))
             self._last = None
+
+    def begin_at(self, loaded: Any) -> None:
+        """Go on from a saved world (`session_worlds.LoadedWorld`) before the first step. Call it before `run`."""
+        self._channel.send(playback_commands.begin_command(self._ledger.next_number(), self.controller, loaded))
 
     def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has let go of it.
@@ -186,7 +190,7 @@ class Session:
             else:
                 spec = self.services.placement.declaration.command(name)
                 try:
-                    arguments = spec.arguments.decode(data, partial(self._find_file, files))
+                    arguments = spec.arguments.decode(data, partial(command_preparation.find_file, self.uploads, files))
                 except Exception as error:
                     raise undecoded(name, error, self.services.failures, self.id, self.services.debug) from None
                 preparations, sharing = moderations(self.services.placement.moderate, spec, arguments), spec.sharing
@@ -199,7 +203,8 @@ class Session:
         if name in PLAYBACK:
             self._steer(command)
             preparations = [] if self._worlds is None else self._worlds.preparations(command)
-        preparations = [*(partial(load_file, self.uploads, self.id, name, file) for file in files.values()), *preparations]
+        load = partial(command_preparation.load_file, self.uploads, self.id, name)
+        preparations = [*(partial(load, file) for file in files.values()), *preparations]
         if preparations or self._preparer:
             self._preparer.add(command, preparations)
         else:
@@ -228,7 +233,7 @@ class Session:
             file, number = self.uploads.find(upload.id), self._ledger.next_number()
             arguments, files = {hook.file_parameter: file}, {upload.id: file}
             command = Command(number, self.controller, FILE_UPLOADED, arguments, None, files=files, group=number)
-            self._preparer.add(command, [partial(load_file, self.uploads, self.id, FILE_UPLOADED, file)])
+            self._preparer.add(command, [partial(command_preparation.load_file, self.uploads, self.id, FILE_UPLOADED, file)])
         return upload
 
     # ---- input frames -------------------------------------------------------------------------------------------------
@@ -365,11 +370,6 @@ class Session:
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):
             await attachment.wait_free()
-
-    def _find_file(self, found: dict[str, UploadedFile], upload_id: str) -> UploadedFile:
-        if self.uploads is None:
-            raise LookupError
-        return found.setdefault(upload_id, self.uploads.find(upload_id))
 
     def _why(self) -> str:
         """The text about the model's failure for the clients; empty if there was none, and without `debug`."""

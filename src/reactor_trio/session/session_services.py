@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +13,7 @@ from reactor_trio.session.upload_store import Disk
 from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:  # a model that saves no worlds imports none of it
-    from reactor_trio.session.session_worlds import SessionWorlds
+    from reactor_trio.session.session_worlds import ModelWorlds
 
 
 class SessionServices(msgspec.Struct, frozen=True):
@@ -27,7 +26,7 @@ class SessionServices(msgspec.Struct, frozen=True):
         disk: writes and reads uploaded files.
         failures: logs the exceptions of author code that end a session.
         telemetry: counts and traces what happens.
-        worlds: opens the worlds of a new session; None if the model saves none.
+        worlds: what the worlds of its sessions have in common; None if the model saves none.
     """
 
     placement: Placement
@@ -36,4 +35,4 @@ class SessionServices(msgspec.Struct, frozen=True):
     disk: Disk
     failures: FailureLog
     telemetry: Telemetry
-    worlds: Callable[..., SessionWorlds] | None
+    worlds: ModelWorlds | None

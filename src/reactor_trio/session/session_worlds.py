@@ -10,10 +10,9 @@ the thread ends by itself, and a file of it is whole or absent.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import trio
@@ -22,6 +21,7 @@ from reactor_trio.configuration.settings import WorldSettings
 from reactor_trio.crossing.messages import Answer, Command, Rewound
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.saving import Saves
 from reactor_trio.media import Bundle, Worker
 from reactor_trio.placement.placement import Check
 from reactor_trio.protocol import WorldInStore, WorldMoment
@@ -29,13 +29,21 @@ from reactor_trio.session.attachment import Attachment
 from reactor_trio.session.command_preparation import Preparation, checked, moderate
 from reactor_trio.session.moment_pictures import MomentPictures
 from reactor_trio.session.upload_store import Disk
-from reactor_trio.world_store import MemoryShelf, WorldStore, new_id
+from reactor_trio.world_store import WorldStore, new_id
 from reactor_trio.worlds import World
 from reactor_trio.worlds.file_header import Origin
 from reactor_trio.worlds.settings import moderated_texts
 
 #: the part of the server's store that one session may fill
 PART_OF_STORE: Final = 10
+
+
+class LoadedWorld(NamedTuple):
+    """A world of the store: what is put, where it comes from, and what may make a difference."""
+
+    world: World
+    origin: Origin
+    warnings: list[str]
 
 
 class ModelWorlds(msgspec.Struct, frozen=True):
@@ -46,7 +54,7 @@ class ModelWorlds(msgspec.Struct, frozen=True):
         settings: of the server.
         sessions: how many there may be at once; each has an equal part of the memory.
         origin: returns what a file of today's model says, given the id of the session. Called on worker threads.
-        store: of the server; None: each session has its own, in memory.
+        store: of the server. Without a folder it is in memory, and what a session has saved goes with it.
         disk: reads and writes away from the loop, and lets go of what is cancelled.
         worker: encodes and decodes pictures.
         check: the moderation hook; None: there is none.
@@ -56,17 +64,49 @@ class ModelWorlds(msgspec.Struct, frozen=True):
     settings: WorldSettings
     sessions: int
     origin: Callable[[str], Origin]
-    store: WorldStore | None
+    store: WorldStore
     disk: Disk
     worker: Worker
     check: Check | None
 
-    def store_of_session(self) -> tuple[WorldStore, int]:
-        """Where a new session saves its worlds, and the bytes that it may have there."""
-        if self.store is not None:
-            return self.store, self.settings.store_bytes // PART_OF_STORE
-        most, key = self.settings.ring // self.sessions, secrets.token_bytes(32)
-        return WorldStore(MemoryShelf(), [key], most_bytes=most, world_bytes=self.settings.bytes), most
+    def of_session(
+        self, session_id: str, subject: str, attachments: Mapping[int, Attachment], controller: int,
+        show: Callable[[Bundle], object],
+    ) -> SessionWorlds:  # fmt: skip
+        """The worlds of a new session; see `SessionWorlds`."""
+        return SessionWorlds(self, session_id, subject, attachments, controller, show)
+
+    @property
+    def most_bytes(self) -> int:
+        """What the saved worlds of one session may have together."""
+        settings = self.settings
+        return settings.ring // self.sessions if settings.store is None else settings.store_bytes // PART_OF_STORE
+
+    def here(self, subject: str, saved: Origin) -> Origin:
+        """What a file of today's model would say of the subject's world, if it were of this file's session."""
+        return msgspec.structs.replace(self.origin(saved.session), subject=subject)
+
+    async def look(self, id: str, subject: str) -> None:  # noqa: A002
+        """Look whether the subject may begin at this world. Raises CommandError, as `load`."""
+        check = partial(self.store.check, reads=self._saves.reads, accept=self.settings.accept)
+        await self.disk(check, id, partial(self.here, subject))
+
+    async def load(self, id: str, subject: str) -> LoadedWorld:  # noqa: A002
+        """Read a world, and have its texts moderated. Raises CommandError, as `WorldStore.load`, and `moderated`."""
+        declaration = self.declaration
+        assert declaration.world is not None, "the model saves its worlds"
+        load = partial(self.store.load, reads=self._saves.reads, accept=self.settings.accept)
+        loaded = LoadedWorld(*await self.disk(load, id, partial(self.here, subject), declaration.world.classes))
+        state = declaration.state
+        texts = [] if state is None else checked("reactor.restore", moderated_texts(state, loaded.world))
+        if texts and self.check is not None:
+            await moderate(self.check, "reactor.restore", texts)
+        return loaded
+
+    @property
+    def _saves(self) -> Saves:
+        assert self.declaration.world is not None, "the model saves its worlds"
+        return self.declaration.world.saves
 
 
 class SessionWorlds:
@@ -92,12 +132,12 @@ class SessionWorlds:
         self._attachments = attachments
         self._controller = controller
         self.pictures = MomentPictures(model.worker, model.settings.pictures // model.sessions, show)
-        self._store, self._most_bytes = model.store_of_session()
+        self._store = model.store
         #: by id each world that this session has saved, also the one under way
         self._slots: dict[str, WorldInStore] = {}
-        #: the number of the save that is under way, and its id
+        #: the number of the save or fork that is under way, and its id
         self._under_way: tuple[int, str] | None = None
-        self._captured, self._to_store = trio.open_memory_channel[tuple[World, WorldInStore]](1)
+        self._captured, self._to_store = trio.open_memory_channel[tuple[World, WorldInStore, str]](1)
 
     def tell_moment(self, message: Rewound) -> None:
         """Tell each client that understands it that the world is another: before the answer, and before a picture of it."""
@@ -110,24 +150,26 @@ class SessionWorlds:
         self.pictures.rewound(message)
 
     def admit(self, name: str) -> None:
-        """Check that the session may save another world. Raises CommandError."""
-        if name != "reactor.save":
+        """Check that the session may save another world, if the command does. Raises CommandError."""
+        if name not in ("reactor.save", "reactor.fork"):
             return
         if self._under_way is not None:
-            raise CommandError("busy", "reactor.save: the world before it is still being saved; wait for reactor.saved")
+            raise CommandError("busy", f"{name}: the world before it is still being saved; wait for reactor.saved")
         now = self._store.now()
         self._slots = {world: kept for world, kept in self._slots.items() if kept.expires > now}
         if len(self._slots) >= (most := self._model.settings.slots):
-            raise CommandError("too_many", f"reactor.save: this session has {most} saved worlds; forget one")
-        if sum(kept.bytes for kept in self._slots.values()) >= self._most_bytes:
-            why = f"reactor.save: the worlds of this session have {self._most_bytes} bytes or more; forget one"
+            raise CommandError("too_many", f"{name}: this session has {most} saved worlds; forget one")
+        if sum(kept.bytes for kept in self._slots.values()) >= (most := self._model.most_bytes):
+            why = f"{name}: the worlds of this session have {most} bytes or more; forget one"
             raise CommandError("too_many", why)
 
     def preparations(self, command: Command) -> list[Preparation]:
         """What must be done before the model gets a command that `admit` has let in."""
         match command.name:
-            case "reactor.save":
+            case "reactor.save" | "reactor.fork":
                 self._under_way = command.number, new_id()
+                if command.arguments.get("world") is not None:
+                    return [partial(self._load, command.arguments)]
             case "reactor.restore":
                 return [partial(self._load, command.arguments)]
             case "reactor.forget":
@@ -137,7 +179,7 @@ class SessionWorlds:
     def answered(self, command: Command, answer: Answer) -> Answer:
         """Follow the answer of the model; returns the one for the client."""
         if self._under_way is not None and command.number == self._under_way[0]:
-            return self._saved(command.arguments["name"], self._under_way[1], answer)
+            return self._saved(command, self._under_way[1], answer)
         if answer.code is not None or command.name not in ("reactor.rewind", "reactor.worlds"):
             return answer  # the step of a restored world is that of another session
         reply = msgspec.json.decode(answer.reply)
@@ -152,49 +194,53 @@ class SessionWorlds:
 
     async def run(self) -> None:
         """Task: store what was captured, until cancelled."""
-        async for world, kept in self._to_store:
-            said = {"world": kept.id}
-            try:
-                await self._model.disk(self._save, world, kept)
-            except CommandError as error:
-                del self._slots[kept.id]
-                said |= {"code": error.code, "message": error.message}
-            self._under_way = None
-            if (controller := self._attachments.get(self._controller)) is not None:
-                controller.say("reactor.saved", said)
+        try:
+            async for captured in self._to_store:
+                await self._store_one(*captured)
+        finally:
+            if self._model.settings.store is None:
+                for id in self._slots:  # noqa: A001
+                    self._store.remove(id)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _saved(self, label: str, id: str, answer: Answer) -> Answer:  # noqa: A002
-        if (world := answer.world) is None:
+    async def _store_one(self, world: World, kept: WorldInStore, subject: str) -> None:
+        said = {"world": kept.id}
+        try:
+            await self._model.disk(self._save, world, kept, subject)
+        except CommandError as error:
+            self._slots.pop(kept.id, None)
+            said |= {"code": error.code, "message": error.message}
+        self._under_way = None
+        if (controller := self._attachments.get(self._controller)) is not None:
+            controller.say("reactor.saved", said)
+
+    def _saved(self, command: Command, id: str, answer: Answer) -> Answer:  # noqa: A002
+        """Put what the model has captured, or what a fork names, into a slot and on the way into the store."""
+        forks = command.name == "reactor.fork"
+        world = command.arguments["loaded"].world if "loaded" in command.arguments else answer.world
+        if answer.code is not None:
             self._under_way = None
             return answer
-        now = self._store.now()
-        self._slots[id] = kept = WorldInStore(
-            id, label, world.step, world.age, world.size, now, now + self._model.settings.keep
-        )
-        self._captured.send_nowait((world, kept))
-        return msgspec.structs.replace(answer, reply=msgspec.json.encode({"world": kept}), world=None)
+        now, keep = self._store.now(), self._model.settings.keep
+        expires = now + (min(command.arguments["seconds"], keep) if forks else keep)
+        label = command.arguments.get("name", "")
+        kept = WorldInStore(id, label, world.step, world.age, world.size, now, expires)
+        self._slots[id] = kept
+        # Whoever has the token of a fork may begin there, whosever the world was.
+        self._captured.send_nowait((world, kept, "" if forks else self._subject))
+        reply = {"fork": id, "expires": expires} if forks else {"world": kept}
+        return msgspec.structs.replace(answer, reply=msgspec.json.encode(reply), world=None)
 
-    def _save(self, world: World, kept: WorldInStore) -> None:
-        origin = msgspec.structs.replace(self._origin(self._session_id), label=kept.name, saved_at=kept.saved_at)
+    def _save(self, world: World, kept: WorldInStore, subject: str) -> None:
+        origin = msgspec.structs.replace(
+            self._model.origin(self._session_id), subject=subject, label=kept.name, saved_at=kept.saved_at
+        )
         self._store.save(kept.id, world, origin, kept.expires)
 
-    def _origin(self, session_id: str) -> Origin:
-        return msgspec.structs.replace(self._model.origin(session_id), subject=self._subject, session=session_id)
-
-    def _here(self, saved: Origin) -> Origin:
-        return self._origin(saved.session)
-
     async def _load(self, arguments: dict[str, Any]) -> None:
-        state, declared, accept = self._model.declaration.state, self._model.declaration.world, self._model.settings.accept
-        assert declared is not None, "a model without worlds has no SessionWorlds"
-        load = partial(self._store.load, reads=declared.saves.reads, accept=accept)
-        arguments["loaded"] = loaded = await self._model.disk(load, arguments["world"], self._here, declared.classes)
-        texts = [] if state is None else checked("reactor.restore", moderated_texts(state, loaded[0]))
-        if texts and (check := self._model.check) is not None:
-            await moderate(check, "reactor.restore", texts)
+        arguments["loaded"] = await self._model.load(arguments["world"], self._subject)
 
     async def _forget(self, id: str) -> None:  # noqa: A002
-        await self._model.disk(self._store.forget, id, self._here)
+        await self._model.disk(self._store.forget, id, partial(self._model.here, self._subject))
         self._slots.pop(id, None)

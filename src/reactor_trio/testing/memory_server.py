@@ -73,6 +73,8 @@ class TestServer(InspectedServer):
         resume: str | None = None,
         after: int | None = None,
         comes_back: bool = False,
+        fork: str | None = None,
+        world: str | None = None,
     ) -> AsyncGenerator[SessionClient, None]:
         """Connect a client; enters once its session has begun, which in a full server means to wait.
 
@@ -80,7 +82,7 @@ class TestServer(InspectedServer):
         came; the client gets those that follow. With `comes_back` a client that vanishes comes back by itself, as the real
         one does. `link` gives the connection a rate, a delay and a buffer. `address` is where it comes from, for the limits
         that each address has; by default from nowhere, which has none (not with `websocket=True`). Leaving the block closes
-        politely.
+        politely. `fork` and `world` are as for the real client.
         Raises ConnectionRefused or SessionEnded as the real client does. After the block it raises the exceptions of author
         code that the test has not seen; those that come later, or on a thread of the author, are raised after the server's
         block.
@@ -92,7 +94,7 @@ class TestServer(InspectedServer):
         if address is not None and self._websocket:
             raise TypeError("address= needs a server without websocket=True")
         stall = Stall() if link is None else link._reader
-        given = {"resume": resume, "after": after}
+        given = {"resume": resume, "after": after, "fork": fork, "world": world}
         query = urlencode({key: value for key, value in given.items() if value is not None})
         url = session_url(
             f"ws://{HOST}/ws?{query}".rstrip("?"), video=video, audio=audio, role=role, model=model, token=token,

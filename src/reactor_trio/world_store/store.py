@@ -11,12 +11,13 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 from reactor_trio.errors import CommandError
 from reactor_trio.world_store.shelves import Shelf
 from reactor_trio.worlds import World
-from reactor_trio.worlds.file_header import Origin, check_origin
+from reactor_trio.worlds.file_header import Header, Origin, check_origin
 from reactor_trio.worlds.packing import pack
 from reactor_trio.worlds.unpacking import read_header, read_world
 
@@ -77,18 +78,15 @@ class WorldStore:
         Raises CommandError: `no_such_world`, also for another subject's; `damaged_world`, `foreign_world`, `old_world`,
         `too_big` or `store_failed`.
         """
-        name = _name_of(id)
-        with _failing("read"):
-            kept = self._shelf.kept().get(name)
-            if kept is None or kept.expires <= self.now():
-                raise _none_such()
-            with self._shelf.open(name) as file:
-                header = read_header(file, self._keys, self._world_bytes)
-                saved, mine = header.origin, here(header.origin)
-                if saved.subject != mine.subject:
-                    raise _none_such()
-                warnings = check_origin(saved, mine, reads=reads, accept=accept)
-                return read_world(file, header, classes), saved, warnings
+        with self._opened(id, here, reads, accept) as (file, header, warnings):
+            return read_world(file, header, classes), header.origin, warnings
+
+    def check(
+        self, id: str, here: Callable[[Origin], Origin], *, reads: Sequence[int] = (), accept: Sequence[str] = ()  # noqa: A002
+    ) -> None:
+        """Raise what `load` would raise for what the head of the file says."""
+        with self._opened(id, here, reads, accept):
+            pass
 
     def forget(self, id: str, here: Callable[[Origin], Origin]) -> None:  # noqa: A002
         """Remove a world. Raises CommandError `no_such_world`, also for another subject's, or `store_failed`."""
@@ -96,7 +94,7 @@ class WorldStore:
         with _failing("removed"):
             with self._shelf.open(name) as file:
                 origin = read_header(file, self._keys, self._world_bytes).origin
-            if origin.subject != here(origin).subject:
+            if origin.subject not in ("", here(origin).subject):
                 raise _none_such()
             self._shelf.remove(name)
 
@@ -105,7 +103,28 @@ class WorldStore:
         with _failing("removed"):
             self._clean()
 
+    def remove(self, id: str) -> None:  # noqa: A002
+        """Remove a world that its session has saved, if it is still there."""
+        with suppress(FileNotFoundError):
+            self._shelf.remove(_name_of(id))
+
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(
+        self, id: str, here: Callable[[Origin], Origin], reads: Sequence[int], accept: Sequence[str]  # noqa: A002
+    ) -> Iterator[tuple[BinaryIO, Header, list[str]]]:
+        name = _name_of(id)
+        with _failing("read"):
+            kept = self._shelf.kept().get(name)
+            if kept is None or kept.expires <= self.now():
+                raise _none_such()
+            with self._shelf.open(name) as file:
+                header = read_header(file, self._keys, self._world_bytes)
+                saved, mine = header.origin, here(header.origin)
+                if saved.subject not in ("", mine.subject):
+                    raise _none_such()
+                yield file, header, check_origin(saved, mine, reads=reads, accept=accept)
 
     def _clean(self) -> int:
         """Remove what has expired; returns the bytes of the rest."""
