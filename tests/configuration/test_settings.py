@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from reactor_trio.configuration.introduction import IntroductionKeys
-from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
+from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings, parse_struct
 from reactor_trio.errors import ManifestError
+from reactor_trio.media import CodecSettings
 
 EXAMPLE = Path(__file__).parents[2] / "reactor.yaml.example"
 
@@ -116,6 +117,45 @@ def test_eight_ticket_keys_are_taken():
 def test_values_that_do_not_go_together_are_refused_in_the_constructor_too():
     with pytest.raises(ManifestError, match=r"runtime\.limits\.silence"):
         Settings(limits=LimitSettings(silence=1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Settings(isolation="proces"),
+            "Settings.isolation: expected thread or process, got 'proces'; did you mean process?",
+        ),
+        (lambda: Settings(max_sessions=0), "Settings.max_sessions: Expected int >= 1, got 0"),
+        (
+            lambda: Settings(max_sessions="2"),
+            "Settings.max_sessions: Expected int | null, got str '2'; write a whole number, as in 30",
+        ),
+        (
+            lambda: Settings(fps="thirty"),
+            "Settings.fps: Expected float | null, got str 'thirty'; write a number, as in 30 or 0.5",
+        ),
+        (
+            lambda: Settings("localhost", "8080"),
+            "Settings.port: Expected int, got str '8080'; write a whole number, as in 30",
+        ),
+        (lambda: Settings(watchdog=math.inf), "Settings.watchdog: expected a finite number, got inf"),
+        (lambda: Settings(limits={"stal": 30}), "Settings.limits.stal: unknown key; did you mean Settings.limits.stall?"),
+        (lambda: Settings(limits=UploadSettings()), "Settings.limits: expected a mapping, got UploadSettings"),
+        (lambda: Settings(codec=CodecSettings(bitrate=1)), "Settings.codec.bitrate: Expected int >= 50000, got 1"),
+        (lambda: LimitSettings(connections=0), "LimitSettings.connections: Expected int >= 1, got 0"),
+    ],
+)
+def test_a_program_s_values_are_checked_as_those_of_the_manifest(make, message):
+    with pytest.raises(ManifestError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_a_section_of_a_program_is_a_dict_or_its_class():
+    limits = LimitSettings(connections=3)
+    assert Settings(limits={"connections": 3}).limits == Settings(limits=limits).limits == limits
+    assert Settings(resume_window=math.inf).resume_window == math.inf
 
 
 def test_the_example_lists_every_key_at_its_default():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import threading
 import urllib.request
 import weakref
@@ -12,8 +13,19 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio import ModelFailed, Output, ReactorError, ReactorModel, ReactorPipeline, RuntimeHost, SessionEnded, Video
+from reactor_trio import (
+    ManifestError,
+    ModelFailed,
+    Output,
+    ReactorError,
+    ReactorModel,
+    ReactorPipeline,
+    RuntimeHost,
+    SessionEnded,
+    Video,
+)
 from reactor_trio.client import connect
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.server import runtime_host
 
 
@@ -70,6 +82,21 @@ def test_started_watched_and_stopped_from_a_plain_thread() -> None:
     assert phases == ["loading", "ready", "draining", "drained", "stopped"]
     assert [entry.phase for entry in host.watch()] == phases
     assert not [t for t in threading.enumerate() if t.name in ("reactor-io", "reactor-model")]
+
+
+def test_without_a_port_it_is_that_of_the_settings_unless_that_is_the_default() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        # The port is taken, so that no other program can come between: who asks for it is told so.
+        with pytest.raises(OSError, match="Address already in use"):
+            RuntimeHost(Still, settings=Settings(port=port)).start()
+        with RuntimeHost(Still, port=0, settings=Settings(port=port)) as host:
+            assert host.serving.port != port
+    with RuntimeHost(Still, settings=Settings(fps=20)) as host:
+        assert host.serving.port not in (0, 8080)
+    with pytest.raises(ManifestError, match=r"^Settings\.port: Expected int, got str '8080'"):
+        RuntimeHost(Still, port="8080").start()
 
 
 def test_a_model_that_cannot_load_is_the_caller_s_error() -> None:

@@ -1,7 +1,7 @@
 """`Settings`: everything under `runtime:` of `reactor.yaml`, with defaults and bounds. This module opens no file.
 
 The types hold the bounds, so that one place checks every value, whether it comes from the manifest, from the command line or
-from a program that calls `parse_struct` with a mapping.
+from a program.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ipaddress
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 E = TypeVar("E", bound=Exception)
 
 #: The one number that may be infinite.
-ENDLESS = "runtime.resume_window"
+ENDLESS = "resume_window"
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 SecondsOrOff = Annotated[float, Meta(ge=0, le=86_400)]
@@ -37,18 +38,21 @@ Bytes = Annotated[int, Meta(ge=1024)]
 FrameAncestor = Annotated[str, Meta(pattern=r"^(\*|[a-z][a-z0-9+.-]*:(//[^\s;,'\"/?#]+/?)?)$")]
 
 
-class _NamedSettings(type(msgspec.Struct)):  # type: ignore[misc]
-    """Makes the constructor say which setting was meant, which msgspec does not."""
+class _CheckedSettings(type(msgspec.Struct)):  # type: ignore[misc]
+    """Makes the constructor check names and values as `parse_struct` does; msgspec's own takes any value."""
 
     def __call__(cls, *args: Any, **values: Any) -> Any:
         fields = cls.__struct_fields__
         for name in values:
             if name not in fields:
                 raise noted(TypeError(f"{cls.__name__}: unknown setting {name}; {nearest(name, fields)}"), "manifest-keys")
-        return super().__call__(*args, **values)
+        given = {**dict(zip(fields, args, strict=False)), **values}
+        if not given or len(given) != len(args) + len(values):  # too many, or one twice: Python's own error says so
+            return super().__call__(*args, **values)
+        return parse_struct(given, cls, cls.__name__)
 
 
-class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The limits of one client. Sizes are in bytes, times in seconds. Where 0 is allowed, it means no limit."""
 
     text_message: Bytes = 256 * 1024
@@ -76,7 +80,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, met
     timeline_bytes: Bytes = 256 * 1024 * 1024
 
 
-class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The limits of a session's uploaded files. Sizes are in bytes, times in seconds."""
 
     file_size: Bytes = 64 * 1024 * 1024
@@ -87,7 +91,7 @@ class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, me
     folder: str | None = None
 
 
-class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The limits of a model that saves its worlds. Sizes are in bytes.
 
     Attributes:
@@ -121,7 +125,7 @@ class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, met
         return self.ring // 16
 
 
-class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The secrets of authentication. Each is a literal, `env:NAME` or `file:PATH`; the server reads it when it starts.
 
     Attributes:
@@ -138,7 +142,7 @@ class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, meta
         return "AuthSettings(...)"  # the values may be secrets
 
 
-class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The server's certificate and its key.
 
     Attributes:
@@ -150,7 +154,7 @@ class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metac
     keyfile: Annotated[str, Meta(min_length=1)] | None = None
 
 
-class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The port of `/health`, `/ready` and `/metrics` for those who watch over the server.
 
     Attributes:
@@ -162,12 +166,13 @@ class ManagementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     port: Annotated[int, Meta(ge=0, le=65535)] = 8081
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_NamedSettings):
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, metaclass=_CheckedSettings):
     """The server's settings; `reactor.yaml.example` explains each one.
 
     Rates are in frames per second, times in seconds. If `fps`, `max_fps`, `buffer_size`, `max_sessions` or `ranks` is None,
-    the model's own value holds.
-    `parse_struct` checks bounds and types. The constructor checks only values that contradict each other, and addresses.
+    the model's own value holds. A section, such as `limits`, may be given as a dict.
+
+    The constructor raises ManifestError for a value that `reactor.yaml` may not have.
     """
 
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
@@ -252,7 +257,7 @@ def parse_struct(values: object, kind: type[T], path: str = "") -> T:
         if text.startswith("Invalid enum value "):
             text = _among(kind, where, text.removeprefix("Invalid enum value "))
         elif text.startswith("Expected "):
-            text += _given(values, where, text)
+            text += _given(checked, where, text)
         raise ManifestError(f"{path}{where}".lstrip(".") + f": {text}") from None
 
 
@@ -281,12 +286,18 @@ def _among(kind: Any, where: str, given: str) -> str:
     """What is wrong with the value of a key that takes one of some, all of which it names."""
     for name in filter(None, where.split(".")):
         section = next((k for k in (kind, *get_args(kind)) if isinstance(k, type) and issubclass(k, msgspec.Struct)), None)
-        kind = {} if section is None else {field.name: field.type for field in msgspec.structs.fields(section)}.get(name)
+        kind = {} if section is None else _types(section).get(name)
     known = [value for each in (kind, *get_args(kind)) if get_origin(each) is Literal for value in get_args(each)]
     if not known:
         return f"Invalid enum value {given}"
     near = similar(given.strip("'"), known)
     return f"expected {' or '.join(map(str, known))}, got {given}" + (f"; did you mean {near}?" if near else "")
+
+
+@cache
+def _types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The type of each field; msgspec reads the annotations anew each time, which takes a while."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def nearest(name: str, known: Iterable[str], path: str = "") -> str:
@@ -310,15 +321,17 @@ def noted(error: E, anchor: str) -> E:
 
 def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:
     """Refuse unknown keys with a hint, which msgspec does not give, and non-finite numbers, which msgspec accepts."""
+    if isinstance(values, kind):  # a section that a program has made
+        values = msgspec.structs.asdict(values)
     if not isinstance(values, Mapping):
         raise ManifestError(f"{path or 'the file'}: expected a mapping, got {type(values).__name__}")
-    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    fields = _types(kind)
     checked: dict[str, object] = {}
     for key, value in values.items():
         here = f"{path}.{key}".lstrip(".")
         if key not in fields:
             raise ManifestError(f"{here}: unknown key; {nearest(str(key), fields, path)}")
-        if isinstance(value, float) and not math.isfinite(value) and not (here == ENDLESS and value > 0):
+        if isinstance(value, float) and not math.isfinite(value) and not (key == ENDLESS and value > 0):
             raise ManifestError(f"{here}: expected a finite number, got {value}")
         kinds = get_args(fields[key]) or (fields[key],)
         section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)

@@ -19,6 +19,7 @@ import trio
 from reactor_trio.admission import PhaseEntry
 from reactor_trio.concurrency.kept_errors import WHOLE_TRACEBACK
 from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.model import Model
 from reactor_trio.placement.model_source import check_given, check_options
@@ -177,15 +178,18 @@ class RuntimeHost(ServerThread[Serving]):
 
     Args:
         model: a model class or a manifest.
-        options: those of `serve`, except `drain` and `task_status`. Without `port` the system chooses a free port.
+        options: those of `serve`, except `drain` and `task_status`. Without `port` it is that of `settings=`, if that is
+            not the default 8080, and else a free one that the system chooses.
 
     Raises ReactorError if the model or the settings are of another type, or an option is unknown.
     """
 
     def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
-        check_given(model, options.get("settings"))
+        settings = options.get("settings")
+        check_given(model, settings)
         check_options(options, _OPTIONS)
-        super().__init__(partial(serve, model, **{"port": 0, **options}))
+        port = 0 if settings is None or settings.port == Settings().port else settings.port
+        super().__init__(partial(serve, model, **{"port": port, **options}))
 
     @property
     def url(self) -> str:

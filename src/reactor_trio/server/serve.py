@@ -103,7 +103,7 @@ async def serve(
     """
     source = model_source(model, name=name, config=config, settings=settings, moderate=moderate)
     given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    settings = msgspec.structs.replace(source.settings, **given)
+    settings = Settings(**{**msgspec.structs.asdict(source.settings), **given})
     source = msgspec.structs.replace(source, settings=settings)
     observers = Observers(on_phase, on_progress or (lambda _fraction, _text: None))
     try:
