@@ -156,7 +156,9 @@ def test_required_parameters_get_theirs_too():
     [
         ({"fps": 4}, r"Strict\.__init__ needs checkpoint, which the configuration does not have; it has: fps"),
         ({"checkpoint": "a", "fsp": 4}, r"the configuration has fsp, which Strict\.__init__ does not take; "
-                                        "it takes: checkpoint, fps"),
+                                        r"did you mean fps\?"),
+        ({"checkpoint": "a", "x": 4}, r"the configuration has x, which Strict\.__init__ does not take; "
+                                      "it takes: checkpoint, fps"),
     ],
 )  # fmt: skip
 def test_a_configuration_that_does_not_fit_names_missing_and_unknown_keys(config, message):

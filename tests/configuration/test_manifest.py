@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reactor_trio.configuration.manifest import load_manifest, parse_value
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.configuration.model_import import author_location
+from reactor_trio.configuration.yaml_values import parse_value
 from reactor_trio.errors import ManifestError
 
 MODEL = """
@@ -96,6 +97,8 @@ def test_runtime_overrides_go_over_the_manifests(project):
         ("model: a:B\nname: 3\n", "reactor.yaml: name: Expected str | null, got int"),
         ("model: a:B\nname: ' '\n", "reactor.yaml: name: must not be empty"),
         ("modl: a:B\nmodel: a:B\n", "reactor.yaml: modl: unknown key; did you mean model?"),
+        ("model: a:B\nwidth: 5\n", "reactor.yaml: width: unknown key; known keys: "),
+        ("model: a:B\nwidth: 5\n", "; a value of your model belongs in the file of `config`, for load(config)"),
         ("model: a:B\nruntime: {prot: 1}\n", "reactor.yaml: runtime.prot: unknown key; did you mean runtime.port?"),
         ("model: a:B\nruntime: 3\n", "reactor.yaml: runtime: expected a mapping, got int"),
         ("model: a:B\nruntime: {max_sessions: 0}\n", "reactor.yaml: runtime.max_sessions: Expected int >= 1"),
@@ -260,6 +263,27 @@ def test_overrides_are_typed_as_yaml_and_make_the_mappings_they_need(project):
         "text": "a=b",
         "none": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "doubts"),
+    [
+        ("width=3", ()),
+        ("seed=3", ()),
+        ("widht=3", ("--set widht=3: config.yml has no key widht; did you mean width?",)),
+        ("sampler.stpes=3", ("--set sampler.stpes=3: config.yml has no key stpes; did you mean sampler.steps?",)),
+        ("samplr.steps=3", ("--set samplr.steps=3: config.yml has no key samplr; did you mean sampler?",)),
+        (
+            "runtime.max_session=2",
+            ("--set runtime.max_session=2: --set changes the model's config.yml, and `runtime` is a section of "
+             "reactor.yaml: write it there",),
+        ),
+    ],
+)  # fmt: skip
+def test_a_value_for_a_key_that_is_hardly_meant_is_a_doubt(project, text, doubts):
+    (project / "reactor.yaml").write_text("model: pipeline:MyModel\nconfig: config.yml\n")
+    (project / "config.yml").write_text("width: 640\nsampler: {steps: 4}\n")
+    assert load_manifest(project, [text]).doubts == doubts
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
+from contextlib import suppress
 
 import pytest
 
 from reactor_trio.cli.doctor.project_checks import check_manifest, check_model
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import ModelFailed
 from reactor_trio.interface import ReactorModel
+from reactor_trio.kinds.model_checks import config_doubts
 from reactor_trio.offline import render
 from reactor_trio.server.serve import serve
 from reactor_trio.testing import PipelineExecutor, open_server
@@ -211,6 +214,43 @@ async def test_what_is_meant_is_no_doubt(autojump_clock, project, caplog, name):
     async with open_server(manifest.model):
         pass
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+#: how a model reads its configuration, each with the key `width`
+READS = {
+    "by_key": "config['width']",
+    "with_a_default": "config.get('width', 640)",
+    "of_an_object": "SimpleNamespace(**config).width",
+    "in_a_comprehension": "[config.get(key) for key in ('height', 'width')]",
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"isolation": "process"}], ids=["thread", "process"])
+@pytest.mark.parametrize("way", READS)
+async def test_a_key_of_the_configuration_that_no_line_has_is_doubtful(autojump_clock, tmp_path, caplog, way, options):
+    module = f"checked_{next(NUMBERS)}"
+    source = f"{HEAD}from types import SimpleNamespace\n{TRACK}{PIPELINE}"
+    source += f"    def load(self, config):\n        config.get('height')\n        {READS[way]}\n"
+    (tmp_path / f"{module}.py").write_text(source)
+    (tmp_path / "reactor.yaml").write_text(f"model: {module}:Model\nconfig: config.yml\n")
+    (tmp_path / "config.yml").write_text("widht: 3\nelsewhere: 4\nheight: 5\n")
+    manifest = load_manifest(tmp_path)
+    line = len(source.splitlines()) - 2
+    told = f"did you mean width, which it reads (at {tmp_path / module}.py:{line})?"
+    found = check_model(manifest)
+    assert found.text.endswith("; config: widht is not in the model's file")
+    assert found.remedy == told
+    with suppress(ModelFailed):  # of the key that is missing
+        async with open_server(manifest.model, config=manifest.config, **options):
+            pass
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == [f"config: widht is not in the model's file; {told}"]
+
+
+async def test_a_key_that_is_read_is_no_doubt(project, caplog):
+    model = project(f"{TRACK}{PIPELINE}    def load(self, config):\n        config['width'], config['widht']\n").model
+    assert config_doubts(model, {"widht": 1}) == []
+    assert config_doubts(model, {"wi": 1, "depth": 2}) == []
 
 
 def test_ranks_for_a_model_of_one_process_are_a_mistake_of_the_manifest(project):

@@ -15,7 +15,7 @@ import trio
 
 from reactor_trio.cli.signals import handled, in_loop
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
-from reactor_trio.configuration.manifest import parse_value
+from reactor_trio.configuration.yaml_values import parse_value
 from reactor_trio.errors import CommandError, ConnectionRefused, ManifestError, ProtocolError, ReactorError, SessionEnded
 from reactor_trio.plain_text import one_line
 from reactor_trio.protocol.reasons import ENDS_WITHOUT_FAULT

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
-from reactor_trio.configuration.manifest import parse_value
+from reactor_trio.configuration.yaml_values import parse_value
 
 PLACEHOLDER = "my-model"
 #: files that are copied as they are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, Re
 from reactor_trio.offline import RenderedBundle, Rendering, Verification, read_recording, write
 from reactor_trio.offline import render as open_rendering
 from reactor_trio.offline import replay as open_replay
+
+log = logging.getLogger("reactor_trio.server")
 
 
 def render(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -69,6 +72,8 @@ def replay(options: argparse.Namespace, terminal: Terminal) -> int:
 def _manifest_of(options: argparse.Namespace) -> Manifest:
     manifest = load_manifest(options.path, options.overrides)
     configure_logging(manifest, as_json=None, debug=options.debug)
+    for doubt in manifest.doubts:
+        log.warning("%s", doubt)
     return manifest
 
 

@@ -76,6 +76,8 @@ def serve_here(
         log.warning(
             "%s: %s has no effect here; docs/reference/model/migration.md names what replaces it", MANIFEST_NAME, key
         )
+    for doubt in manifest.doubts:
+        log.warning("%s", doubt)
     prepare_to_serve()
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # if model code crashes the process, its stack is printed

@@ -37,6 +37,8 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
         if getattr(options, option):
             raise UsageError(f"--{option}: works with one process only; leave --replicas out, or use runtime.auth")
     manifest = manifest_of(options, terminal)
+    for doubt in manifest.doubts:
+        terminal.say(doubt)
     from reactor_trio.replicas.cluster import Application, joined_cluster, local_cluster
     from reactor_trio.replicas.options import Options
 

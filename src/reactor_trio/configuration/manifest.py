@@ -20,21 +20,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-import yaml
 
 from reactor_trio.configuration.credentials import under
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, read_introduction
 from reactor_trio.configuration.model_import import import_project_module, model_of, no_model_class, only_model_of
 from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
 from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings, parse_struct
+from reactor_trio.configuration.yaml_values import override, read_mapping
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
-from reactor_trio.plain_text import one_line
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
 
-__all__ = ["MANIFEST_NAME", "Manifest", "load_manifest", "manifest_of_class", "parse_value", "project_folder"]
+__all__ = ["MANIFEST_NAME", "Manifest", "load_manifest", "manifest_of_class", "project_folder"]
 
 MANIFEST_NAME = "reactor.yaml"
 
@@ -53,6 +52,7 @@ class Manifest:
         introduction: how the model introduces itself, with its pictures.
         python_file: the file, absolute, of a manifest that was made from a Python file.
         given_class: the class, of a manifest that was made from a class.
+        doubts: what of the command line's values is hardly meant.
     """
 
     path: Path
@@ -67,6 +67,7 @@ class Manifest:
     introduction: Introduction = field(default=NOT_INTRODUCED, repr=False)
     python_file: Path | None = None
     given_class: type[Model] | None = None
+    doubts: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -151,7 +152,7 @@ def load_manifest(
         raise ManifestError(
             f"{path}: no such file; give a project folder or a file such as model.py, or make a project: reactor init NAME"
         )
-    values = _read_mapping(path)
+    values = read_mapping(path)
     try:
         runtime = values.get("runtime")
         if given and (runtime is None or isinstance(runtime, dict)):
@@ -163,9 +164,8 @@ def load_manifest(
     if file.config is not None:
         if not os.path.isfile(folder / file.config):  # Path.is_file may raise for a name that is too long
             raise ManifestError(f"{path}: config: no such file: {folder / file.config}")
-        config = _read_mapping(folder / file.config)
-    for text in overrides:
-        _override(config, text)
+        config = read_mapping(folder / file.config)
+    doubts = _override(config, overrides)
     settings = file.settings
     paths: dict[str, Any] = {}
     if settings.record is not None:
@@ -180,7 +180,7 @@ def load_manifest(
     config_path = folder / file.config if file.config and not overrides else None
     return Manifest(
         folder, file.model, file.name or file.model, config, settings, weights, config_path, file.model_key, file.unused,
-        read_introduction(path, file.about),
+        read_introduction(path, file.about), doubts=doubts,
     )  # fmt: skip
 
 
@@ -236,95 +236,15 @@ def _manifest_of_file(
         raise ManifestError(f"{file}: expected {file.name}:Class, got {file.name}:{class_name}")
     settings = parse_struct(runtime, Settings, "runtime")
     config: dict[str, Any] = {}
-    for text in overrides:
-        _override(config, text)
+    doubts = _override(config, overrides)
     path = module if class_name is None else f"{module}:{class_name}"
-    return Manifest(file.parent, path, class_name or module, config, settings, python_file=file)
+    return Manifest(file.parent, path, class_name or module, config, settings, python_file=file, doubts=doubts)
+
+
+def _override(config: dict[str, Any], overrides: Sequence[str]) -> tuple[str, ...]:
+    """Set the values that the command line gives, and return what is doubtful about them."""
+    return tuple(filter(None, [override(config, text) for text in overrides]))
 
 
 def _absolute(folder: Path, path: str) -> str:
     return str(folder / Path(path).expanduser())
-
-
-# --- YAML -------------------------------------------------------------------------------------------------------------
-
-
-class _Loader(yaml.SafeLoader):
-    """A safe loader that refuses duplicate keys and reads numbers as authors write them."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
-                key = (key_node.tag, key_node.value)
-                if key in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key_node.value!r} is given twice", key_node.start_mark
-                    )
-                seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-# YAML 1.1 reads `1e-4`, the usual way to write a learning rate, as text, and a date as an object that JSON cannot express.
-# Like OmegaConf, which authors use for their configs, this loader reads the first as a number and the second as text.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_SCIENTIFIC = re.compile(r"^[-+]?(\d[\d_]*\.?|\d[\d_]*\.\d+|\.\d+)[eE][-+]?\d+$")
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+0123456789."))
-
-
-def _parse_yaml(text: str) -> Any:
-    try:
-        # `_Loader` is a SafeLoader, which the analysis does not see
-        return yaml.load(text, Loader=_Loader)  # nosec B506
-    except RecursionError:
-        raise yaml.YAMLError("it is nested too deeply") from None
-    except (LookupError, AttributeError, TypeError) as error:  # PyYAML raises these for `!!bool maybe` or `!!int ''`
-        raise yaml.YAMLError(f"a value does not fit its tag: {error}") from error
-
-
-def parse_value(text: str) -> Any:
-    """Parse one value of a command line as YAML: `320` is a number, `[1, 2]` a list. Raises ManifestError."""
-    try:
-        return _parse_yaml(text)
-    except (yaml.YAMLError, ValueError) as error:
-        raise ManifestError(f"the value is not valid YAML: {one_line(str(error))}") from error
-
-
-def _read_mapping(path: Path) -> dict[str, Any]:
-    try:
-        values = _parse_yaml(path.read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise ManifestError(f"{path}{where}: {error.problem or error.context}") from error
-    except (yaml.YAMLError, ValueError, OSError) as error:
-        raise ManifestError(f"{path}: cannot be read: {one_line(str(error))}") from error
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ManifestError(f"{path}: expected a mapping, got {type(values).__name__}")
-    return values
-
-
-def _override(config: dict[str, Any], text: str) -> None:
-    path, equals, value_text = text.partition("=")
-    keys = path.split(".")
-    if not equals or not all(key.strip() for key in keys):
-        raise ManifestError(f"--set {text}: expected key.sub=value")
-    try:
-        value = parse_value(value_text)
-    except ManifestError as error:
-        raise ManifestError(f"--set {text}: {error}") from error
-    place = config
-    for depth, key in enumerate(keys[:-1], start=1):
-        below = place.setdefault(key, {})
-        if below is None:
-            below = place[key] = {}
-        if not isinstance(below, dict):
-            parent = ".".join(keys[:depth])
-            raise ManifestError(f"--set {text}: {parent} is {below!r}, not a mapping, so nothing can be set below it")
-        place = below
-    place[keys[-1]] = value

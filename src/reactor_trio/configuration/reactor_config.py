@@ -8,13 +8,13 @@ settings.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from reactor_trio.configuration.introduction import IntroductionKeys
-from reactor_trio.configuration.settings import Settings, parse_struct
+from reactor_trio.configuration.settings import Settings, nearest, parse_struct, similar
 from reactor_trio.errors import ManifestError
 
 __all__ = ["ReactorConfig", "split_path"]
@@ -74,6 +74,9 @@ class ReactorConfig(msgspec.Struct, frozen=True):
             if meant := difflib.get_close_matches("model", unknown, n=1):
                 raise ManifestError(f"{meant[0]}: unknown key; did you mean model?")
             raise ManifestError("model: missing; write `model: module:Class`")
+        for key in flat:
+            if key not in _Flat.__struct_fields__:
+                raise ManifestError(f"{key}: unknown key; {_meant(str(key), _Flat.__struct_fields__)}")
         file = parse_struct(flat, _Flat)
         split_path(file.model, model_key)
         if file.runtime.moderate is not None:
@@ -92,12 +95,18 @@ def split_path(text: str, key: str, form: str = "module:Class") -> tuple[str, st
     return module_name, name
 
 
+def _meant(key: str, known: Sequence[str]) -> str:
+    """What to write instead of a key at the top of the file; one that is like none is perhaps the model's own."""
+    hint = nearest(key, known)
+    own = "" if similar(key, known) else "; a value of your model belongs in the file of `config`, for load(config)"
+    return hint + own
+
+
 def _flattened(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the nested form as the flat form, and its keys that this runtime does not use."""
     for key in raw:
         if key not in _TOP_KEYS:
-            near = _MOVED.get(key) or next(iter(difflib.get_close_matches(str(key), _TOP_KEYS, n=1)), None)
-            hint = f"did you mean {near}?" if near else f"known keys: {', '.join(_TOP_KEYS)}"
+            hint = f"did you mean {_MOVED[key]}?" if key in _MOVED else _meant(str(key), _TOP_KEYS)
             raise ManifestError(f"{key}: unknown key beside runtime.import; {hint}")
     model, runtime = _section(raw, "model"), dict(_section(raw, "runtime"))
     if "import" not in runtime:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy.typing as npt
@@ -158,8 +159,9 @@ def instantiate(cls: type[VideoModel], config: dict[str, Any]) -> VideoModel:
                             f"{', '.join(map(str, config)) or 'nothing'}")  # fmt: skip
     unknown = [str(key) for key in config if key not in named]
     if unknown and len(others) == len(parameters):
-        raise ManifestError(f"config: the configuration has {', '.join(unknown)}, which {where} does not take; it takes: "
-                            f"{', '.join(named)}")  # fmt: skip
+        near = get_close_matches(unknown[0], [name for name in named if name not in config], n=1)
+        meant = f"did you mean {near[0]}?" if near else f"it takes: {', '.join(named)}"
+        raise ManifestError(f"config: the configuration has {', '.join(unknown)}, which {where} does not take; {meant}")
     return make(**Config.of(config))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.configuration.unread_keys import unread_keys
 from reactor_trio.errors import ERRORS_PAGE, DeclarationError, ManifestError
 from reactor_trio.interface.author_code import defining_line
 from reactor_trio.interface.declaration import Declaration, declaration_of
@@ -55,6 +56,14 @@ def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
     kind_of(declaration).loading.check(model_class.__qualname__, declaration.model)
     schema = declaration.schema()
     return CheckedModel(declaration, ranks, schema, tuple(_doubts(model_class, schema)))
+
+
+def config_doubts(model_class: type[Model], config: Mapping[str, Any]) -> list[Doubt]:
+    """What is doubtful about the argument of the model's `load`."""
+    return [
+        Doubt(f"config: {key} is not in the model's file", f"did you mean {near}, which it reads (at {at})?")
+        for key, near, at in unread_keys(model_class, config)
+    ]
 
 
 def _check_worlds(declaration: Declaration, ranks: int) -> None:

@@ -28,7 +28,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.interface.progress import reported_load
 from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.kinds.kind import Kind
-from reactor_trio.kinds.model_checks import CheckedModel, buffer_size_of, has_value, sessions_of
+from reactor_trio.kinds.model_checks import CheckedModel, buffer_size_of, config_doubts, has_value, sessions_of
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.pacing import Cadence, PlayoutForecast, Room
 from reactor_trio.pacing.cadence import checked_fps
@@ -123,7 +123,7 @@ async def load_model(
     telemetry: Telemetry,
     prepare: Callable[[Model], object] = lambda _model: None,
 ) -> LoadedModel:
-    """Make a model, give it its binding and load it. A doubt about its class is logged.
+    """Make a model, give it its binding and load it. A doubt about its class or `config` is logged.
 
     Raises DeclarationError, ManifestError, and the exceptions of author code.
 
@@ -131,7 +131,7 @@ async def load_model(
         telemetry: counts and traces what happens.
         prepare: called with the model when that has its binding and is not yet loaded.
     """
-    for doubt in checked.doubts:
+    for doubt in (*checked.doubts, *config_doubts(checked.declaration.model, config)):
         log.warning("%s; %s", doubt.text, doubt.remedy)
     declaration, kind = checked.declaration, kind_of(checked.declaration)
     model_class = declaration.model

@@ -13,6 +13,7 @@ from reactor_trio.errors import ReactorError
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.manifest_files import WEIGHTS_VARIABLE, files_of_manifest, get_weights_path
 from reactor_trio.kinds.model_checks import check_model as check_class
+from reactor_trio.kinds.model_checks import config_doubts
 
 
 def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
@@ -36,7 +37,7 @@ def check_model(manifest: Manifest) -> Finding:
             checked = check_class(model, manifest.settings)
     except ReactorError as error:
         return problem("model", str(error))
-    schema, doubts = checked.schema, checked.doubts
+    schema, doubts = checked.schema, (*checked.doubts, *config_doubts(model, manifest.config))
     tracks = ", ".join(f"{track['name']} ({track['kind']} {track['direction']})" for track in schema["tracks"])
     count = len(schema["commands"])
     text = f"{manifest.model_path}: {tracks or 'no tracks'}; {count} command{'' if count == 1 else 's'}"
