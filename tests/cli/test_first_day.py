@@ -1,4 +1,4 @@
-"""The 28 mistakes of a first day, each made by file as a newcomer makes it: the words teach who, what, where, what to do.
+"""The mistakes of a first day, each made by file as a newcomer makes it: the words teach who, what, where, what to do.
 
 Mistakes that need a client or a page are in `tests/behaviour/test_long_steps.py` (13, 15: a call that does not end),
 `tests/concurrency/test_bounded_prints.py` (14), `tests/notebook/test_cell_server.py` (10, in a notebook) and
@@ -185,6 +185,31 @@ MISTAKES = {
     "28 a key by a wrong name": Mistake(
         model(body="@event\ndef key_arrowright(self, down: bool): pass\n"), ("doctor", "model.py"),
         ("no key gives the command key_arrowright: no key has this name", "model.py:23)", "name it key_right", "#keys"),
+    ),
+    "41 another library's bounds": Mistake(
+        model().replace("strength: float = 0.5", "strength: float = InputField(default=0.5, min=0, max=4)"), SCHEMA,
+        ("InputField has no min; write ge=0 (at ", "model.py:19) (docs", "#state"),
+    ),
+    "41 a keyword of InputField": Mistake(
+        model().replace("strength: float = 0.5", "strength: float = InputField(default=0.5, descripton='how strong')"),
+        SCHEMA, ("InputField has no descripton; did you mean description? (at ", "model.py:19) (docs", "#state"),
+    ),
+    "42 a setting without a type": Mistake(
+        model().replace("strength: float = 0.5", "strength = InputField(default=0.5)"), SCHEMA,
+        ("MyState.strength: annotate it with a type, `strength: float = ...` (at ", "model.py:19) (docs", "#state"),
+    ),
+    "43 an event without self": Mistake(
+        model(body="@event\ndef jump(height: float = 2.0, *, client): pass\n"), SCHEMA,
+        ("M.jump: a method takes self first: write `def jump(self, height: float = 2.0, *, client)` (model.py:23)",
+         "#events"),
+    ),
+    "43 a hook without self": Mistake(
+        model(body="@connected\ndef greet(client): pass\n"), SCHEMA,
+        ("M.greet: a method takes self first: write `def greet(self, client)`", "#events"),
+    ),
+    "44 a setting that is not there": Mistake(
+        model("self.state.strenght\nyield"), RENDER,
+        ("AttributeError: MyState has no field strenght; did you mean strength? (model.py:26)", "#model-failed"),
     ),
     "35 a frame without its sound": Mistake(
         model().replace("    main_video: Video\n", "    main_video: Video\n    main_audio: Audio\n"), RENDER,

@@ -326,3 +326,50 @@ async def test_a_state_without_annotation_is_a_plain_attribute(autojump_clock):
 
     async with open_server(Model, step_cost=0.25) as server, server.connect() as client:
         assert (await client.take(1))[0].data[0, 0, 0] == 4
+
+
+# ---- names that are no fields ------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_is_almost_a_field_says_which():
+    class Almost(InputState):
+        speed: float = 1.0
+
+    with pytest.raises(AttributeError, match=r"Almost has no field sped; did you mean speed\?$"):
+        _ = Almost().sped  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"Almost has no field colour$"):
+        _ = Almost().colour  # type: ignore[attr-defined]
+    assert getattr(Almost(), "sped", None) is None
+    assert copy.deepcopy(Almost(speed=2.0)) == Almost(speed=2.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"isolation": "process"}], ids=["thread", "process"])
+async def test_a_handler_that_assigns_almost_a_field_is_told_once(autojump_clock, caplog, options):
+    class Told(InputState):
+        speed: float = 1.0
+        _private: int = 0
+
+    Told.__qualname__ = name = f"Told_{options.get('isolation')}"  # once in a process, which both ways share here
+
+    class Assigning(ReactorPipeline):
+        state: Told
+        output: Picture
+
+        @event
+        def faster(self):
+            self.state.sped = self.state.count = 2  # type: ignore[attr-defined]
+            self.state._privat = self.state.speed = 3  # type: ignore[attr-defined]
+
+        def inference(self):
+            while True:
+                yield picture(1)
+
+    async with open_server(Assigning, **options) as server, server.connect() as client:
+        await client.command("faster")
+        await client.command("faster")
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    line = Assigning.faster.__code__.co_firstlineno + 2
+    assert told == (
+        f"{name} has no field sped, so no client sees it; did you mean speed? (at {__file__}:{line}) "
+        "(docs/reference/errors.md#state)"
+    )

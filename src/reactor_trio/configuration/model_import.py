@@ -151,6 +151,8 @@ def _advice(missing: str) -> str:
 def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:
     where = _of_method(error, folder) or author_location(error, folder)
     text = error.msg if isinstance(error, SyntaxError) else one_line(str(error))
+    if isinstance(error, DeclarationError) and "(at " in text:
+        where = None  # the text has the place, which is nearer than the class statement
     return f"{at}importing {name} raised {type(error).__name__}: {text}{_meant(error)}" + (f" ({where})" if where else "")
 
 

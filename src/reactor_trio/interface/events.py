@@ -212,8 +212,12 @@ def arguments_of(
     if yields(function):
         raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to send messages")
     given_names = list(inspect.signature(function).parameters.values())
-    if not given_names or given_names[0].kind is inspect.Parameter.KEYWORD_ONLY:
-        raise DeclarationError(f"{where}: a method takes self first")
+    first = given_names[0] if given_names else None
+    if first is None or not _is_self(first):
+        either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        positional = either if first is None else min(first.kind, either)
+        meant = inspect.Signature([inspect.Parameter("self", positional), *given_names])
+        raise DeclarationError(f"{where}: a method takes self first: write `def {function.__name__}{meant}`")
     hints = _resolved_hints(function, frame)  # type: ignore[arg-type]
     parameters: list[Parameter] = []
     client: str | None = None
@@ -231,6 +235,13 @@ def arguments_of(
         hint, info = read_annotation(hint, default)
         parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
     return parameters, client, hints.get("return", MISSING)
+
+
+def _is_self(first: inspect.Parameter) -> bool:
+    """Whether a method's first parameter can be meant for the model, not for a client's value."""
+    if first.kind in (first.KEYWORD_ONLY, first.VAR_POSITIONAL):
+        return first.kind is first.VAR_POSITIONAL
+    return first.name in ("self", "this", "model", "app") or first.name.startswith("_")
 
 
 def check_app(cls: type) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
+import inspect
 import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Union
+from typing import Any, Final, Literal, TypeVar, Union
 
 import msgspec
 import msgspec.inspect
 
 from reactor_trio.errors import DeclarationError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MISSING: Final[Any] = msgspec.UNSET
 
@@ -67,6 +71,36 @@ class FieldInfo:
         return copy.deepcopy(self.default) if self.factory is None else self.factory()
 
 
+#: what authors write, of other libraries, -> the keyword of `InputField`
+_MEANT = {
+    "min": "ge", "minimum": "ge", "gt": "ge", "max": "le", "maximum": "le", "lt": "le", "options": "choices",
+    "values": "choices", "title": "label", "help": "description", "doc": "description",
+}  # fmt: skip
+
+
+def _refuses_other_keywords(function: F) -> F:
+    """Refuse the keywords that `InputField` does not have, and name the one that was meant."""
+    known = [name for name, each in inspect.signature(function).parameters.items() if each.kind is each.KEYWORD_ONLY]
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for name, value in given.items():
+            if name not in known and name != "default":
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                if name in _MEANT:
+                    hint = f"write {_MEANT[name]}={value!r}"
+                raise DeclarationError(f"InputField has no {name}; {hint} (at {_line(sys._getframe(1))})")
+        return function(*args, **given)
+
+    return typing.cast("F", call)
+
+
+def _line(frame: types.FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@_refuses_other_keywords
 def InputField(
     default: Any = MISSING,
     *,
@@ -106,11 +140,10 @@ def InputField(
         advanced: for a setting: the page folds it away until its viewer wants to see it.
         default_factory: refused; Reactor 3.x has the keyword, too. A mutable default is copied for each session.
 
-    Raises DeclarationError for a `default_factory`, for a label, group or unit without text, and for an unknown widget. A
-    widget that does not fit the type is refused when Python creates the class.
+    Raises DeclarationError for another keyword and for a `default_factory`, for a label, group or unit without text, and for
+    an unknown widget. A widget that does not fit the type is refused when Python creates the class.
     """
-    frame = sys._getframe(1)
-    location = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    location = _line(sys._getframe(2))  # beyond `_refuses_other_keywords`
     if default_factory is not None:
         raise DeclarationError("InputField takes no default_factory: give the default itself, it is copied for each session")
     for key, text in (("label", label), ("group", group), ("unit", unit)):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import typing
 from collections.abc import Callable
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, ClassVar, dataclass_transform
 
-from reactor_trio.errors import DeclarationError
+from reactor_trio.errors import ERRORS_PAGE, DeclarationError
+from reactor_trio.interface.author_code import calling_line
 from reactor_trio.interface.command_arguments import Arguments, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_field import MISSING, FieldInfo, InputField
+
+log = logging.getLogger("reactor_trio.model")
 
 
 @dataclass_transform(field_specifiers=(InputField, dataclasses.field))
@@ -35,7 +41,10 @@ class InputState:
         arguments = dict(cls.__reactor_arguments__)
         for name, value in vars(cls).items():
             if isinstance(value, FieldInfo) and name not in own:
-                raise DeclarationError(f"{cls.__qualname__}.{name}: annotate it with a type, `{name}: int = ...`")
+                meant = type(value.default).__name__ if isinstance(value.default, bool | int | float | str) else "int"
+                raise DeclarationError(
+                    f"{cls.__qualname__}.{name}: annotate it with a type, `{name}: {meant} = ...`{value.at}"
+                )
         for name, hint in hints.items():
             if name not in own or name.startswith("__") or typing.get_origin(hint) is ClassVar or hint is ClassVar:
                 continue
@@ -48,6 +57,37 @@ class InputState:
         cls.__reactor_arguments__ = arguments
         cls._public_fields = {name: each.parameters[0].info for name, each in arguments.items()}
         make_dataclass(cls)
+
+    if not typing.TYPE_CHECKING:  # else an editor would take any name for an attribute
+
+        def __getattr__(self, name):
+            near = "" if name.startswith("_") else _similar(name, tuple(self.__reactor_arguments__))
+            hint = f"; did you mean {near}?" if near else ""
+            raise AttributeError(f"{type(self).__qualname__} has no field {name}{hint}")
+
+        def __setattr__(self, name, value):
+            fields = self.__reactor_arguments__
+            if name not in fields and not name.startswith("_") and not hasattr(type(self), name):
+                _doubt_new_attribute(type(self).__qualname__, name, tuple(fields))
+            object.__setattr__(self, name, value)
+
+
+@lru_cache(maxsize=256)
+def _similar(name: str, fields: tuple[str, ...]) -> str:
+    """The field that is most like a name that is none, "" if none is. Models may ask for such a name in each step."""
+    return next(iter(get_close_matches(name, fields, n=1, cutoff=0.75)), "")
+
+
+#: the names that were warned of, each with its class
+_doubted: set[tuple[str, str]] = set()
+
+
+def _doubt_new_attribute(state: str, name: str, fields: tuple[str, ...]) -> None:
+    """Warn once that a new attribute of a state is named almost as a field. Other attributes are the author's own."""
+    if (state, name) not in _doubted and (near := _similar(name, fields)):
+        _doubted.add((state, name))
+        at, link = calling_line(), f"{ERRORS_PAGE}#state"
+        log.warning("%s has no field %s, so no client sees it; did you mean %s? (at %s) (%s)", state, name, near, at, link)
 
 
 def _factory(cls: type, name: str) -> Callable[[], Any] | None:
