@@ -101,7 +101,7 @@ def test_a_file_is_rendered(folder):
     ("arguments", "message"),
     [
         (["model.py", "--path", "."], "argument --path: not allowed with argument PATH; see reactor run --help"),
-        (["modle.py"], "modle.py: no such file"),
+        (["modle.py"], "modle.py: no such file; did you mean model.py?"),
         (["model.py", "--gpus-per-replica", "1"], "--gpus-per-replica: give --replicas, too"),
         (["model.py", "--reload", "--replicas", "2"], "--reload: works with one process only; leave --replicas out"),
         (["none/model.py", "--reload"], "--path: none/model.py is not a folder, nor a file in one"),

@@ -113,6 +113,21 @@ def test_a_bug_of_the_runtime_is_exit_code_70(project):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("run m.py --prot 8080", "unrecognized arguments: --prot 8080; did you mean --port? See reactor run --help"),
+        ("run --prot=8080", "reactor: unrecognized arguments: --prot=8080; did you mean --port? See reactor run --help"),
+        ("doctor --zzz", "reactor: unrecognized arguments: --zzz; see reactor doctor --help"),
+        ("run --isolation proces", "from 'thread', 'process'); did you mean process? See reactor run --help"),
+        ("rnu", "'loadtest'); did you mean run? See reactor --help"),
+    ],
+)
+def test_a_word_that_is_almost_one_is_told_which(arguments, words, capsys):
+    assert main(arguments.split()) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["run", "--port", "65536"], "reactor: argument --port: '65536' is not a port (0 to 65535); see reactor run"),

@@ -284,6 +284,8 @@ def test_27_a_message_that_is_not_awaited(folder):
         ("model: model:M\nruntime: {slow_client: wait}", "runtime.slow_client: expected drop or hold, got 'wait'"),
         ("model: model:M\nruntime: {max_session: 2}", "runtime.max_session: unknown key; did you mean runtime.max_sess"),
         ("model: model:M\nruntime: {fps: fast}", "runtime.fps: Expected float | null, got str 'fast'; write a number, as"),
+        ("model: model.py:M", "model: expected module:Class, got 'model.py:M'; write model:M"),
+        ("model: ./src/model.py", "model: expected module:Class, got './src/model.py'; write src.model:Class"),
         ("model: model.M", "model: expected module:Class, got 'model.M'"),
         ("model: model:N", "has no class N; did you mean model:M?"),
         ("model: modle:M", "no module modle (looked for "),
@@ -292,7 +294,7 @@ def test_27_a_message_that_is_not_awaited(folder):
         ("model: model:M\nruntime: {fps: -3}", "runtime.fps: Expected float > 0.0, got -3"),
     ],
 )  # fmt: skip
-def test_7_nine_typos_in_the_manifest(folder, text, words, capsys):
+def test_7_typos_in_the_manifest(folder, text, words, capsys):
     (folder / "model.py").write_text(model())
     (folder / "reactor.yaml").write_text(text + "\n")
     assert main(["schema"]) == USAGE
@@ -300,6 +302,26 @@ def test_7_nine_typos_in_the_manifest(folder, text, words, capsys):
     assert words in said, said
     named = "#model-import" if words.startswith(("has no", "no module")) else "#manifest-keys"
     assert f"({PAGE}{named})" in said
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("waves", "waves/reactor.yaml: no such file; did you mean waves.py?"),
+        ("wavse.py", "wavse.py: no such file; did you mean waves.py?"),
+        ("garden.py", "garden.py: no such file; did you mean garden?"),
+        ("gardn", "gardn/reactor.yaml: no such file; did you mean garden?"),
+        ("nothing.py", "nothing.py: no such file (docs"),
+        ("nothing", "nothing/reactor.yaml: no such file; give a project folder or a file such as model.py, or make a"),
+    ],
+)
+def test_45_a_project_that_is_not_there(folder, place, words, capsys):
+    (folder / "waves.py").write_text(model())
+    (folder / "garden").mkdir()
+    (folder / "garden" / "reactor.yaml").write_text("model: model:M\n")
+    (folder / "weights").mkdir()
+    assert main(["schema", place]) == USAGE
+    assert words in last_words(capsys)
 
 
 def test_8_a_port_in_use(folder):

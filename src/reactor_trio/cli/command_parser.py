@@ -6,7 +6,9 @@ The parser knows that function by its place only: a command's module is imported
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,7 +38,20 @@ class _Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would print its usage and exit, so that every error is one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {self.prog} --help")
+        if choice := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            message += _meant(choice[1], re.findall(r"[\w-]+", choice[2]))
+        raise UsageError(f"{message}{' See' if message.endswith('?') else '; see'} {self.prog} --help")
+
+    def refuse_unknown(self, arguments: list[str]) -> NoReturn:
+        """Raise UsageError for what no option and no argument of this command takes."""
+        flags = [text.partition("=")[0] for text in arguments if text.startswith("--")]
+        self.error(f"unrecognized arguments: {' '.join(arguments)}"
+                   + (_meant(flags[0], list(self._option_string_actions)) if flags else ""))  # fmt: skip
+
+
+def _meant(given: str, known: list[str]) -> str:
+    near = get_close_matches(given, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class _Version(argparse.Action):
@@ -61,7 +76,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     Raises UsageError; SystemExit(0) for `--help` and `--version`.
     """
     given = argparse.Namespace(arguments=arguments, place=None, drawn_token=None)
-    options = build_parser().parse_args(arguments or ["--help"], given)
+    options, unknown = build_parser().parse_known_args(arguments or ["--help"], given)
+    command = vars(options).pop("command_parser")
+    if unknown:
+        command.refuse_unknown(unknown)
     if options.place is not None:
         options.path = options.place
     return options
@@ -92,7 +110,7 @@ def _command(
 ) -> _Add:
     """Add a command. With `project`, the help of it, it takes a project as argument or as `--path`, by default `here`."""
     parser = commands.add_parser(name, help=text, allow_abbrev=False)
-    parser.set_defaults(run=f"reactor_trio.cli.{module or name + '_command'}:{name}")
+    parser.set_defaults(run=f"reactor_trio.cli.{module or name + '_command'}:{name}", command_parser=parser)
     if project is not None:
         either = parser.add_mutually_exclusive_group()
         either.add_argument("place", nargs="?", type=Path, metavar="PATH", help=project)

@@ -25,7 +25,7 @@ from reactor_trio.configuration.credentials import under
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, read_introduction
 from reactor_trio.configuration.model_import import import_project_module, model_of, no_model_class, only_model_of
 from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
-from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings, parse_struct
+from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings, parse_struct, similar
 from reactor_trio.configuration.yaml_values import override, read_mapping
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
@@ -149,9 +149,8 @@ def load_manifest(
     folder = place.resolve()
     path = folder / MANIFEST_NAME
     if not path.is_file():
-        raise ManifestError(
-            f"{path}: no such file; give a project folder or a file such as model.py, or make a project: reactor init NAME"
-        )
+        remedy = "give a project folder or a file such as model.py, or make a project: reactor init NAME"
+        raise ManifestError(f"{path}: no such file; {_near_project(folder) or remedy}")
     values = read_mapping(path)
     try:
         runtime = values.get("runtime")
@@ -223,11 +222,25 @@ def _python_file(place: Path) -> tuple[Path | None, str | None]:
     return place.with_name(name).resolve(), class_name if colon else None
 
 
+def _near_project(missing: Path) -> str:
+    """Which project was meant by a path that is not there: of the Python files and project folders beside it, or ""."""
+    try:
+        if missing.exists():
+            return ""
+        beside = [path for path in missing.parent.iterdir() if path.suffix == ".py" or (path / MANIFEST_NAME).is_file()]
+    except OSError:
+        return ""
+    names = {path.stem: path.name for path in beside if path != missing}
+    near = missing.stem if missing.stem in names else similar(missing.stem, names)
+    return f"did you mean {names[near]}?" if near else ""
+
+
 def _manifest_of_file(
     file: Path, class_name: str | None, overrides: Sequence[str], runtime: Mapping[str, object]
 ) -> Manifest:
     if not file.is_file():
-        raise ManifestError(f"{file}: no such file")
+        hint = _near_project(file)
+        raise ManifestError(f"{file}: no such file" + (f"; {hint}" if hint else ""))
     module = file.stem
     if not module.isidentifier():
         near = re.sub(r"\W", "_", module)

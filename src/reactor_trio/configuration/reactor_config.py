@@ -90,6 +90,9 @@ class ReactorConfig(msgspec.Struct, frozen=True):
 def split_path(text: str, key: str, form: str = "module:Class") -> tuple[str, str]:
     """Split `module:Class`. `key` is the manifest's, for errors. Raises ManifestError."""
     module_name, colon, name = text.partition(":")
+    if module_name.endswith(".py"):  # the file, as `reactor run` takes it
+        module = module_name.removesuffix(".py").removeprefix("./").replace("/", ".")
+        raise ManifestError(f"{key}: expected {form}, got {text!r}; write {module}:{name or form.partition(':')[2]}")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
         raise ManifestError(f"{key}: expected {form}, got {text!r}")
     return module_name, name
