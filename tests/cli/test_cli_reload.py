@@ -86,6 +86,18 @@ def test_a_server_that_fails_waits_for_the_next_change(project):
         assert process.wait() == 0
 
 
+@pytest.mark.parametrize(("behaviour", "name"), [("crashes", "SIGSEGV"), ("aborts", "SIGABRT")])
+def test_a_native_crash_is_named_with_its_remedy(project, behaviour, name):
+    with reloading(project, behaviour) as (process, lines):
+        seen = until(lines, f"{name} ended it: ")
+        assert seen[-1] == (
+            f"{name} ended it: with --isolation process (runtime.isolation) the server would go on, and load the model "
+            "again (docs/reference/errors.md#native-crash)\n"
+        )
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+
+
 def test_a_second_signal_takes_the_server_along(project):
     with reloading(project, "stubborn") as (process, lines):
         until(lines, READY)

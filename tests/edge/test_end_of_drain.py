@@ -180,3 +180,11 @@ async def test_a_request_at_the_management_port_is_answered_before_the_end(tmp_p
         await stream.aclose()
         await port.over.wait()
         assert port.ended_at == GRACE / 2
+
+
+async def test_a_standby_that_is_cancelled_as_it_begins_ends() -> None:
+    """Its supervisor may be stopped at any moment. Before, this waited for ever: `faulthandler_timeout` ends such a run."""
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await serve_standby([], Settings(), "Black", "line 7 is wrong")
+    assert scope.cancelled_caught

@@ -5,6 +5,7 @@ As a script this module is `reactor` with the fake server: `python cli_doubles.p
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import re
@@ -91,6 +92,10 @@ def stand_in(behaviour: str):
         runtime.preparation.tried.set()
         runtime.preparation.at_rest.set()
         await trio.testing.wait_all_tasks_blocked()  # the caller has printed its line
+        if behaviour == "crashes":
+            ctypes.string_at(0)
+        if behaviour == "aborts":
+            os.abort()
         if behaviour == "run_returns":
             raise ModelFailed("run() returned, so there is no model to serve")
         if behaviour == "bug":

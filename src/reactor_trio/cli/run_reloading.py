@@ -29,7 +29,7 @@ from reactor_trio.cli.serving import ALONE, listen, manifest_of, page_urls_of
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, WILL_BE_READY, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest, project_folder
-from reactor_trio.errors import ManifestError
+from reactor_trio.errors import ERRORS_PAGE, ManifestError
 from reactor_trio.server.standby import serve_standby
 
 PROGRAM = ("-m", "reactor_trio")
@@ -123,7 +123,8 @@ class _Supervisor:
                 nursery.cancel_scope.cancel()
                 return
             if code < 0 and manifest.settings.isolation != "process":
-                self._terminal.say(f"a signal ended it: {ALONE}")
+                name = signal.Signals(-code).name
+                self._terminal.say(f"{name} ended it: {ALONE} ({ERRORS_PAGE}#native-crash)")
             self._terminal.say(f"the server ended with code {code}; waiting for a change in {self._folder}")
         if self._listeners and self._manifest is not None:
             await serve_standby(self._listeners, self._manifest.settings, self._manifest.name, reason)

@@ -138,6 +138,14 @@ MODEL_SECTIONS: Final[dict[str, Section]] = {
         "that session, and the next one begins anew; after one in a handler the session goes on. After one in `load()` "
         "or `run()` the server ends with exit code 1; under `runtime.isolation: process` it loads the model again.",
     ),
+    "native-crash": Section(
+        "Native code crashed the server",
+        "C or CUDA code that the model calls ended the process by a signal (SIGSEGV, SIGABRT); no `except` sees it. The "
+        "terminal shows `Fatal Python error: Segmentation fault` or `Aborted`, and then where each thread was, the latest "
+        "call first. Below `Current thread` the first line with a file of yours made the call. The exit code is 139 or "
+        "134. With `--reload` the signal is named, too, and the next change starts the server again. With `reactor run "
+        "--isolation process` only the model's process ends, and the server loads the model again.",
+    ),
     "not-awaited": Section(
         "self.send() or self.emit() was not awaited",
         "Both are async: write `await self.send(message)`. Without `await` nothing is sent, and Python warns "
