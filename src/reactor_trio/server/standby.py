@@ -72,7 +72,7 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
 
 async def _shielded_connections(task_status: trio.TaskStatus[trio.Nursery]) -> None:
     """Task: a nursery whose connections go on when this task is cancelled, until the nursery is."""
-    # A task of a nursery that is cancelled already stays with `nursery.start`, which would wait for the shielded one forever.
+    # Else a task of a nursery that is cancelled stays with `nursery.start`, which waits for the shielded one for ever.
     await trio.lowlevel.checkpoint_if_cancelled()
     with trio.CancelScope(shield=True):
         async with trio.open_nursery() as nursery:
