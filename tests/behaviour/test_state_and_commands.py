@@ -503,7 +503,7 @@ class Handlers(Waiting):
         await sender.send(Progress(done=1, of=2))
 
 
-HIDDEN = "the model's handler raised; the terminal of `reactor run` shows the line, and `--debug` tells it here"
+HIDDEN = "the model's handler of {} raised; the terminal of `reactor run` shows the line, and `--debug` tells it here"
 
 
 @in_all_placements
@@ -524,7 +524,7 @@ async def test_a_handler_that_raises_is_answered_and_the_session_goes_on(
     async with open_server(Handlers, debug=debug, **placement) as server, server.connect() as client:
         with pytest.raises(CommandError) as refused:
             await client.command(name)
-        assert (refused.value.code, str(refused.value)) == (code, message)
+        assert (refused.value.code, str(refused.value)) == (code, message.format(name))
         await client.command("set_x", x=7)
         assert server.model.state.x == 7
         sid = server.sessions[0].id

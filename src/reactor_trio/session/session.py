@@ -47,7 +47,7 @@ from reactor_trio.session.upload_store import StoredUpload, UploadStore
 log = logging.getLogger("reactor_trio.session")
 
 #: The text that a client sees of an exception whose own text it may not see.
-HIDDEN = "the model's handler raised; the terminal of `reactor run` shows the line, and `--debug` tells it here"
+HIDDEN = "the model's handler of {} raised; the terminal of `reactor run` shows the line, and `--debug` tells it here"
 
 
 class Session:
@@ -260,7 +260,7 @@ class Session:
                 continue
             if answer.code is not None:
                 hidden = answer.code == "internal_error" and not self.services.debug
-                data = {"code": answer.code, "message": HIDDEN if hidden else answer.message}
+                data = {"code": answer.code, "message": HIDDEN.format(command.name) if hidden else answer.message}
                 controller.say("reactor.error", data, command.id)
             elif command.id is not None:
                 controller.say("reactor.ack", {"step": answer.step, "reply": msgspec.Raw(answer.reply)}, command.id)
