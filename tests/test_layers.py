@@ -61,7 +61,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "placement": (
         "errors plain_text interpreter processors standard_streams memory protocol telemetry concurrency interface pacing "
-        "lifecycle media configuration crossing execution kinds",
+        "lifecycle media configuration crossing worlds execution kinds",
         "msgspec numpy outcome torch trio",
     ),
     "session": (

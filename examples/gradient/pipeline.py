@@ -1,49 +1,19 @@
 """A model without weights: coloured light that moves, and a tone that follows its brightness."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from reactor_trio import Audio, InputField, InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import Saves
 
 
 @dataclass
 class MyOutput(Output):
     main_video: Video
     main_audio: Audio | None = None
-
-
-@dataclass
-class MyState(InputState):
-    brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="From black to twice as bright")
-    tone: float = InputField(
-        default=0.0, ge=0.0, le=1.0, group="Sound", description="Loudness of a tone whose pitch is the brightness"
-    )
-
-
-class MyModel(ReactorPipeline):
-    state: MyState
-    buffer_size = 8
-
-    def load(self, config: dict[str, Any]) -> None:
-        self.width = config.get("width", 640)
-        self.height = config.get("height", 480)
-        self.chunk_size = config.get("chunk_size", 4)
-
-    def inference(self):
-        frame_idx = 0
-        voice = Voice()
-        while True:
-            batch, frame_idx = render_batch(
-                self.width, self.height, self.chunk_size,
-                frame_idx, self.state.brightness,
-            )
-            # Samples for as long as the batch is shown; with them a batch lasts as long as its sound.
-            samples = round(len(batch) / self.output_buffer.fps * Audio.sample_rate)
-            sound = voice.sing(samples, 220 * 2 ** self.state.brightness, 0.2 * self.state.tone)
-            yield MyOutput(main_video=batch, main_audio=sound)
 
 
 class Voice:
@@ -65,6 +35,39 @@ class Voice:
         self.angle, self.pitch, self.level = angle[-1] % (2 * np.pi), pitch, level
         wave = loudness * (np.sin(angle) + 0.3 * np.sin(2 * angle))
         return (wave / 1.3 * 32767).astype(np.int16)[None]
+
+
+@dataclass
+class MyState(InputState):
+    brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="From black to twice as bright")
+    tone: float = InputField(
+        default=0.0, ge=0.0, le=1.0, group="Sound", description="Loudness of a tone whose pitch is the brightness"
+    )
+    _frame_idx: int = 0
+    _voice: Voice = field(default_factory=Voice)
+
+
+class MyModel(ReactorPipeline):
+    state: MyState
+    saves = Saves(types=(Voice,))
+    buffer_size = 8
+
+    def load(self, config: dict[str, Any]) -> None:
+        self.width = config.get("width", 640)
+        self.height = config.get("height", 480)
+        self.chunk_size = config.get("chunk_size", 4)
+
+    def inference(self):
+        state = self.state
+        while True:
+            batch, state._frame_idx = render_batch(
+                self.width, self.height, self.chunk_size,
+                state._frame_idx, state.brightness,
+            )
+            # Samples for as long as the batch is shown; with them a batch lasts as long as its sound.
+            samples = round(len(batch) / self.output_buffer.fps * Audio.sample_rate)
+            sound = state._voice.sing(samples, 220 * 2 ** state.brightness, 0.2 * state.tone)
+            yield MyOutput(main_video=batch, main_audio=sound)
 
 
 # The functions below take the place of a neural network: they compute a batch of frames. Every pixel has a hue, which

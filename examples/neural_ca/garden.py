@@ -12,6 +12,7 @@ from automaton import ALPHA, Automaton, cut, empty, sow
 from torch.nn import functional as F
 
 from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video, connected, event
+from reactor_trio.interface import Saves
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
 BACKGROUNDS = {
@@ -42,6 +43,7 @@ class Garden(InputState):
 
 class NeuralCA(ReactorPipeline):
     state: Garden
+    saves = Saves()
     fps = 30
 
     def load(self, config: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from reactor_trio import InputField, MessageField, ModelMessage, Output, ReactorModel, Video, connected, event
+from reactor_trio.interface import Moment, Saves, restored
 
 Pattern = Literal["coral", "spots", "worms", "maze"]
 
@@ -39,6 +40,7 @@ class Covered(ModelMessage):
 
 
 class Reaction(ReactorModel):
+    saves = Saves("a", "b", "random", "pattern", "speed", "steps")
     fps = 30
     buffer_size = 2  # stirring should be seen soon; deeper is smoother on a machine whose step times vary
 
@@ -72,6 +74,11 @@ class Reaction(ReactorModel):
     async def begin(self) -> None:
         """Begin with the defaults, because the page shows those, in the dish that the last client left."""
         self.pattern, self.speed = "coral", 1
+        await self.tell()
+
+    @restored
+    async def back(self, saved: dict[str, Any], moment: Moment) -> None:
+        """Tell what grows at the moment that the dish has gone back to."""
         await self.tell()
 
     async def tell(self) -> None:

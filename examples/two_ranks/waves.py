@@ -6,6 +6,7 @@ import torch
 from torch import distributed
 
 from reactor_trio import DistributedPipeline, InputField, InputState, Output, Video, connected, event
+from reactor_trio.interface import Saves
 
 STIFFNESS = 0.24  # below 0.5, or the waves grow without end
 
@@ -22,6 +23,7 @@ class Lake(InputState):
 
 class Waves(DistributedPipeline):
     state: Lake
+    saves = Saves("now", "before")  # of each rank its own rows
     fps = 30
     ranks = 2
 

@@ -773,6 +773,22 @@ async def test_frames_of_the_client_reach_on_frame_in_order_and_latest(autojump_
             assert {thread.name for thread in server.model.threads[2:]} == {"reactor-handlers"}
 
 
+async def test_what_waits_for_the_handlers_thread_does_not_hold_the_virtual_clock_of_what_runs_there(autojump_clock):
+    class Watching(Script):
+        eye = VideoIn()
+
+        def on_frame(self, frame):
+            time.sleep(0.35)
+
+    async with open_server(Watching, config={"script": lambda _: wait_for_stop()}) as server, server.connect() as client:
+        await client.push("eye", picture(1), picture(2))
+        await trio.sleep(0.1)
+        began = trio.current_time()
+        with trio.fail_after(10):
+            await client.command("set_value", value=1)
+        assert trio.current_time() - began == pytest.approx(0.25)
+
+
 def test_a_model_with_on_frame_takes_a_camera():
     class Watching(VideoModel):
         def on_frame(self, frame):

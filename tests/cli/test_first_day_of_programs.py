@@ -11,7 +11,8 @@ import pytest
 import trio
 
 from reactor_trio import InputState, ReactorPipeline, RuntimeHost, event, run, serve
-from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
+from reactor_trio.configuration.checked_struct import parse_struct
+from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.errors import DeclarationError, ModelFailed, OutputError, ReactorError
 from reactor_trio.interface.messages import ModelMessage
 from reactor_trio.interface.tracks import TrackSpec

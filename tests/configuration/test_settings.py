@@ -9,8 +9,9 @@ import msgspec
 import pytest
 import yaml
 
+from reactor_trio.configuration.checked_struct import parse_struct
 from reactor_trio.configuration.introduction import IntroductionKeys
-from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings, parse_struct
+from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings
 from reactor_trio.errors import ManifestError
 from reactor_trio.media import CodecSettings
 

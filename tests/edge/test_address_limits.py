@@ -12,7 +12,8 @@ from tests.support.black import Black
 from tests.support.known_facts import facts_of
 
 from reactor_trio.client import connect
-from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
+from reactor_trio.configuration.checked_struct import parse_struct
+from reactor_trio.configuration.settings import LimitSettings, Settings
 from reactor_trio.edge import acceptor as serving
 from reactor_trio.edge.address_limits import AddressLimits
 from reactor_trio.edge.refusal_log import RefusalLog

@@ -14,7 +14,8 @@ from tests.support.black import Black
 from tests.support.transport_peers import read_all
 
 from reactor_trio.client import connect
-from reactor_trio.configuration.settings import Settings, parse_struct
+from reactor_trio.configuration.checked_struct import parse_struct
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge import acceptor
 from reactor_trio.edge.reserved_slots import OF_ONE_ADDRESS, RESERVED, ReservedSlot, ReservedSlots
 from reactor_trio.errors import ConnectionRefused, ManifestError

@@ -13,13 +13,12 @@ import pytest
 import trio
 
 from reactor_trio.client import WorldChanged, observe
-from reactor_trio.errors import CommandError, ModelFailed, SessionEnded
+from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import (
     InputField,
     InputState,
     Moment,
     ReactorApp,
-    ReactorModel,
     ReactorPipeline,
     Saves,
     event,
@@ -296,20 +295,6 @@ async def test_a_value_that_cannot_be_saved_is_said_once_and_the_session_goes_on
         assert raised.value.code == "cannot_save"
         await client.command("set_speed", speed=2)
         assert shown([await landed(client)])[0] % 2 in (0, 1)
-
-
-class Loop(ReactorModel):
-    output: Picture
-    saves = Saves()
-
-    async def run(self):
-        await trio.sleep_forever()
-
-
-async def test_a_run_loop_says_that_it_cannot_yet(autojump_clock):
-    with pytest.raises(ModelFailed, match="cannot save its worlds yet"):
-        async with open_server(Loop):
-            pass
 
 
 # ---- the author's hooks ------------------------------------------------------------------------------------------------

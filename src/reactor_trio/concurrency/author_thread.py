@@ -45,21 +45,19 @@ class AuthorThread:
     def __init__(self, name: str, time: ClockHooks) -> None:
         self._settle, self._hooks = time.settle, time.author_threads
         self._token = trio.lowlevel.current_trio_token()
+        self._free = trio.Lock()
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], trio.lowlevel.Task] | None] = queue.SimpleQueue()
         self.thread = start_thread(name, self._work)
 
     async def run(self, function: Callable[..., T], *args: Any, context: contextvars.Context | None = None) -> T:
         """Call `function(*args)` on the thread. Returns its value or raises its exception. Ignores cancellation."""
         call = partial((context or contextvars.copy_context()).run, function, *args)
-        if self._hooks is not None:
-            await self._hooks.author_resumes()
-        self._jobs.put((call, trio.lowlevel.current_task()))
+        with trio.CancelScope(shield=True):
+            await self._free.acquire()  # a job that waits here does not compute, which the hooks would take it for
         try:
-            value: T = await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
-            return value
+            return await self._run(call)
         finally:
-            if self._hooks is not None:
-                self._hooks.author_rests()
+            self._free.release()
 
     def call_loop(
         self, function: Callable[..., Awaitable[T]], *args: Any, resumed: Callable[[], object] = lambda: None
@@ -88,6 +86,17 @@ class AuthorThread:
     def close(self) -> None:
         """End the thread after the jobs that it has."""
         self._jobs.put(None)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        if self._hooks is not None:
+            await self._hooks.author_resumes()
+        self._jobs.put((call, trio.lowlevel.current_task()))
+        try:
+            value: T = await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
+            return value
+        finally:
+            if self._hooks is not None:
+                self._hooks.author_rests()
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

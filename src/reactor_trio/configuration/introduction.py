@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from reactor_trio.configuration.accent import COLOUR, accents
-from reactor_trio.configuration.settings import parse_struct
+from reactor_trio.configuration.checked_struct import parse_struct
 from reactor_trio.errors import CommandError, ManifestError
 from reactor_trio.plain_text import one_line
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from reactor_trio.configuration.checked_struct import nearest, parse_struct, similar
 from reactor_trio.configuration.introduction import IntroductionKeys
-from reactor_trio.configuration.settings import Settings, nearest, parse_struct, similar
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
 
 __all__ = ["ReactorConfig", "split_path"]

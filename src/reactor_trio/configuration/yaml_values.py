@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from reactor_trio.configuration.settings import similar
+from reactor_trio.configuration.checked_struct import similar
 from reactor_trio.errors import ManifestError
 from reactor_trio.plain_text import one_line
 

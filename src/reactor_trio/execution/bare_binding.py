@@ -95,6 +95,15 @@ class BareBinding:
         """Set the rate until the session ends."""
         self.fps = checked_fps(fps)
 
+    @property
+    def chosen_fps(self) -> float | None:
+        """The rate of `set_fps`; None: the declared one holds."""
+        return None if self.fps == self._declared_fps else self.fps
+
+    def choose_fps(self, fps: float | None) -> None:
+        """Set the rate as `set_fps` does; None: have the declared one hold again."""
+        self.fps = self._declared_fps if fps is None else fps
+
     def flush(self) -> None:
         """Do nothing: there is no queue."""
 

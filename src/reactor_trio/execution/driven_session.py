@@ -6,6 +6,7 @@ A `DrivenSession` lives on the model loop. A `SessionTasks` runs it, from its fi
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import trio
@@ -26,6 +27,7 @@ from reactor_trio.crossing.messages import (
 from reactor_trio.execution.call_monitor import CallMonitor
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.driver_scopes import DriverScopes
+from reactor_trio.execution.emit_boundary import EmitBoundary
 from reactor_trio.execution.fences import wait_for_fences
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.output_pacer import OutputPacer
@@ -117,6 +119,8 @@ class DrivenSession:
         self.empty_steps = 0
         #: the driver of the session, while that is open
         self.driver: FollowsInput | None = None
+        #: where the world of code that emits by itself is whole; None if its steps end elsewhere, or it saves no worlds
+        self.boundary: EmitBoundary | None = None
         #: id of the controlling client's newest applied command
         self.newest_command: int | None = None
         #: in which the session runs on the model loop
@@ -159,24 +163,27 @@ class DrivenSession:
 
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
         """Queue what author code emitted; a `run()` then takes its next turn if the model's thread is shared."""
-        step, command, waited = self.step, self.newest_command, self.command_waited()
-        if chunk.length == 0:
-            return
-        self.step += 1
-        with self.calls.running(f"step {step} has run"):
-            device, cost = await self.until_computed(chunk, step)
-        if compute_time is not None:
-            compute_time += device  # the author's own clock stopped when the work was queued on the device
-            compute_time = compute_time if cost is None else cost
-        self.turn.give_back()
-        origin = Origin(step, command, waited, compute_time or 0.0)
-        self.output_pacer.accept(chunk, None if compute_time is None else compute_time + self._turn_waited)
-        await self.output_pacer.queue(chunk, origin, trio.current_time(), "emit", drop)
-        self._turn_waited = 0.0
-        if self.turn.of_this_task and not self.over:
-            self._turn_waited = await self.turn.take(False)
-        if (costs := self.host.time.costs) is not None:
-            await costs.run_loop_resumes()
+        async with nullcontext() if self.boundary is None else self.boundary.emitting(chunk.length) as queued:
+            step, command, waited = self.step, self.newest_command, self.command_waited()
+            if chunk.length == 0:
+                return
+            self.step += 1
+            with self.calls.running(f"step {step} has run"):
+                device, cost = await self.until_computed(chunk, step)
+            if compute_time is not None:
+                compute_time += device  # the author's own clock stopped when the work was queued on the device
+                compute_time = compute_time if cost is None else cost
+            self.turn.give_back()
+            origin = Origin(step, command, waited, compute_time or 0.0)
+            self.output_pacer.accept(chunk, None if compute_time is None else compute_time + self._turn_waited)
+            await self.output_pacer.queue(chunk, origin, trio.current_time(), "emit", drop)
+            if queued is not None:
+                queued()
+            self._turn_waited = 0.0
+            if self.turn.of_this_task and not self.over:
+                self._turn_waited = await self.turn.take(False)
+            if (costs := self.host.time.costs) is not None:
+                await costs.run_loop_resumes()
 
     async def until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
         """Wait until devices have computed the chunk.

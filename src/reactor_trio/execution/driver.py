@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 import trio
 
 from reactor_trio.execution.author_calls import CallHandler
 from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.emit_boundary import EmitBoundary
 from reactor_trio.execution.traced_awaitable import Observer
 
 
@@ -27,8 +30,12 @@ class AppliesCommands(Protocol):
     def tell_values(self) -> None:
         """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
 
-    async def step_ended(self, frames: int) -> None:
-        """Keep the moment after a step that has made so many frames. Only if there are `moments`."""
+    async def step_ended(self, frames: int, whole: bool = True) -> None:
+        """Note that a step has ended that has made so many frames, and keep its moment. Only if there are `moments`.
+
+        Args:
+            whole: whether the world is: no handler is in the middle of what it does. If not, no moment is kept.
+        """
 
 
 class Driver(ABC):
@@ -59,7 +66,22 @@ class Driver(ABC):
         Author code may keep the driver, by the context of its session. So `commands` is none of its attributes.
         """
 
-    async def apply_commands(self, commands: AppliesCommands, settle: Callable[[bool], Awaitable[None]]) -> None:
+    @contextmanager
+    def emits(self, commands: AppliesCommands) -> Generator[Callable[[], Awaitable[bool]], None, None]:
+        """Have moments kept inside the emits of author code that moves by itself; gives what applies the next command."""
+        session = self._session
+        if commands.moments is None:
+            yield commands.apply_next
+            return
+        session.boundary = EmitBoundary(session.wakeup, lambda: session.over, commands.step_ended)
+        try:
+            yield partial(session.boundary.handle, commands.apply_next)
+        finally:
+            session.boundary = None
+
+    async def apply_commands(
+        self, apply_next: Callable[[], Awaitable[bool]], settle: Callable[[bool], Awaitable[None]]
+    ) -> None:
         """Apply commands one at a time and in order, as they come, until cancelled, while author code moves by itself.
 
         Before each, `settle` lets others run; it gets whether the task has rested since.
@@ -69,7 +91,7 @@ class Driver(ABC):
             await settle(rested)
             if session.over:
                 await trio.sleep_forever()  # pending commands are discarded
-            rested = not await commands.apply_next()
+            rested = not await apply_next()
             if rested:
                 await session.wakeup.wait()
             else:

@@ -205,8 +205,8 @@ class OutputPacer:
             self._channel.send(self._bundle(tracks, duration, origin, made, now, by == "emit"))
         return now
 
-    def set_fps(self, fps: float) -> None:
-        """Replace the declared rate now, also for what is queued. Raises ValueError."""
+    def set_fps(self, fps: float | None) -> None:
+        """Replace the declared rate now, also for what is queued; None: none is declared. Raises ValueError."""
         self._cadence.set_fps(fps)
         self._lead = self._interval = None
         self._retime(self._cadence.interval)

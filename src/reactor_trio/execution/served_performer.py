@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -116,11 +117,12 @@ class ServedPerformer(Performer):
         if self._declaration.settings and (changed := self._changed_values()):
             self.session.channel.send(StateValuesChanged(changed))
 
-    async def step_ended(self, frames: int) -> None:
+    async def step_ended(self, frames: int, whole: bool = True) -> None:
         """Keep the moment after a step that has made so many frames, for a model that saves its worlds."""
         assert self.moments is not None
         session = self.session
-        await self.moments.step_ended(self, session.step - 1, frames * session.output_pacer.frame_duration)
+        step, seconds = session.step - 1 - self.driver.steps_ahead, frames * session.output_pacer.frame_duration
+        await self.moments.step_ended(self, step, seconds, whole)
 
     async def put_world(self, landing: Landing) -> None:
         """Put a world, or note in `landing` why that cannot be; the output that is queued is of a future that is over."""
@@ -130,7 +132,7 @@ class ServedPerformer(Performer):
             landing.refused = await self.moments.put(self, landing)
         if landing.refused is None:
             seqs = session.output_pacer.rewound(session.step)
-            session.channel.send(Rewound(session.step, world.step, world.age, world.size, landing.why, seqs=seqs))
+            session.channel.send(Rewound(self._next_step, world.step, world.age, world.size, landing.why, seqs=seqs))
 
     # ---- the life of the session --------------------------------------------------------------------------------------
 
@@ -227,20 +229,22 @@ class ServedPerformer(Performer):
 
     async def _rewind(self, command: Command) -> Any:
         assert self.moments is not None, "Session refuses it for a model that saves no worlds"
-        landing = Landing(self.moments.landing(command.arguments, command.shown_step), "rewind")
-        return await self._land(landing)
+        async with self._between_steps():  # looked for there, since a step that ends meanwhile changes which are kept
+            return await self._land(Landing(self.moments.landing(command.arguments, command.shown_step), "rewind"))
 
     async def _captured(self, command: Command) -> World:
         """The world that a save means. Raises CommandError."""
         assert self.moments is not None, "Session refuses it for a model that saves no worlds"
-        with self.session.calls.running("@saving has run", self.thread):
-            return await self.moments.to_save(self, command.arguments["step"])
+        async with self._between_steps():
+            with self.session.calls.running("@saving has run", self.thread):
+                return await self.moments.to_save(self, command.arguments["step"])
 
     async def _restore(self, command: Command) -> Any:
         world, origin, warnings = command.arguments["loaded"]
         why = command.arguments.get("why", "restore")
         try:
-            reply = await self._land(Landing(world, why, same_process=False, version=origin.version))
+            async with self._between_steps():
+                reply = await self._land(Landing(world, why, same_process=False, version=origin.version))
         except CommandError as error:
             if why == "restore":
                 raise
@@ -254,14 +258,22 @@ class ServedPerformer(Performer):
             raise landing.refused
         return {"moment": WorldMoment(landing.world.step, landing.world.age, landing.world.size)}
 
+    def _between_steps(self) -> AbstractAsyncContextManager[None]:
+        """In its block no step of author code runs. Raises CommandError if that cannot be had, and SessionOver."""
+        return nullcontext() if (boundary := self.session.boundary) is None else boundary.reached()
+
     def _applied(self, command: Command, numbers: tuple[int, ...], reply: Any) -> Answer:
         """Note that a command is applied; the answer to its group."""
         session = self.session
         session.command_applied(command)
-        step = session.step if self.driver.next_block is None else self.driver.next_block
         if command.name in ("reactor.save", "reactor.fork") and reply != {}:
-            return Answer(numbers, step, world=reply)
-        return Answer(numbers, step, msgspec.json.encode(reply))
+            return Answer(numbers, self._next_step, world=reply)
+        return Answer(numbers, self._next_step, msgspec.json.encode(reply))
+
+    @property
+    def _next_step(self) -> int:
+        """The number of the step that is the first to see a command that is applied now."""
+        return self.session.step if self.driver.next_block is None else self.driver.next_block
 
     def _answer(self, answer: Answer) -> None:
         self.session.channel.send(msgspec.structs.replace(answer, values=self._changed_values()))

@@ -174,6 +174,18 @@ class SessionBinding:
         if self.session is not None:
             self.session.output_pacer.set_fps(fps)
 
+    @property
+    def chosen_fps(self) -> float | None:
+        """The rate of `set_fps`; None: the declared one holds."""
+        return None if self.declared_fps == self._class_fps else self.declared_fps
+
+    def choose_fps(self, fps: float | None) -> None:
+        """Set the rate as `set_fps` does; None: have the declared one hold again."""
+        if fps != self.chosen_fps:
+            self.declared_fps = self._class_fps if fps is None else fps
+            if self.session is not None:
+                self.session.output_pacer.set_fps(self.declared_fps)
+
     def count_drop(self, place: str, reason: str, frames: int) -> None:
         """Count frames that the model's side dropped. Any thread may call it."""
         self._host.post_io(self._telemetry.dropped, place, reason, frames)

@@ -10,20 +10,21 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final
 
 import trio
 from msgspec import structs
 
+from reactor_trio.concurrency import log_author_error, place_of
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.landing import Landing
-from reactor_trio.interface.events import Handler
-from reactor_trio.interface.saving import Moment, WorldDeclaration
+from reactor_trio.execution.own_world import OwnWorld, Place, SessionWorld
+from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.protocol import WorldList, WorldMoment
-from reactor_trio.worlds import UNDO_FOR, Copies, Ring, World, capture, prepare
-from reactor_trio.worlds.settings import check_settings
+from reactor_trio.worlds import UNDO_FOR, Ring, World
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -35,53 +36,53 @@ REACH: Final = 300.0
 KNOWN_STEPS: Final = 1024
 
 
-class Place(NamedTuple):
-    """Where a world is after a step: the number of the session's step; steps and seconds of the world's own time."""
-
-    step: int
-    steps: int
-    age: float
-
-
 class SessionMoments:
     """Keeps the moments of one session.
 
     Args:
         declared: what the model says about its worlds.
         size: bytes that the moments may have together.
-        alone: whether this is the model's only session, so that the process's generators of random numbers are part of it.
+        alone: see `OwnWorld`.
     """
 
     def __init__(self, declared: WorldDeclaration, size: int, alone: bool) -> None:
-        self._declared = declared
         self._ring = Ring(size, REACH)
-        self._copies = Copies()
-        self._alone = alone
+        self._own = OwnWorld(declared, alone)
+        self._use(self._own)
         self._place = Place(-1, 0, 0.0)
         self._known: deque[Place] = deque(maxlen=KNOWN_STEPS)
         self._next_at = -math.inf
-        self._cannot_save: CommandError | None = None
+        #: code and message of why no moment can be kept
+        self._cannot_save: tuple[str, str] | None = None
+        self._told = False  # the log has it
 
-    async def step_ended(self, author: AuthorCalls, step: int, seconds: float) -> None:
+    def lead(self, led: Callable[[OwnWorld], SessionWorld]) -> None:
+        """Before the first step: have the world be captured and put on every rank, by what `led` makes."""
+        self._use(led(self._own))
+
+    async def step_ended(self, author: AuthorCalls, step: int, seconds: float, whole: bool = True) -> None:
         """Note that a step has ended, and keep its moment unless that would take too much of the model's time.
 
         Args:
             author: has the model and its state, and calls its hooks.
             step: its number.
             seconds: for which its frames are shown.
+            whole: whether the world is whole; if not, no moment is kept.
         """
         self._place = Place(step, self._place.steps + 1, self._place.age + seconds)
         self._known.append(self._place)
         self._ring.forget_ahead()
         began = trio.current_time()
-        if began < self._next_at or self._cannot_save is not None:
+        if not whole or began < self._next_at or self._cannot_save is not None:
             return
         try:
-            self._ring.add(await self._capture(author), began)
+            world = await self._world.capture(author, self._place)
         except CommandError as error:
-            self._cannot_save = error
-            log.warning("no moment of this session can be kept: %s", error)
+            self._cannot_save = error.code, error.message
+            self._tell(error, "no moment of this session can be kept")
             return
+        if not self._ring.add(world, began):
+            self._world.release(world)
         ended = trio.current_time()
         self._next_at = ended + (ended - began) * (1 / SHARE - 1)
 
@@ -93,7 +94,7 @@ class SessionMoments:
             shown_step: the step on screen as the client asked, from which `steps` and `seconds` count back.
         """
         if self._cannot_save is not None:
-            raise self._cannot_save
+            raise CommandError(*self._cannot_save)
         if arguments["undo"]:
             if (before := self._ring.undo(trio.current_time())) is None:
                 raise CommandError("no_moment", f"there is nothing to undo: no rewind in the last {UNDO_FOR:g} s")
@@ -114,10 +115,11 @@ class SessionMoments:
         undo = ring.undo(trio.current_time())
         moments = tuple(map(_described, [*ring.past, *ring.ahead]))
         return WorldList(moments, ring.bytes, ring.most_bytes, undo=None if undo is None else _described(undo))
+
     async def to_save(self, author: AuthorCalls, step: int | None) -> World:
         """The world as it is, or the newest kept moment at or before a step. Raises CommandError if there is none."""
         if step is None:
-            return await self._capture(author)
+            return await self._world.capture(author, self._place)
         return self.landing({"undo": None, "step": step}, step)
 
     async def put(self, author: AuthorCalls, landing: Landing) -> CommandError | None:
@@ -126,16 +128,13 @@ class SessionMoments:
         Raises what `@restored` raises if the world of before cannot be put back either, and what is no failure of it.
         """
         try:
-            before = await self._capture(author)
-            await self._put(author, landing)
+            before = await self._world.capture(author, self._place)
         except CommandError as error:
+            self._tell(error, "no world is put into this session, since that of before cannot be kept")
             return error
-        except BaseException as raised:
-            if not is_failure(raised):
-                raise
-            log.error("@restored raised, so the world stays as it was", exc_info=raised)
-            await self._put(author, Landing(before, landing.why))
-            return CommandError("restore_failed", f"@restored raised {type(raised).__name__}; the world stays as it was")
+        if (refused := await self._put(author, landing, before)) is not None:
+            self._world.release(before)
+            return refused
         world = landing.world
         if landing.why == "rewind":
             self._ring.rewind(world, before, trio.current_time())
@@ -147,23 +146,32 @@ class SessionMoments:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _capture(self, author: AuthorCalls) -> World:
-        saving, place = self._declared.saving, self._place
-        saved = None if saving is None else await author.call(Handler(saving), {})
-        return capture(
-            author.model, self._copies, step=place.step, steps=place.steps, age=place.age, saved=saved, alone=self._alone
-        )
+    def _use(self, world: SessionWorld) -> None:
+        self._world = world
+        self._ring.released = world.release
 
-    async def _put(self, author: AuthorCalls, landing: Landing) -> None:
-        world, now = landing.world, self._declared.saves.version
-        version = now if landing.version is None else landing.version
-        ready = prepare(author.model, world, alone=self._alone, older=version != now)
-        if not landing.same_process and (state := author.keeper.state) is not None:
-            check_settings(type(state), ready.settings)
-        ready.assign()
-        if (restored := self._declared.restored) is not None:
-            moment = Moment(world.step, world.age, landing.why, version, same_process=landing.same_process)
-            await author.call(Handler(restored), {"saved": ready.saved, "moment": moment})
+    async def _put(self, author: AuthorCalls, landing: Landing, before: World) -> CommandError | None:
+        try:
+            saved = await self._world.put(author, landing, before)
+        except CommandError as error:
+            return error
+        try:
+            await self._world.call_restored(author, landing, saved)
+        except BaseException as raised:
+            if not is_failure(raised):
+                raise
+            log_author_error(log, raised, "@restored raised, so the world stays as it was")
+            back = Landing(before, landing.why)
+            await self._world.call_restored(author, back, await self._world.put(author, back, before))
+            return CommandError("restore_failed", f"@restored raised {type(raised).__name__}; the world stays as it was")
+        return None
+
+    def _tell(self, error: CommandError, what: str) -> None:
+        """Log why a world cannot be captured, once."""
+        if not self._told:
+            self._told = True
+            place = place_of(error)
+            log.warning("%s: %s%s", what, error, f" (at {place})" if place else "")
 
     def _shown(self, step: int) -> Place:
         """The place of a step in the world's own time; that of the oldest known one if it is older."""

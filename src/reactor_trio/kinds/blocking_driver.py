@@ -72,11 +72,11 @@ class BlockingDriver(Driver):
         self._session.step = self.steps_ahead  # the second block sees a command that comes while the first is computed
         context = BlockingContext(self._session, self._blocks)
         result: outcome.Maybe[None] = outcome.Value(None)
-        with running(context) as variables:
+        with running(context) as variables, self.emits(commands) as apply_next:
             self.call_handler.variables = variables.copy
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._beside, self._apply_commands, commands)
+                    nursery.start_soon(self._beside, self._apply_commands, apply_next)
                     for spec in context.inputs:
                         nursery.start_soon(self._beside, self._take_frames, spec, context, variables.copy)
                     blocks.watch(computes=True)
@@ -108,8 +108,8 @@ class BlockingDriver(Driver):
             session.failures.of_driving(error, session.over)
             session.end()
 
-    async def _apply_commands(self, commands: AppliesCommands) -> None:
-        await self.apply_commands(commands, lambda _rested: trio.lowlevel.checkpoint())  # noqa: ASYNC105 - it is awaited there
+    async def _apply_commands(self, apply_next: Callable[[], Awaitable[bool]]) -> None:
+        await self.apply_commands(apply_next, lambda _rested: trio.lowlevel.checkpoint())  # noqa: ASYNC105 - it is awaited there
 
     async def _take_frames(self, spec: TrackSpec, context: BlockingContext, variables: Callable[[], Any]) -> None:
         buffer: InputBuffer = getattr(getattr(self._model, BLOCKING_INPUT), spec.name)
@@ -122,7 +122,8 @@ class BlockingDriver(Driver):
 
     async def _on_frame(self, frame: InputFrame, variables: Callable[[], Any]) -> None:
         try:
-            await self._handler_thread.run(self._model.on_frame, frame.data, context=variables())
+            call = partial(self._handler_thread.run, self._model.on_frame, frame.data, context=variables())
+            await (call() if (boundary := self._session.boundary) is None else boundary.handle(call))
         except BaseException as error:
             if not is_failure(error):
                 raise

@@ -47,7 +47,12 @@ class EmittedBlocks:
         self.next_block = self._session.step
         self.watch(computes=False)
         try:
-            await self.push(chunk)
+            if (boundary := self._session.boundary) is None:
+                await self.push(chunk)
+            else:
+                async with boundary.emitting(1 if chunk is None else chunk.length) as queued:
+                    await self.push(chunk)
+                    queued()
         finally:
             self.watch(computes=True)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.configuration.load_argument import load_argument
+from reactor_trio.errors import DeclarationError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.output_pacer import OutputPacer
@@ -114,3 +115,11 @@ class Kind(msgspec.Struct, frozen=True):
     endless: bool = False
     threads: bool = False
     one_session: str = ""
+
+    def steps_by_hand(self, name: str) -> Callable[[None], StepSource]:
+        """What opens the steps that a program makes by hand. Raises DeclarationError if there are none."""
+        if self.driving.source is None:
+            raise DeclarationError(
+                f"{name}: PipelineExecutor steps a ReactorPipeline or a ReactorApp; test other models with open_session"
+            )
+        return self.driving.source

@@ -52,7 +52,6 @@ def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
     declaration = declaration_of(model_class)
     ranks = _ranks_of(declaration, settings)
     _check_numbers(model_class, settings)
-    _check_worlds(declaration, ranks)
     kind_of(declaration).loading.check(model_class.__qualname__, declaration.model)
     schema = declaration.schema()
     return CheckedModel(declaration, ranks, schema, tuple(_doubts(model_class, schema)))
@@ -64,17 +63,6 @@ def config_doubts(model_class: type[Model], config: Mapping[str, Any]) -> list[D
         Doubt(f"config: {key} is not in the model's file", f"did you mean {near}, which it reads (at {at})?")
         for key, near, at in unread_keys(model_class, config)
     ]
-
-
-def _check_worlds(declaration: Declaration, ranks: int) -> None:
-    """Raise DeclarationError if the model says that it saves worlds, and nothing would keep them."""
-    if declaration.world is None:
-        return
-    name, kind = declaration.model.__qualname__, kind_of(declaration)
-    if kind.driving.source is None:
-        raise DeclarationError(f"{name}: a model with {kind.method} cannot save its worlds yet; leave Saves out")
-    if ranks > 1:
-        raise DeclarationError(f"{name}: a model on several ranks cannot save its worlds yet; leave Saves out")
 
 
 def sessions_of(model: Model | type[Model], settings: Settings) -> int:

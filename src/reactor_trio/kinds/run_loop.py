@@ -22,7 +22,12 @@ class RunLoopDriver(Driver):
 
     async def drive(self, commands: AppliesCommands) -> None:
         """Apply commands as they come."""
-        await self.apply_commands(commands, self._session.host.time.settle)
+        settle = self._session.host.time.settle
+        if commands.moments is None:
+            await self.apply_commands(commands.apply_next, settle)
+            return
+        with self.emits(commands) as apply_next:
+            await self.apply_commands(apply_next, settle)
 
 
 async def run(model: Model, binding: SessionBinding) -> None:

@@ -28,8 +28,9 @@ import trio
 
 from reactor_trio.concurrency import SessionOver, author_error, hide_trio_from_nested_loops, strip
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
+from reactor_trio.errors import BufferClosed, CommandError, ProtocolError
 from reactor_trio.execution.performer import Performer, perform_each
+from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import NamesLocation
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
@@ -38,6 +39,7 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
 from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.kinds.kind import Kind
 from reactor_trio.kinds.model_checks import check_model, fps_before_load
 from reactor_trio.kinds.table import kind_of
 from reactor_trio.lifecycle import Action, Event, SessionLife, State
@@ -85,13 +87,10 @@ class PipelineExecutor:
     def __init__(self, cls: type[ReactorPipeline] | type[ReactorApp], config: Mapping[str, Any] | None = None) -> None:
         self._declaration = declaration_of(cls)
         kind = kind_of(self._declaration)
-        if kind.driving.source is None:
-            raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline or a ReactorApp; test "
-                                   "other models with open_session")  # fmt: skip
+        self._open_source, self._load_model = self._steps_of(kind), kind.loading.load
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = _ModelLoop(self._clock)
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._open_source, self._load_model = kind.driving.source, kind.loading.load
         self._client: ClientInfo | None = None
         self._clients = 0
         #: the result of the last event's handler
@@ -205,9 +204,10 @@ class PipelineExecutor:
 
     # ---- on the model's thread ----------------------------------------------------------------------------------------
 
-    async def _load(
-        self, cls: type[ReactorPipeline] | type[ReactorApp], config: dict[str, Any]
-    ) -> ReactorPipeline | ReactorApp:
+    def _steps_of(self, kind: Kind) -> Callable[[None], StepSource]:
+        return kind.steps_by_hand(self._declaration.model.__qualname__)
+
+    async def _load(self, cls: Any, config: dict[str, Any]) -> Any:
         model = cls()
         self._binding = model._reactor_binding = ExecutorBinding(self._declaration, fps_before_load(model))
         await self._load_model(model, config)

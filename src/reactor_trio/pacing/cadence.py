@@ -74,9 +74,9 @@ class Cadence:
         self._taken = fps
         self._limit_rate()
 
-    def set_fps(self, fps: float) -> None:
-        """Replace the declared rate. Raises ValueError unless `fps` is a finite number above 0."""
-        self._declared = checked_fps(fps)
+    def set_fps(self, fps: float | None) -> None:
+        """Replace the declared rate; None: none is declared. Raises ValueError unless it is a finite number above 0."""
+        self._declared = None if fps is None else checked_fps(fps)
         self._limit_rate()
 
 

@@ -10,9 +10,10 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost
+from reactor_trio.configuration.checked_struct import nearest, parse_struct, similar
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.manifest import Manifest
-from reactor_trio.configuration.settings import Settings, nearest, parse_struct, similar
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from reactor_trio.configuration.checked_struct import parse_struct
 from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.configuration.ray_autoscaling import DOWNSCALE_DELAY, UPSCALE_DELAY
-from reactor_trio.configuration.settings import parse_struct
 from reactor_trio.errors import ManifestError
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]

@@ -6,23 +6,26 @@ import copy
 import io
 import random
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, Self
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, Self, cast
 
 import numpy as np
 import trio
 from trio.testing import MockClock
 
 from reactor_trio.errors import CommandError
-from reactor_trio.interface.app import ReactorApp
+from reactor_trio.execution.step_loop import StepSource
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.events import Handler
-from reactor_trio.interface.model import Idle, ReactorPipeline
+from reactor_trio.interface.model import Idle, Model
 from reactor_trio.interface.saving import Moment
 from reactor_trio.interface.tensors import is_tensor
+from reactor_trio.kinds.kind import Kind
+from reactor_trio.kinds.model_checks import fps_before_load
 from reactor_trio.offline.executor import PipelineExecutor
 from reactor_trio.recording import frame_digest
+from reactor_trio.testing.emitted_steps import AuthorThreads, EmittedSteps, EmittingBinding
 from reactor_trio.testing.world_losses import Clocks, Locals, Look, losses
 from reactor_trio.worlds import generators
 from reactor_trio.worlds.buffers import Copies
@@ -48,7 +51,7 @@ _MOST_BYTES: Final = 4 << 30
 
 
 def assert_restores(
-    model: type[ReactorPipeline] | type[ReactorApp],
+    model: type[Model],
     *,
     commands: Commands = (),
     steps: int = 40,
@@ -65,9 +68,9 @@ def assert_restores(
     commands, and its next 30 frames must be those of the session that went on.
 
     Args:
-        model: a pipeline, also one with `batch_inference`, or an app.
+        model: of any kind. One of several ranks is stepped as one.
         commands: `(step, name, arguments)`: applied before the step with this number, from 0, in their order.
-        steps: how many the session makes; each yield is one.
+        steps: how many the session makes; each yield is one, and each emit.
         at: after how many steps the world is captured.
         config: what `load` gets.
 
@@ -119,7 +122,7 @@ def _compare(
 
 
 class _Session(PipelineExecutor):
-    """One session of the model, in a time of its own.
+    """One session of the model, in a time of its own. A model that emits by itself has `EmittedSteps`.
 
     Args:
         clock: its time when it begins.
@@ -128,13 +131,19 @@ class _Session(PipelineExecutor):
 
     def __init__(self, cls: Any, config: Mapping[str, Any] | None, clock: float, seed: int) -> None:
         self.cls = cls
+        self._threads: AuthorThreads | None = None
+        self._opened = ExitStack()
         self._alone = (cls.max_sessions or 1) == 1
         self._copies = Copies()
         self._steps = 0
         self._time = self._clock = MockClock(autojump_threshold=0)
         self._time.jump(clock - self._time.current_time())
         _seed(0)
-        super().__init__(cls, copy.deepcopy(dict(config or {})))
+        try:
+            super().__init__(cls, copy.deepcopy(dict(config or {})))
+        except BaseException:
+            self._opened.close()
+            raise
         self._declared = declared_world(self.model)
         _seed(seed)
         self._loop.call(self._begin_clocks)
@@ -142,6 +151,13 @@ class _Session(PipelineExecutor):
 
     def __enter__(self) -> Self:
         return self
+
+    def close(self) -> None:
+        """End the session, and the threads of a blocking model."""
+        try:
+            super().close()
+        finally:
+            self._opened.close()
 
     def step(self, commands: Commands, number: int) -> list[Frame]:
         """Apply the commands of a step and make it."""
@@ -167,11 +183,46 @@ class _Session(PipelineExecutor):
             raise AssertionError(f"{self.cls.__qualname__}: its world cannot be restored in {where}: {error}") from error
 
     def locals(self, look: Look | None) -> Locals:
-        """The local variables of its generator, which stands at a yield."""
+        """The local variables of its generator, which stands at a yield, or of the code that stands in an emit."""
+        if isinstance(self._source, EmittedSteps):
+            return Locals(self._source.frame, look, "emit")
         generator = getattr(self._source, "generator", None)
         return Locals(getattr(generator, "gi_frame", None) or getattr(generator, "ag_frame", None), look)
 
+    def _steps_of(self, kind: Kind) -> Callable[[None], StepSource]:
+        self._kind = kind
+        return self._open_emitted if kind.driving.source is None else kind.driving.source
+
     # ---- on the model's thread ----------------------------------------------------------------------------------------
+
+    async def _load(self, cls: Any, config: dict[str, Any]) -> Any:
+        if self._kind.driving.source is not None:
+            return await super()._load(cls, config)
+        if self._kind.threads:
+            self._threads = AuthorThreads()
+            self._opened.callback(self._threads.close)
+        model: Any = await self._kind.loading.make(cls, config, cast(Any, self._threads))
+        self._binding = model._reactor_binding = EmittingBinding(self._declaration, fps_before_load(model))
+        await self._load_model(model, config)
+        self._binding.loaded(model.fps)
+        return model
+
+    def _open_emitted(self, _session: None) -> EmittedSteps:
+        binding = cast(EmittingBinding, self._binding)
+        threads = self._threads
+
+        async def code(steps: EmittedSteps) -> None:
+            if threads is not None:
+                await threads.run(self.model)
+                return
+            running = self.model.run()
+            steps.frame = running.cr_frame
+            await running
+
+        binding.steps = steps = EmittedSteps(code, binding.cancelled)
+        if threads is not None:
+            threads.open(self.model, binding, self._performer, steps)
+        return steps
 
     async def _begin_clocks(self) -> None:
         self._clocks = Clocks()
@@ -194,9 +245,13 @@ class _Session(PipelineExecutor):
         return found, Look(self.model), list(self._clocks.times(world))
 
     async def _restore(self, world: World) -> Look:
+        steps = self._source
+        if isinstance(steps, EmittedSteps) and not steps.begun:
+            await steps.resume(self.model)  # the put is inside the first emit, whose frame is not shown
         ready = prepare(self.model, world, alone=self._alone)
-        await self._source.close()
-        self._performer.driver = self._source = self._open_source(None)
+        if not isinstance(steps, EmittedSteps):
+            await steps.close()
+            self._performer.driver = self._source = self._open_source(None)
         ready.assign()
         if (name := self._declared.restored) is not None:
             moment = Moment(world.step, world.age, "restore", self._declared.saves.version, same_process=False)

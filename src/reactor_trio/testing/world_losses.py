@@ -45,7 +45,7 @@ class Look:
             except NoValue:
                 continue
         self._in_world = list(self.objects)
-        self._walk("", {**vars(model), "state": model.state}, {id(model)})
+        self._walk("", {**vars(model), "state": getattr(model, "state", None)}, {id(model)})
 
     def torn(self, restored: Look) -> Iterator[tuple[str, str]]:
         """Yield the attributes beside the world that were one of its objects, and are another in the restored session."""
@@ -123,9 +123,10 @@ def _digest(data: np.ndarray[Any, Any]) -> bytes:
 
 
 class Locals:
-    """The local variables of a suspended generator that it reads again: name -> its line and its print."""
+    """The local variables that suspended code reads again: name -> its line and its print. It stands at a yield or emit."""
 
-    def __init__(self, frame: Any, look: Look | None) -> None:
+    def __init__(self, frame: Any, look: Look | None, at: str = "yield") -> None:
+        self.at = at
         self.file = "" if frame is None else Path(frame.f_code.co_filename).name
         self.lines: dict[str, int] = {}
         self.prints: dict[str, Any] = {}
@@ -133,9 +134,14 @@ class Locals:
             return
         for name, line in live_locals(frame).items():
             value = frame.f_locals.get(name)
-            if name == "self" or (look is not None and look.holds(value)) or hasattr(type(value), "__reactor_arguments__"):
+            if name == "self" or (look is not None and look.holds(value)) or _is_runtimes(value):
                 continue
             self.lines[name], self.prints[name] = line, print_of(value)
+
+
+def _is_runtimes(value: Any) -> bool:
+    """Whether it is the state, or what `get_ctx()` gives."""
+    return hasattr(type(value), "__reactor_arguments__") or type(value).__module__.startswith("reactor_trio.")
 
 
 class Clocks:
@@ -195,7 +201,8 @@ def losses(cls: type, kept: tuple[Look, Locals], restored: tuple[Look, Locals], 
     lost = [name for name, known in locals_.prints.items() if new_locals.prints.get(name) != known]
     if lost:
         named = ", ".join(f"{name} ({locals_.file}:{locals_.lines[name]})" for name in lost)
-        found.append(f"alive at the yield and in no world: {named}; keep it in the state")
+        remedy = "keep it in the state" if locals_.at == "yield" else "keep it in an attribute that Saves(...) names"
+        found.append(f"alive at the {locals_.at} and in no world: {named}; {remedy}")
     for change in changes_after_yield(cls):
         found.append(f"{change.at} changes the world after the yield: `{change.text}`; change it before the yield")
     torn = dict(look.torn(new_look))

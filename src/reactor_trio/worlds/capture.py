@@ -67,7 +67,6 @@ def capture(
     step: int,
     steps: int,
     age: float,
-    fps: float | None = None,
     saved: dict[str, Any] | None = None,
     alone: bool,
 ) -> World:
@@ -79,7 +78,6 @@ def capture(
         step: the number of the session's step.
         steps: how many steps the world has made.
         age: seconds of the world's own time.
-        fps: the rate of `set_fps`, None if it is the declared one.
         saved: what `@saving` has returned.
         alone: whether the process has no other session, so that its generators of random numbers belong to this one.
 
@@ -106,6 +104,7 @@ def capture(
     blobs: dict[int, Buffer | bytes] = {id(each): each for each in buffers}
     blobs |= {id(each): each for each in walk.long}
     small = VALUE_BYTES * (walk.count + len(values)) + walk.text_bytes + sum(len(state) for state in drawn.values())
+    fps = None if model._reactor_binding is None else model._reactor_binding.chosen_fps
     return World(step, steps, age, fps, values, more, drawn, blobs, small)
 
 

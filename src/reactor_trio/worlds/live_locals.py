@@ -13,10 +13,10 @@ _JUMPS: Final = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 def live_locals(frame: FrameType) -> dict[str, int]:
-    """Return the names of the local variables that are read after the yield as they are now, each with its first line."""
+    """Return the names of the local variables that are read after the yield, or call, as they are now, with their lines."""
     code = list(dis.get_instructions(frame.f_code))
     places = {each.offset: index for index, each in enumerate(code)}
-    begin = places[frame.f_lasti] + 1
+    begin = places[max(offset for offset in places if offset <= frame.f_lasti)] + 1  # in a call it may point behind that
     return {name: _first_line(code, name, frame) for name in frame.f_locals if _is_read(code, places, begin, name)}
 
 

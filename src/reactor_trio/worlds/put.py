@@ -9,6 +9,7 @@ says `[...]`.
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -109,6 +110,11 @@ def prepare(model: Any, world: World, *, alone: bool, older: bool = False) -> Re
         ready.saved = build.value(world.saved) or {}
         where = "the process's random numbers"
         ready._writes = build.writes + (_process_draws(world) if alone else [])
+        if model._reactor_binding is not None:
+            where = "the rate"
+            if world.fps is not None and not 0 < world.fps < math.inf:
+                raise _Unfit(f"{world.fps} frames a second are none")
+            ready._writes.append(lambda: model._reactor_binding.choose_fps(world.fps))
     except (NoValue, _Unfit, ValueError, AttributeError, TypeError) as unfit:
         raise CommandError("restore_failed", f"{where}{getattr(unfit, 'at', '')}: {unfit}") from None
     ready._surplus = _surplus(model, [path for path, _ in live])

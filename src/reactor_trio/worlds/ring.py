@@ -12,6 +12,7 @@ memory that did not change between them, and it counts once.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -40,7 +41,10 @@ class Ring:
 
     Attributes:
         bytes: what is kept, in bytes; never above the budget.
+        released: called with each world that the ring has kept, once it keeps it no more.
     """
+
+    released: Callable[[World], object] = staticmethod(lambda _world: None)
 
     def __init__(self, most_bytes: int, seconds: float) -> None:
         self.bytes = 0
@@ -167,6 +171,8 @@ class Ring:
                 self._holders[name] = count
             else:
                 self.bytes -= size
+        if id(world) not in self._holders:
+            self.released(world)
 
     def _fit(self) -> None:
         """Remove moments until the rest is within the budget; the place stays."""

@@ -11,6 +11,7 @@ import pytest
 from tests.support.fault_peers import PATIENCE, RawClient, reactor_run
 from tests.support.model_processes import children, is_gone, nothing_more_is_open, until_served, without_frames
 from tests.support.ranked_models import MODEL
+from tests.support.ranked_worlds import MODEL as SAVES
 
 from reactor_trio.client import connect
 
@@ -57,6 +58,34 @@ def test_two_ranks_make_the_halves_of_each_picture(served):
         assert seqs == sorted(set(seqs))  # with gaps where this machine is too slow for all of them
         for packet in pictures:
             assert np.frombuffer(packet.payload, np.uint8)[-1] == packet.step % 256
+
+
+def test_both_ranks_go_back_to_the_same_step(tmp_path):
+    def halves(packet):
+        shown = np.frombuffer(packet.payload, np.uint8).reshape(16, 16, 3)
+        return int(shown[0, 0, 0]), int(shown[-1, 0, 0])
+
+    with reactor_run(tmp_path, SAVES, step_timeout=4) as server, RawClient(server.port) as client:
+        client.text("reactor.welcome")
+        made = {}
+        while len(made) < 40:
+            packet = client.picture()
+            made[packet.step] = halves(packet)
+        assert len(set(made.values())) > 30
+        place = sorted(made)[15]
+        client.say("reactor.rewind", 1, step=place)
+        answer = client.answer(1)["data"]
+        landed = answer["reply"]["moment"]["step"]
+        assert landed <= place
+        again = {}
+        while len(again) < 10:
+            packet = client.picture()
+            if packet.step >= answer["step"]:
+                again[landed + 1 + packet.step - answer["step"]] = halves(packet)
+        both = again.keys() & made.keys()
+        assert len(both) >= 5  # a viewer may miss some
+        assert {step: again[step] for step in both} == {step: made[step] for step in both}
+        assert "Traceback" not in server.log
 
 
 @pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.soak)])

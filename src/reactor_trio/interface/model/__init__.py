@@ -82,6 +82,13 @@ class ModelBinding(Protocol):
     def inputs(self) -> Mapping[str, Input]:
         """Attribute -> an instance of the model's `Input` class with an `InputBuffer` in each field."""
 
+    @property
+    def chosen_fps(self) -> float | None:
+        """The rate of `set_fps`, which is part of the world; None: the declared one holds."""
+
+    def choose_fps(self, fps: float | None) -> None:
+        """Set the rate as `set_fps` does; None: have the declared one hold again."""
+
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """Queue frames."""
 

@@ -34,6 +34,7 @@ from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
 from reactor_trio.placement.ranks.leader import RAISED_TIMEOUT, call_name, outcome_text
 from reactor_trio.placement.ranks.rank_messages import RankCall, RankCallDone, out_of_step
+from reactor_trio.placement.ranks.rank_worlds import RankWorlds, open_worlds
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 
 log = logging.getLogger("reactor_trio.model")
@@ -65,6 +66,7 @@ class Follower:
         self._decoded: dict[str, Any] = {}
         #: of the current session
         self._performer: Performer | None = None
+        self._worlds: RankWorlds | None = None
 
     def receive(self, message: Any, _session: int) -> None:
         """Process a message of rank 0."""
@@ -153,11 +155,12 @@ class Follower:
     async def _carry_out(self, call: RankCall, answers: ReplicatedAnswers) -> None:
         token = IN_CALL.set(answers)
         try:
-            outcome = "ended" if await self._make(call, answers) is DONE else ""
+            made = await self._make(call, answers)
         except BaseException as error:
             raised = error
         else:
-            self._link.send(RankCallDone(call.number, outcome))
+            size = made if call.kind == "capture" else 0
+            self._link.send(RankCallDone(call.number, "ended" if made is DONE else "", size=size))
             return
         finally:
             IN_CALL.reset(token)
@@ -194,6 +197,7 @@ class Follower:
             self._performer = Performer(self._model, self._declaration, client, self._binding, self._binding)
             self._performer.driver = self._source
             self._binding.begin()
+            self._worlds = open_worlds(self._declaration)
         assert self._performer is not None, "a call outside of a session"
         for action in call.before:
             await self._performer.perform(action)
@@ -202,7 +206,7 @@ class Follower:
                 assert call.action is not None
                 await self._performer.perform(call.action)
                 if call.action is Action.RELEASE:
-                    self._performer = None
+                    self._performer = self._worlds = None
             case "arguments":
                 arguments = self._declaration.commands[call.command].arguments
                 self._decoded = arguments.decode(call.data, call.files.__getitem__)
@@ -212,6 +216,10 @@ class Follower:
                 await self._performer.carry_out(command)
             case "file":
                 await self._performer.file_uploaded(call.files)
+            case "capture" | "put" | "put_back" | "restored":
+                assert call.world is not None
+                assert self._worlds is not None, "rank 0 saves no worlds either"
+                return await self._worlds.carry_out(call.kind, call.world, self._performer)
             case "step":
                 return await self._source.resume(self._model)
         return None

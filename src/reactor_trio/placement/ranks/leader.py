@@ -7,7 +7,7 @@ in the same call.
 The result of a call must be the same on all ranks: it returned, or its generator ended, or it raised this type of exception
 (the texts may differ, as they may name a device). A rank that raises alone leaves the others in a collective operation that
 never ends. So a rank that raised waits `RAISED_TIMEOUT` seconds for the others, and then the ranks are *out of step*.
-Only arguments may be refused by one rank alone, before the call that has them (`Leader.agree`).
+Only arguments, before the call that has them, and worlds may be refused by one rank alone (`Leader.agree`).
 An exception that no process survives is not compared, because all ranks end with it. A rank that finds the ranks out of
 step reports that to the server and waits: the server ends all ranks.
 
@@ -39,7 +39,7 @@ from reactor_trio.execution.step_loop import DONE
 from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
-from reactor_trio.placement.ranks.rank_messages import out_of_step
+from reactor_trio.placement.ranks.rank_messages import REFUSABLE, out_of_step
 from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.model")
@@ -148,14 +148,20 @@ class Leader:
             self._made_frame, self._stepped = False, True
             self._host.post_io(self._report, ipc_messages.FirstStepMade())
 
-    async def agree(self) -> None:
-        """Return when every rank has decoded the arguments of the newest call. Raises what one of them has raised alone."""
+    async def agree(self, code: str) -> int:
+        """Return when every rank has made the newest call, which is one of `REFUSABLE`.
+
+        Returns the bytes of the largest part of a world on another rank. Raises what a rank has raised alone; a CommandError
+        gets this code.
+        """
         await self.level()
-        for done in self._done:
+        for rank, done in enumerate(self._done, start=1):
             if done.number == self._call.number and done.failure is not None:
-                if done.failure.kind == CommandError.__name__:
-                    raise CommandError("invalid_command", done.failure.text)
-                raise done.failure.error()
+                if done.failure.kind != CommandError.__name__:
+                    raise done.failure.error()
+                text = done.failure.text
+                raise refusal(code, text if self._call.world is None else f"rank {rank}: {text}", done.failure.place)
+        return max((done.size for done in self._done), default=0)
 
     def performed(self, action: Action) -> None:
         """This rank has performed an action of `AT_NEXT_CALL`."""
@@ -234,7 +240,7 @@ class Leader:
         self._send(rank_messages.LeaderFinished())
 
     async def _compare(self) -> None:
-        if self._result is None or self._stopped.is_set() or self._call.kind == "arguments":  # see `agree`
+        if self._result is None or self._stopped.is_set() or self._call.kind in REFUSABLE:  # see `agree`
             return
         for rank, done in enumerate(self._done, start=1):
             if done.outcome == self._result.outcome:
@@ -266,6 +272,13 @@ class Leader:
             link.send(message)
 
 
+def refusal(code: str, text: str, place: str) -> CommandError:
+    """A CommandError that another rank has raised at this place, `file:line`."""
+    error = CommandError(code, text)
+    error.location = place  # type: ignore[attr-defined]
+    return error
+
+
 def outcome_text(done: rank_messages.RankCallDone) -> str:
     """Say what came of a call on a rank, for the log."""
     if done.failure is not None:
@@ -284,5 +297,11 @@ def call_name(call: rank_messages.RankCall) -> str:
             return f"decoding the arguments of {call.command} before step {call.step}"
         case "file":
             return "@file_uploaded"
+        case "capture":
+            return f"the capture of the world before step {call.step}"
+        case "put" | "put_back":
+            return f"the put of a world before step {call.step}"
+        case "restored":
+            return "@restored"
     assert call.action is not None
     return _ACTIONS.get(call.action, f"@{call.action.value}")

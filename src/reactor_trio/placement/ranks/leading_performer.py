@@ -25,6 +25,7 @@ from reactor_trio.execution.step_loop import StepMade, StepSource
 from reactor_trio.interface.model import Model
 from reactor_trio.lifecycle import HOOKS, Action, Event
 from reactor_trio.placement.ranks.leader import Leader
+from reactor_trio.placement.ranks.led_world import LedWorld
 from reactor_trio.placement.ranks.rank_messages import AT_NEXT_CALL, LED, CallKind, RankCall
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class LedCalls:
     async def lead(self, kind: CallKind, make: Callable[[], Awaitable[T]], **about: Any) -> T:
         """Have every rank make a call, this one by `make`."""
         return await self._leader.call(RankCall(0, kind, self._session.step, **about), make, self._watch_cancellation())
+
+    async def agree(self, code: str) -> int:
+        """See `Leader.agree`."""
+        return await self._leader.agree(code)
 
     async def level(self) -> None:
         """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""
@@ -82,6 +87,8 @@ class LeadingPerformer(ServedPerformer):
         super().__init__(session, controller, new_driver, restart, own_model, moments)
         self._leader = leader
         self._calls = LedCalls(session, leader)
+        if moments is not None:
+            moments.lead(partial(LedWorld, calls=self._calls))
 
     def open_driver(self) -> None:
         """Open the driver. Hooks wait for the call of a step, as for each other call."""
@@ -122,7 +129,7 @@ class LeadingPerformer(ServedPerformer):
         if arguments.makes_instances:
             decoded = arguments.decode(command.data, command.files.__getitem__)
             await self._calls.lead("arguments", trio.lowlevel.cancel_shielded_checkpoint, command=command.name, **given)
-            await self._leader.agree()
+            await self._leader.agree("invalid_command")
             command, given = msgspec.structs.replace(command, arguments=decoded), {}
         make = partial(super().carry_out, command)
         return await self._calls.lead("command", make, command=command.name, client=command.client, at=command.at, **given)

@@ -8,11 +8,15 @@ import msgspec
 
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.messages import FilePiece
+from reactor_trio.execution.landing import Why
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.isolation.ipc_messages import IpcMessage, ModelStuck
 
-CallKind = Literal["perform", "arguments", "command", "file", "step"]
+CallKind = Literal["perform", "arguments", "command", "file", "step", "capture", "put", "put_back", "restored"]
+
+#: calls that one rank may refuse alone: rank 0 then has the others take it back (`Leader.agree`)
+REFUSABLE: Final = frozenset({"arguments", "capture", "put", "put_back", "restored"})
 
 #: actions that are a call of every rank
 LED: Final = HOOKS | {Action.MAKE_STATE, Action.CLOSE_DRIVER, Action.RELEASE}
@@ -26,6 +30,24 @@ AT_NEXT_CALL: Final = frozenset({
 # ---- from rank 0 ---------------------------------------------------------------------------------------------------------
 
 
+class RankWorld(msgspec.Struct, frozen=True, array_like=True):
+    """About which world a call is. Each rank keeps its own part of it.
+
+    Attributes:
+        number: counts the worlds that have been captured.
+        released: the numbers of those to which nothing goes back any more.
+        place: of `capture`, the `Place` of the world.
+        why, same_process, version: of the other calls, see `Landing`.
+    """
+
+    number: int
+    released: tuple[int, ...] = ()
+    place: tuple[int, int, float] = (0, 0, 0.0)
+    why: Why = "rewind"
+    same_process: bool = True
+    version: int | None = None
+
+
 class RankCall(IpcMessage, frozen=True, tag=1):
     """Make this call of author code now.
 
@@ -35,6 +57,7 @@ class RankCall(IpcMessage, frozen=True, tag=1):
         action: of `perform`, what rank 0 performs (`LED`).
         command: of `arguments` and `command`, its name.
         before: the actions that come first (`AT_NEXT_CALL`).
+        world: of calls about one.
         client, at: the client of a command, and its arrival; of an action, the controlling client, and when it joined.
         data, files: a command's arguments as the client sent them, unless a call `arguments` had them before; of `file`, the
             arguments of the hook. The data of the files goes ahead in pieces (`crossing.file_pieces`).
@@ -50,6 +73,7 @@ class RankCall(IpcMessage, frozen=True, tag=1):
     data: bytes = b""
     files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
     before: tuple[Action, ...] = ()
+    world: RankWorld | None = None
 
 
 class RuntimeAnswer(IpcMessage, frozen=True, tag=2):
@@ -79,11 +103,13 @@ class RankCallDone(IpcMessage, frozen=True, tag=10):
     Attributes:
         outcome: empty; `ended` for a generator that returned; or the type of the exception.
         failure: the exception.
+        size: of `capture`, bytes of this rank's part.
     """
 
     number: int
     outcome: str = ""
     failure: Failure | None = None
+    size: int = 0
 
 
 FromLeader: TypeAlias = FilePiece | RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall

@@ -70,6 +70,8 @@ async def lead(
         leader.step_timeout = settings.step_timeout or math.inf
         leader.first_step_timeout = settings.first_step_timeout or math.inf
         bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
+        worlds = msgspec.structs.replace(settings.worlds, ring=settings.worlds.ring // (1 + len(others)))  # each has a part
+        settings = msgspec.structs.replace(settings, worlds=worlds)
         loaded = await load_model(checked, config, host, settings, telemetry, bind)
         refuse_several_sessions(type(loaded.model).__qualname__, loaded.max_sessions)
         performer_type = partial(LeadingPerformer, leader=leader)
