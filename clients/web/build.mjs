@@ -31,6 +31,7 @@ const ENTRIES = {
   inputs: "page/inputs.css",
   latency: "page/latency.css",
   worlds: "page/worlds.css",
+  strip: "page/strip.css",
   "decoder-worker": "src/worker/decoder-worker.ts",
   "audio-player-worklet": "src/worker/audio-player-worklet.ts",
   "microphone-worklet": "src/worker/microphone-worklet.ts",
@@ -45,6 +46,7 @@ const LATER = {
   fr: "page/languages/fr.ts",
   gamepad: "page/gamepad.ts",
   "hands-again": "src/client/hands-again.ts",
+  "moment-picture": "src/client/moment-picture.ts",
   "on-page": "src/media/on-page.ts",
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",
@@ -70,6 +72,7 @@ const LATER = {
   "failure-notice": "page/failure-notice.ts",
   scrub: "page/scrub.ts",
   "step-down": "page/step-down.ts",
+  strip: "page/strip.ts",
 };
 const COPIED = ["index.html", "icon.svg"];
 /** Where the texts of index.html are: it has their names between double braces. */

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.support.fake_page_server import FakeServer, command
+from tests.support.page_scripts import READ_BACK
 from tests.support.real_server import real_server
 
 MODEL = '''
@@ -22,6 +24,7 @@ class Picture(Output):
 
 
 class Settings(InputState):
+    words: str = ""
     _number: int = 0
 
 
@@ -49,6 +52,18 @@ BRIGHTNESS = """() => {
     const canvas = document.querySelector("canvas[data-track=main_video]");
     return canvas ? canvas.getContext("2d").getImageData(5, 5, 1, 1).data[0] : 0;
 }"""
+
+
+#: the same, but that Backspace and T are keys of the model: they make it bright
+OWN_KEYS = MODEL.replace("from reactor_trio import", "from reactor_trio import event,") + '''
+    @event
+    def key_backspace(self, down: bool):
+        self.state._number = 200
+
+    @event
+    def key_t(self, down: bool):
+        self.state._number = 230
+'''
 
 
 @pytest.fixture
@@ -99,13 +114,145 @@ def test_backspace_held_runs_back_in_a_pause_and_goes_on_when_it_is_let_go(url: 
     page.wait_for_function(f"() => ({BRIGHTNESS})() < 60")  # it goes on, from there
 
 
+def test_undo_after_a_hold_goes_back_to_where_it_began(url: str, page: Page) -> None:
+    begin(page, url, above=100)
+    page.keyboard.down("Backspace")
+    noted(page, r"^rewound [3-9]\.\d s$")
+    page.keyboard.up("Backspace")
+    expect(page.locator("body")).to_have_attribute("data-world", "live")
+    page.wait_for_function(f"() => ({BRIGHTNESS})() < 70")
+    page.locator("#undo-rewind").click()
+    until(page, 99)
+
+
+def test_the_models_own_keys_go_back_with_shift(tmp_path: Path, page: Page) -> None:
+    (tmp_path / "model.py").write_text(OWN_KEYS)
+    (tmp_path / "reactor.yaml").write_text("model: model:Counter\n")
+    with real_server(tmp_path) as url:
+        begin(page, url, above=40)
+        assert "⇧ ⌫" in page.locator("#rewind").get_attribute("title")
+        page.keyboard.press("Shift+T")
+        expect(page.locator("#strip")).to_be_visible()
+        page.keyboard.press("Shift+T")
+        expect(page.locator("#strip")).to_be_hidden()
+        page.keyboard.press("Backspace")
+        until(page, 195)
+        page.keyboard.down("Shift")
+        page.keyboard.down("Backspace")
+        noted(page, r"^rewound [1-9]\.\d s$")
+        page.keyboard.up("Backspace")
+        page.keyboard.up("Shift")
+        expect(page.locator("body")).to_have_attribute("data-world", "live")
+        page.keyboard.press("t")
+        until(page, 225)
+        expect(page.locator("#strip")).to_be_hidden()
+
+
+def test_in_a_text_field_the_keys_write(url: str, page: Page) -> None:
+    begin(page, url)
+    field = page.locator("#settings textarea")
+    field.click()
+    field.press_sequentially("cat")
+    field.press("Backspace")
+    field.press("t")
+    expect(field).to_have_value("cat")
+    until(page, 60)
+    assert page.evaluate("notes") == []
+    expect(page.locator("#strip")).to_have_count(0)
+
+
+# ---- the strip ----------------------------------------------------------------------------------------------------------
+
+
+def open_strip(page: Page) -> None:
+    page.keyboard.press("t")
+    expect(page.locator("#strip .film")).to_be_focused()
+    expect(page.locator("#strip .film")).to_have_attribute("aria-valuetext", "now")
+    # Its thumbnails are pictures of the server.
+    tiles = "[...document.querySelectorAll('#strip i')]"
+    page.wait_for_function(f"() => {tiles}.some((tile) => /blob:/.test(tile.style.backgroundImage))")
+
+
+def test_a_drag_along_the_strip_shows_a_moment_at_once_and_goes_there(url: str, page: Page) -> None:
+    begin(page, url, above=110)
+    open_strip(page)
+    film = page.locator("#strip .film").bounding_box()
+    middle = film["y"] + film["height"] / 2
+    page.mouse.move(film["x"] + film["width"] * 0.9, middle)
+    page.mouse.down()
+    page.mouse.move(film["x"] + film["width"] * 0.5, middle, steps=4)
+    expect(page.locator("#strip-picture")).to_be_visible()
+    expect(page.locator("#strip .film")).to_have_attribute("aria-valuetext", re.compile(r"^[1-9](\.\d)? seconds ago$"))
+    expect(page.locator("body")).to_have_attribute("data-world", "scrubbing")
+    page.wait_for_function(f"() => ({BRIGHTNESS})() < 90")  # it rests, so the session has gone there; it is paused
+    expect(page.locator("#pause-toggle")).to_have_attribute("aria-pressed", "true")
+    page.mouse.move(film["x"] + 1, middle, steps=4)
+    page.mouse.up()
+    expect(page.locator("body")).to_have_attribute("data-world", "live")
+    expect(page.locator("#strip-picture")).to_be_hidden()
+    expect(page.locator("#pause-toggle")).to_have_attribute("aria-pressed", "false")
+    page.wait_for_function(f"() => ({BRIGHTNESS})() < 40")
+    page.locator("#undo-rewind").click()  # of the whole drag
+    until(page, 105)
+
+
+def test_the_strip_by_keyboard_and_for_screen_readers(url: str, page: Page) -> None:
+    begin(page, url, above=110)
+    open_strip(page)
+    film = page.get_by_role("slider", name="Moments")
+    most = int(film.get_attribute("aria-valuemax"))
+    assert most > 60
+    page.keyboard.press("Home")
+    expect(film).to_have_attribute("aria-valuenow", "0")
+    page.wait_for_function(f"() => ({BRIGHTNESS})() < 20")
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+    expect(film).to_have_attribute("aria-valuenow", "1")
+    expect(page.locator("body")).to_have_attribute("data-world", "live")  # a second after the last key
+    expect(film).to_have_attribute("aria-valuetext", "now")  # it has made steps, so nothing is ahead
+    assert int(film.get_attribute("aria-valuemax")) < most
+    page.keyboard.press("Escape")
+    expect(page.locator("#strip")).to_be_hidden()
+    expect(page.locator("#rewind")).to_be_focused()
+
+
+def test_a_finger_holds_the_button_and_taps_the_strip(url: str, browser: Browser) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, reduced_motion="reduce", locale="en-US"
+    )
+    context.add_init_script(READ_BACK)
+    page = context.new_page()
+    page.set_default_timeout(90_000)
+    begin(page, url, above=110)
+    finger = context.new_cdp_session(page)
+    button = page.locator("#rewind").bounding_box()
+    at = {"x": button["x"] + button["width"] / 2, "y": button["y"] + button["height"] / 2, "id": 1}
+    finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [at]})
+    expect(page.locator("body")).to_have_attribute("data-world", "scrubbing")
+    expect(page.locator("#strip")).to_be_visible()
+    noted(page, r"^rewound [1-9]\.\d s$")
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    expect(page.locator("body")).to_have_attribute("data-world", "live")
+    film = page.locator("#strip .film").bounding_box()  # it stays
+    assert film["height"] == 56
+    assert film["y"] + 56 <= page.locator("#panel").bounding_box()["y"]
+    page.touchscreen.tap(film["x"] + 3, film["y"] + 28)
+    page.wait_for_function(f"() => ({BRIGHTNESS})() < 30")
+    page.locator("#strip .close").tap()
+    expect(page.locator("#strip")).to_be_hidden()
+    context.close()
+
+
 def test_who_watches_reads_the_note_and_has_no_button(server: FakeServer, page: Page) -> None:
     page.add_init_script(NOTES)
     page.goto(server.url)
     peer = server.accept()
     peer.welcome(role="viewer")
-    peer.say("reactor.moment", {"step": 40, "to": {"step": 19, "age": 2.0, "bytes": 1, "picture": False}, "why": "rewind"})
-    noted(page, "^rewound 2 s$")  # 20 steps took 2 s
+    moment = {"step": 19, "age": 2.0, "bytes": 1, "picture": False}
+    peer.say("reactor.moment", {"step": 40, "to": moment, "why": "rewind", "from": 6.5})
+    noted(page, "^rewound 4.5 s$")
+    peer.say("reactor.moment", {"step": 40, "to": moment, "why": "rewind", "from": 1.0})
+    noted(page, "^rewound 3.5 s$")  # both together
     expect(page.locator("#rewind")).to_be_hidden()
 
 

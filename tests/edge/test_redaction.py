@@ -64,8 +64,9 @@ def bearer(token: str) -> str:
 def requests(token: str) -> list[bytes]:
     """Requests that carry `token`, right and wrong in every way in which a request can be."""
     query = f"?token={token}"
+    paths = ("/", "/schema", "/metrics", "/health", "/ws", "/nothing", "/uploads", "/moments/1.jpg")
     return [
-        *(get(path + query) for path in ("/", "/schema", "/metrics", "/health", "/ws", "/nothing", "/uploads")),
+        *(get(path + query) for path in paths),
         *(get(path, bearer(token)) for path in ("/schema", "/metrics", "/health", "/ws", "/nothing")),
         get(f"/{query}", version="HTTP/9.9"),
         get(f"/{query} x"),

@@ -81,7 +81,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 PROBED = {"/health": "GET, HEAD", "/ready": "GET, HEAD", "/metrics": "GET, HEAD"}
 PAGE = {"/": "GET, HEAD", "/favicon.ico": "GET, HEAD", "/page/client.js": "GET, HEAD", "/pictures/a.png": "GET, HEAD"}
 SERVER = {
-    **PROBED, **PAGE, "/schema": "GET, HEAD", "/ws": "GET, HEAD", "/uploads": "POST", "/v1/sessions/some": "DELETE",
+    **PROBED, **PAGE, "/schema": "GET, HEAD", "/ws": "GET, HEAD", "/uploads": "POST", "/moments/1.jpg": "GET, HEAD",
+    "/v1/sessions/some": "DELETE",
 }  # fmt: skip
 GATE = {
     **PROBED, **PAGE, "/schema": "GET, HEAD", "/ws": "GET, HEAD", "/v1/queue": "GET, HEAD", "/v1/sessions": "POST",

@@ -176,7 +176,16 @@ async def test_an_observer_sees_the_change(autojump_clock):
         with observe(client, lambda event: seen.append(event) if isinstance(event, WorldChanged) else None):
             await client.take(8)
             moment = await client.worlds.rewind(step=3)
-        assert [(each.to, each.why) for each in seen] == [(moment, "rewind")]
+            undone = await client.worlds.undo()
+        assert [(each.to, each.why) for each in seen] == [(moment, "rewind"), (undone, "rewind")]
+        assert [each.from_age for each in seen] == pytest.approx([0.8, 0.4])  # of what was on screen
+
+
+async def test_the_age_before_is_told_in_the_message(autojump_clock):
+    async with open_server(Counter) as server, raw_session(server, "worlds=1") as peer:
+        await trio.sleep(0.95)
+        await peer.command("reactor.rewind", 1, step=3)
+        assert (await peer.hear())["data"]["from"] == pytest.approx(1.0)
 
 
 # ---- the past, and undo ------------------------------------------------------------------------------------------------
@@ -194,6 +203,26 @@ async def test_undo_goes_back_to_the_world_from_before_the_rewind(autojump_clock
         assert server.model.state._number == before
         await client.playback.resume()
         assert shown([await landed(client)]) == [before + 1]
+
+
+@in_all_placements
+async def test_rewinds_without_a_step_between_them_are_taken_back_together(autojump_clock, placement):
+    """As who holds a key, or drags along a strip, makes them."""
+    async with open_server(Counter, **placement) as server, server.connect() as client:
+        await client.take(20)
+        await client.playback.pause()
+        newest = (await client.worlds.list()).moments[-1]
+        for step in (15, 11, 17, 4):
+            await client.worlds.rewind(step=step)
+        assert (await client.worlds.list()).undo == newest
+        assert await client.worlds.undo() == newest
+        await client.worlds.rewind(step=9)
+        await client.playback.step()
+        await client.take_after()
+        back = await client.worlds.rewind(step=2)
+        assert back.step == 2
+        assert (await client.worlds.undo()).age == pytest.approx(1.1)  # a step was between them
+        assert (await client.worlds.undo()).age == pytest.approx(0.3)  # and back again
 
 
 async def test_undo_is_over_after_a_minute_and_without_a_rewind_there_is_none(autojump_clock):

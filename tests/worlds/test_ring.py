@@ -78,6 +78,20 @@ def test_undo_returns_to_the_world_before_a_rewind_and_back_again():
     assert steps_of(ring.past) == [1, 2, 9]  # the moments of the other past are not its own; 8 went when 7 was taken back
 
 
+def test_rewinds_in_a_row_have_one_undo_until_a_step_is_made():
+    ring = ring_of(5)
+    before = moment(7)
+    for step in (4, 2, 3):
+        ring.rewind(ring.at_step(step), before if step == 4 else ring.past[-1], step * 10.0)
+        assert ring.undo(step * 10.0) is before
+    assert ring.undo(89.9) is before  # a minute from the last one
+    assert ring.bytes == 600
+    ring.add(moment(8, age=0.4, steps=4), 50.0)
+    after = ring.past[-1]
+    ring.rewind(ring.at_step(1), after, 50.0)
+    assert ring.undo(50.0) is after
+
+
 def test_undo_at_once_keeps_what_is_ahead():
     ring = ring_of(5)
     before = ring.past[-1]
@@ -113,6 +127,8 @@ def test_the_place_stays_also_if_there_is_much_ahead_of_it():
     ring.rewind(place, moment(11, size=700), 0.0)
     assert ring.past[-1] is place
     assert ring.bytes <= 1000
+    ring = ring_of(10, most_bytes=1000)
+    place = ring.at_step(4)
     ring.rewind(place, moment(12, size=950), 0.0)
     assert (ring.past, ring.ahead, ring.undo(0.0)) == ([place], [], None)
 

@@ -58,6 +58,7 @@ export interface Texts {
   readonly FAILURE: Words<typeof FAILURE>;
   readonly CLIP: Words<typeof CLIP>;
   readonly WORLDS: Words<typeof WORLDS>;
+  readonly STRIP: Words<typeof STRIP>;
   readonly STEP_DOWN: Words<typeof STEP_DOWN>;
 }
 type Words<Table> = Table extends string ? string : { readonly [Name in keyof Table]: Words<Table[Name]> };
@@ -505,11 +506,18 @@ export const CLIP = /* @__PURE__ */ inLanguage("CLIP", {
 
 export const WORLDS = /* @__PURE__ */ inLanguage("WORLDS", {
   rewind: "Go back 5 seconds",
-  hold: "Go back 5 seconds; hold to run back ({key})",
+  hold: "Go back 5 seconds; hold to run back ({key}); all moments: {strip}",
   undo: "Undo",
   rewound: "rewound {n} s",
   undone: "back again: {n} s later",
   failed: "It was not possible to go back",
+} as const);
+
+export const STRIP = /* @__PURE__ */ inLanguage("STRIP", {
+  label: "Moments",
+  ago: { one: "{n} second ago", other: "{n} seconds ago" },
+  now: "now",
+  close: "Close the moments",
 } as const);
 
 export const STEP_DOWN = /* @__PURE__ */ inLanguage("STEP_DOWN", {

@@ -1,8 +1,10 @@
 /** Going back to an earlier moment, where the model saves its worlds: the button, Backspace, and a note for everyone. Loaded when it is needed. */
 import { needsKey } from "../src/controls.ts";
-import type { Client, WorldChange } from "../src/index.ts";
-import { BACK_TO_BEGIN, element, icon, loadStyle } from "./dom.ts";
+import type { Client, Moment, WorldChange } from "../src/index.ts";
+import { element, icon, loadStyle } from "./dom.ts";
+import { type Moments, newestAt } from "./moments.ts";
 import { fillIn, number, WORLDS } from "./strings.ts";
+import type { Strip } from "./strip.ts";
 
 /** How far a click goes back, in seconds. */
 const CLICK = 5;
@@ -13,10 +15,13 @@ const EVERY = 100;
 const LONG_PRESS = 400;
 const NOTE_FOR = 3000;
 const UNDO_FOR = 60_000;
+/** Three quarters of a circle to the left, its arrow, and a 5 in it. */
+const BACK_FIVE = ["M3.9 3.7A6 6 0 1 0 8 2.2", "M10.2.4 7.9 2.2l2.3 2.2", "M9.7 6.3H7.1L6.8 8.5c.9-.8 3.1-.5 3.1 1.2 0 1.7-2.3 2-3.3.9"];
 
 export class PageWorlds {
   #client: Client;
   #failed: (message: string) => void;
+  #stage: HTMLElement;
   #button: HTMLButtonElement;
   #undo: HTMLButtonElement;
   #note = element("p", { id: "rewound", role: "status" });
@@ -24,8 +29,12 @@ export class PageWorlds {
   #undoTimer: ReturnType<typeof setTimeout> | undefined;
   /** Seconds that the note tells. */
   #noted = 0;
-  /** Where the world was after the newest change, or in the beginning, and how long a step takes. */
-  #clock = { step: -1, age: 0, seconds: 0 };
+  #change: WorldChange | null = null;
+  /** The step of the newest moment to go to, until it is on its way. */
+  #target: number | null = null;
+  #going: Promise<void> | null = null;
+  #resumes = false;
+  #strip: Promise<Strip> | null = null;
   /** Resolves when what holds lets go; null while nothing does. */
   #letGo: (() => void) | null = null;
 
@@ -33,7 +42,8 @@ export class PageWorlds {
   constructor(client: Client, stage: HTMLElement, bar: HTMLElement, failed: (message: string) => void) {
     this.#client = client;
     this.#failed = failed;
-    this.#button = element("button", { type: "button", id: "rewind", hidden: true }, icon(BACK_TO_BEGIN));
+    this.#stage = stage;
+    this.#button = element("button", { type: "button", id: "rewind", hidden: true }, icon(BACK_FIVE));
     this.#undo = element("button", { type: "button", id: "undo-rewind", hidden: true }, WORLDS.undo);
     bar.prepend(this.#button, this.#undo);
     void loadStyle("worlds.css").then(() => stage.append(this.#note)); // without its style it would move the bar
@@ -53,24 +63,25 @@ export class PageWorlds {
     this.#button.hidden = !may;
     if (may) {
       document.body.dataset.world ??= "live";
-      this.#button.title = fillIn(WORLDS.hold, { key: this.#shifted ? "⇧ ⌫" : "⌫" });
+      const [key, strip] = [this.#sign("backspace", "⌫"), this.#sign("t", "T")];
+      this.#button.title = fillIn(WORLDS.hold, { key, strip });
       this.#button.ariaLabel = WORLDS.rewind;
       return;
     }
     delete document.body.dataset.world;
     this.#letGo?.();
     this.#offerUndo(false);
-    this.#clock = { step: -1, age: 0, seconds: 0 };
+    this.#change = null;
+    if (this.#strip !== null) this.#withStrip((strip) => strip.close());
   }
 
   /** The world is that of an earlier moment: tells everyone how far that is. */
-  changed({ step, to }: WorldChange): void {
-    const { step: from, age } = this.#clock;
-    // A step's length is that of the steps since the last change, for the server says the age of moments only.
-    if (to.step > from) this.#clock.seconds = (to.age - age) / (to.step - from);
-    const back = age + (step - 1 - from) * this.#clock.seconds - to.age;
-    this.#clock = { ...this.#clock, step: step - 1, age: to.age };
-    this.#noted += back;
+  changed(change: WorldChange): void {
+    const { to, from = to.age } = change;
+    this.#change = change;
+    this.#offerUndo(from >= to.age && !this.#button.hidden);
+    if (from === to.age) return;
+    this.#noted += from - to.age;
     const n = number(Math.abs(this.#noted), 0, Math.abs(this.#noted) < 10 ? 1 : 0);
     this.#note.textContent = fillIn(this.#noted < 0 ? WORLDS.undone : WORLDS.rewound, { n });
     clearTimeout(this.#noteTimer);
@@ -78,12 +89,74 @@ export class PageWorlds {
       this.#note.textContent = "";
       this.#noted = 0;
     }, NOTE_FOR);
-    this.#offerUndo(back > 0 && !this.#button.hidden);
   }
 
-  /** Whether Backspace is the model's, so that it goes back only with Shift. */
-  get #shifted(): boolean {
-    return Boolean(this.#client.session?.schema.commands.some(({ name }) => name === "key_backspace"));
+  // ---- for the strip -------------------------------------------------------------------------------------------------
+
+  async moments(): Promise<Moments> {
+    const { moments: all } = await this.#client.worlds.list();
+    const change = this.#change;
+    // Of a world that has made no step since it was put, moments may be ahead.
+    const stands = change !== null && (all.at(-1)?.step ?? 0) < change.step;
+    const now = stands ? all.findLastIndex(({ step, age }) => step === change.to.step && age === change.to.age) : -1;
+    return { all, now: now < 0 ? all.length - 1 : now };
+  }
+
+  /** Holds the session, until `end()`. */
+  begin(): void {
+    document.body.dataset.world = "scrubbing";
+    const { transport } = this.#client;
+    if (!transport.allowed.includes("pause") || transport.paused || this.#resumes) return;
+    this.#resumes = true;
+    this.#do(transport.pause());
+  }
+
+  end(): void {
+    if (document.body.dataset.world) document.body.dataset.world = "live";
+    if (this.#resumes) this.#do(this.#client.transport.resume());
+    this.#resumes = false;
+  }
+
+  /** Goes to the moment of this step; one rewind at a time, the newest last. Resolves when the last one has landed. */
+  go(step: number): Promise<void> {
+    this.#target = step;
+    this.#going ??= this.#goOn();
+    return this.#going;
+  }
+
+  /** Gives the button the keyboard. */
+  focus(): void {
+    this.#button.focus();
+  }
+
+  report(error: unknown): void {
+    const { code, message } = error as { readonly code?: unknown; readonly message: string };
+    if (code !== "ended") this.#failed(`${WORLDS.failed}: ${message}`);
+  }
+
+  // ---- inside --------------------------------------------------------------------------------------------------------
+
+  async #goOn(): Promise<void> {
+    try {
+      while (this.#target !== null) {
+        const step = this.#target;
+        this.#target = null;
+        await this.#client.worlds.rewind({ step });
+      }
+    } catch (error) {
+      this.#target = null;
+      this.report(error);
+    }
+    this.#going = null;
+  }
+
+  /** Whether a key is the model's, so that here it is pressed with Shift. */
+  #shifted(key: string): boolean {
+    return Boolean(this.#client.session?.schema.commands.some(({ name }) => name === `key_${key}`));
+  }
+
+  #sign(key: string, sign: string): string {
+    return this.#shifted(key) ? `⇧ ${sign}` : sign;
   }
 
   #offerUndo(on: boolean): void {
@@ -94,11 +167,14 @@ export class PageWorlds {
 
   #keydown(event: KeyboardEvent): void {
     const [target] = event.composedPath();
-    if (event.code !== "Backspace" || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey !== this.#shifted) return;
+    const key = event.key.toLowerCase();
+    if (!/^(t|backspace)$/.test(key) || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey !== this.#shifted(key)) return;
     if (this.#button.hidden || needsKey(target instanceof HTMLElement ? target : null, event)) return;
     event.preventDefault();
     event.stopPropagation(); // it is not for the model
-    if (!event.repeat) void this.#hold();
+    if (event.repeat) return;
+    if (key === "t") this.#withStrip((strip) => strip.toggle());
+    else void this.#hold(false);
   }
 
   #listenToButton(): void {
@@ -110,7 +186,7 @@ export class PageWorlds {
       held = false;
       timer = setTimeout(() => {
         held = true;
-        void this.#hold();
+        void this.#hold(true);
       }, LONG_PRESS);
     });
     for (const end of ["pointerup", "pointercancel", "pointerleave"] as const)
@@ -125,48 +201,57 @@ export class PageWorlds {
     });
   }
 
-  /** Goes back, one rewind at a time, until it is let go. The session is paused meanwhile. */
-  async #hold(): Promise<void> {
+  /** Goes back until it is let go. The session is paused meanwhile, and the strip is open; `stays`: also afterwards. */
+  async #hold(stays: boolean): Promise<void> {
     if (this.#letGo !== null) return;
-    const { transport, worlds } = this.#client;
+    let held = true;
     const ended = new Promise<void>((resolve) => {
       this.#letGo = resolve;
-    });
-    let held = true;
-    void ended.then(() => {
+    }).then(() => {
       held = false;
     });
-    const pauses = transport.allowed.includes("pause") && !transport.paused;
-    document.body.dataset.world = "scrubbing";
+    let strip: Strip | null = null;
+    this.#withStrip((loaded) => {
+      strip = loaded;
+      if (held || stays) loaded.hold(stays);
+    });
+    this.begin();
     try {
-      if (pauses) await transport.pause();
-      let { step } = await worlds.rewind({ seconds: (SPEED * EVERY) / 1000 });
+      const { all, now } = await this.moments();
+      let at = now;
+      let age = (all[now]?.age ?? 0) - (SPEED * EVERY) / 1000; // also for who only taps
       let since = performance.now();
-      while (held) {
-        await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, EVERY))]);
-        const now = performance.now();
-        // Of the step, and not of what is shown: whether a picture of the last moment was shown does not matter.
-        const steps = Math.max(1, Math.round((SPEED * (now - since)) / 1000 / (this.#clock.seconds || 1 / 30)));
-        since = now;
+      while (at > 0) {
+        const next = newestAt(all, age);
+        if (next < at) {
+          at = next;
+          (strip as Strip | null)?.show({ all, now: at });
+          void this.go((all[at] as Moment).step);
+        }
         if (!held) break;
-        const landed = await worlds.rewind({ step: Math.max(0, step - steps) });
-        if (landed.step >= step) await ended; // there is nothing older
-        step = landed.step;
+        await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, EVERY))]);
+        if (!held) break;
+        age -= (SPEED * (performance.now() - since)) / 1000;
+        since = performance.now();
       }
+      await ended;
+      await this.#going;
     } catch (error) {
-      this.#report(error);
+      this.report(error);
     }
     this.#letGo = null;
-    if (document.body.dataset.world) document.body.dataset.world = "live";
-    if (pauses) this.#do(transport.resume());
+    this.end();
+    (strip as Strip | null)?.letGo();
+  }
+
+  #withStrip(use: (strip: Strip) => void): void {
+    this.#strip ??= Promise.all([import("./strip.ts"), loadStyle("strip.css")]).then(
+      ([{ Strip }]) => new Strip(this.#client, this, this.#stage.querySelector("#hero") as HTMLElement),
+    );
+    this.#strip.then(use, () => {}); // without it one can go back, too
   }
 
   #do(answer: Promise<unknown>): void {
-    answer.catch((error: unknown) => this.#report(error));
-  }
-
-  #report(error: unknown): void {
-    const { code, message } = error as { readonly code?: unknown; readonly message: string };
-    if (code !== "ended") this.#failed(`${WORLDS.failed}: ${message}`);
+    answer.catch((error: unknown) => this.report(error));
   }
 }

@@ -14,4 +14,5 @@ export type {
   TransportAction,
   WorldAction,
   WorldChange,
+  WorldList,
 } from "./wire/messages.ts";

@@ -33,4 +33,5 @@ export type {
   TransportAction,
   WorldAction,
   WorldChange,
+  WorldList,
 } from "./wire/messages.ts";

@@ -83,6 +83,37 @@ test("after a moment the model is told what hands hold now, releases first", asy
   await client.close();
 });
 
+test("the moments are listed, and shown with the session's token", async () => {
+  const server = scriptedServer({ commands: COMMANDS });
+  const asked: string[] = [];
+  const fetch = async (url: URL | RequestInfo): Promise<Response> => {
+    asked.push(String(url));
+    if (String(url).includes("/7.jpg")) return new Response("no picture\n", { status: 404, headers: { "reactor-refusal": "not_found" } });
+    if (String(url).includes("/8.jpg")) return new Response("<html>", { status: 502 });
+    return new Response(new Uint8Array([255, 216]), { headers: { "content-type": "image/jpeg" } });
+  };
+  const client = connect("http://model.test/deep/", { WebSocket: server.WebSocket, fetch });
+  const connection = await server.connection();
+  connection.welcome({ worlds: { may: ["rewind"], token: "t&1" } });
+  await client.ready;
+  const list = { moments: [MOMENT], worlds: [], bytes: 1, most: 2, undo: null };
+  const listed = client.worlds.list();
+  assert.deepEqual(await next(connection, 1, list), [["reactor.worlds", {}]]);
+  assert.deepEqual(await listed, list);
+  const picture = await client.worlds.picture(12);
+  assert.deepEqual([picture.type, picture.size], ["image/jpeg", 2]);
+  await client.worlds.picture(13, { width: 320 });
+  assert.deepEqual(asked, [
+    "http://model.test/deep/moments/12.jpg?w=160&token=t%261",
+    "http://model.test/deep/moments/13.jpg?w=320&token=t%261",
+  ]);
+  await assert.rejects(client.worlds.picture(7), { code: "no_moment", message: "no picture" });
+  await assert.rejects(client.worlds.picture(8), { code: "refused" });
+  await assert.rejects(client.worlds.picture(9, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  await client.close();
+  await assert.rejects(client.worlds.picture(12), { code: "not_allowed" });
+});
+
 test("a viewer hears of a moment and sends nothing", async () => {
   const { client, connection } = await begin("viewer");
   let heard = 0;

@@ -15,19 +15,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-import anyio
 import anyio.to_thread
 from numpy.typing import ArrayLike
 
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.decoders import wanted
-from reactor_trio.client.http_request import Post
+from reactor_trio.client.http_request import Get, Post
 from reactor_trio.client.persistent_connection import Follow, PersistentConnection
 from reactor_trio.client.playback import TransportControl
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Callbacks, Receiver, ReplyFuture, ignore
 from reactor_trio.client.reconnecting import Reopen
-from reactor_trio.client.session_events import Commanded
 from reactor_trio.client.session_view import SessionView
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
@@ -49,6 +47,7 @@ class Client(SessionView):
         on_ending: called with `(reason, seconds)` of the session's announced end; `seconds` is None when it is cancelled.
         on_waiting: called with the reason why the server has no room, before `on_queued`, and again when the reason changes.
         post: sends uploads. Without it `upload` raises UploadRefused.
+        get: gets the pictures of moments.
         feedback: whether the client acknowledges each video frame that it receives.
         follow: connects to the replica to which a gate sends this client. Without it the server must not be a gate.
         reopen: makes another connection to this session when the link is lost. Without it a lost link ends the session, as
@@ -72,6 +71,7 @@ class Client(SessionView):
         on_ending: Callable[[str, float | None], object] | None = None,
         on_waiting: Callable[[str], object] | None = None,
         post: Post | None = None,
+        get: Get | None = None,
         feedback: bool = False,
         follow: Follow | None = None,
         reopen: Reopen | None = None,
@@ -86,7 +86,7 @@ class Client(SessionView):
         super().__init__(receiver, PersistentConnection(transport, receiver, follow, reopen))
         self._protocol = receiver.protocol
         self._playback = TransportControl(self._protocol, self.command)
-        self._worlds = WorldControl(receiver, self.command)
+        self._worlds = WorldControl(receiver, self.command, get)
 
     @property
     def playback(self) -> TransportControl:
@@ -121,10 +121,8 @@ class Client(SessionView):
         """
         await self._receiver.outbox.wait_room()
         self._receiver.check_alive()
-        number, text = self._protocol.command(name, arguments, anyio.current_time())
-        self._receiver.tell(Commanded(number, name, arguments))
+        number = self._receiver.give(name, arguments)
         answer = self._receiver.answers[number] = ReplyFuture()
-        self._receiver.outbox.put(number, text)
         try:
             await answer.done.wait()
         except BaseException:

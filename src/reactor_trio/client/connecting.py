@@ -90,7 +90,8 @@ async def connect(
     )  # fmt: skip
     client = Client(
         await route.connect(), follow=route.follow, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending,
-        feedback=feedback, post=route.post, reopen=route.reopen if resume else None, on_lost=on_lost, on_resumed=on_resumed,
+        feedback=feedback, post=route.post, get=route.get, reopen=route.reopen if resume else None, on_lost=on_lost,
+        on_resumed=on_resumed,
     )  # fmt: skip
     with ExitStack() as until_begun:
         until_begun.enter_context(observing(client, route.hear))

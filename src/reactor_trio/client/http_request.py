@@ -42,6 +42,10 @@ class Answer(NamedTuple):
 #: any exception of the body.
 Post = Callable[[str, Mapping[str, str], AsyncIterator[bytes]], Awaitable[Answer]]
 
+#: Gets what is at a path of the server, in at most so many bytes. Raises OSError without an answer, and ProtocolError for a
+#: longer one.
+Get = Callable[[str, int], Awaitable[Answer]]
+
 
 async def http_post(
     url: str,

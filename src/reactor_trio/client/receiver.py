@@ -10,7 +10,7 @@ end the iterators stop; after any other they raise SessionEnded. In both cases t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import anyio
 
 import reactor_trio.client.session_events as events
 from reactor_trio.client.broadcast import Broadcast
+from reactor_trio.client.hands import Hands
 from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks
 from reactor_trio.client.refusals import known_code
@@ -97,6 +98,7 @@ class Receiver:
         self.outbox = Outbox()
         self.feedback_sender = FeedbackSender()
         self.push_tracks = PushTracks()
+        self._hands = Hands()
         #: place in the server's queue, from 1; None when this client does not wait
         self.position: int | None = None
         #: when this client gets its session at the latest; None if that is not known
@@ -168,6 +170,14 @@ class Receiver:
         for see in tuple(self.observers):
             see(event)
 
+    def give(self, name: str, arguments: Mapping[str, Any]) -> int:
+        """Send a command as soon as there is a link; returns its number. Raises as `SessionProtocol.command`."""
+        number, text = self.protocol.command(name, arguments, anyio.current_time())
+        self._hands.sent(name, arguments)
+        self.tell(events.Commanded(number, name, arguments))
+        self.outbox.put(number, text)
+        return number
+
     def finish(self, reason: str, message: str = "", code: str | None = None) -> None:
         """End the session. Only the first reason counts."""
         if self.ended is not None:
@@ -225,13 +235,18 @@ class Receiver:
                     answer.set(reply, error)
             case events.Message() as message:
                 self.messages.put(message, len(text))
-            case events.KeyframeWanted() | Cadence() as wish:
-                self._take_wish(wish)
-            case events.Ending() | Late() | events.WorldSaved() as notice:
+            case events.Ending() | Late() | events.WorldChanged() | events.WorldSaved() as notice:
                 self._take_notice(notice, anyio.current_time())
             # If only the connection ends, its close frame follows and the client reconnects.
             case events.Bye(reason, why, code) if not (self.resumable and reason in _CONNECTIONS):
                 self.finish(reason, why, known_code(code))
+
+    def _tell_hands(self) -> None:
+        """Send what hands hold now, unless this client watches: the world may hold what nobody holds any more."""
+        welcome = self.protocol.welcome
+        if welcome is not None and welcome.role != "viewer":
+            for name, arguments in self._hands.now(welcome.schema.get("commands", ())):
+                self.give(name, arguments)
 
     def _take_wish(self, wish: events.KeyframeWanted | Cadence) -> None:
         if isinstance(wish, Cadence):
@@ -239,7 +254,7 @@ class Receiver:
         else:
             self.push_tracks.request_keyframe(wish.track)
 
-    def _take_notice(self, notice: events.Ending | Late | events.WorldSaved, now: float) -> None:
+    def _take_notice(self, notice: events.Ending | Late | events.WorldChanged | events.WorldSaved, now: float) -> None:
         match notice:
             case events.WorldSaved(world, code, why):
                 self.saving(world).set(error=None if code is None else CommandError(code, why))
@@ -248,6 +263,8 @@ class Receiver:
                 self.callbacks.on_ending(reason, seconds)
             case Late(what, seconds):
                 self._late = None if what is None else (what, now - seconds)
+            case events.WorldChanged():
+                self._tell_hands()
 
     def _take_place(self, queued: events.Queued) -> None:
         self.position = queued.position

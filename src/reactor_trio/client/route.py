@@ -22,7 +22,7 @@ import anyio
 
 from reactor_trio.client.client_transport import WebSocketTransport
 from reactor_trio.client.handshake import address, answer_within, open_websocket
-from reactor_trio.client.http_request import Answer, http_post
+from reactor_trio.client.http_request import Answer, http_get, http_post
 from reactor_trio.client.receiver import Observed
 from reactor_trio.client.refusals import retry_of
 from reactor_trio.client.session_events import Queued
@@ -107,6 +107,10 @@ class Route:
     async def post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> Answer:
         """Post to the server that has the session; a `Post`."""
         return await http_post(self.address, target, headers, body, ssl_context=self.ssl_context, timeout=self.timeout)
+
+    async def get(self, target: str, most: int) -> Answer:
+        """Get from the server that has the session; a `Get`."""
+        return await http_get(self.address, target, {}, most=most, ssl_context=self.ssl_context, timeout=self.timeout)
 
     def hear(self, event: Observed) -> None:
         """Learn the server's heartbeat, from its queue or its welcome: two of them without a byte are a lost link."""

@@ -90,11 +90,13 @@ class WorldChanged(msgspec.Struct, frozen=True):
         step: the first step that goes on from it.
         to: the moment.
         why: what has brought it back.
+        from_age: age of the world at the step that was on screen; None if the server does not say it.
     """
 
     step: int
     to: WorldMoment
     why: str
+    from_age: float | None = msgspec.field(name="from", default=None)
 
 
 class WorldSaved(msgspec.Struct, frozen=True):

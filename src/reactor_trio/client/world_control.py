@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from reactor_trio.client.http_request import Get
+from reactor_trio.client.moment_picture import moment_picture
 from reactor_trio.client.receiver import Receiver
 from reactor_trio.protocol import WorldInStore, WorldList, WorldMoment
 
@@ -31,9 +33,10 @@ class WorldControl:
     `restore_failed` if the model's code has made it impossible. All raise SessionEnded as `Client.command` does.
     """
 
-    def __init__(self, receiver: Receiver, command: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, receiver: Receiver, command: Callable[..., Awaitable[Any]], get: Get | None) -> None:
         self._receiver = receiver
         self._command = command
+        self._get = get
 
     @property
     def may(self) -> tuple[str, ...]:
@@ -112,6 +115,15 @@ class WorldControl:
         await saving.done.wait()
         if saving.error is not None:
             raise saving.error
+
+    async def picture(self, step: int, *, width: Literal[160, 320] = 160) -> bytes:
+        """Return the picture of a moment, a JPEG file of at most this width.
+
+        It is the newest that was shown at or before the step. Raises CommandError: with code `no_moment` if none is kept.
+        Raises ConnectionRefused for another refusal, with its HTTP status, and OSError if the connection broke.
+        """
+        welcome = self._receiver.protocol.welcome
+        return await moment_picture(self._get, None if welcome is None else welcome.worlds or None, step, width)
 
     async def _rewind(self, data: dict[str, Any]) -> WorldMoment:
         reply = await self._command("reactor.rewind", **data)

@@ -211,6 +211,7 @@ class Rewound(Message, frozen=True, tag=50):
         age: seconds of the world's own time at that moment.
         size: bytes of the world.
         why: what has brought it back.
+        from_age: seconds of the world's own time at the step that was on screen; None if the two are not of one past.
         seqs: the numbers of frames that are left for the picture of the moment, by track.
     """
 
@@ -219,6 +220,7 @@ class Rewound(Message, frozen=True, tag=50):
     age: float
     size: int
     why: str = "rewind"
+    from_age: float | None = None
     seqs: dict[str, int] = msgspec.field(default_factory=dict)
 
 

@@ -1,8 +1,8 @@
 """`Access`: reads the credential of a request and returns what its client may do.
 
 A client shows one credential: `token=` in the query, or else `Authorization: Bearer`. It is the server's token, the server's
-viewer token, a ticket, or the share or upload token of a session. The resume token of a session is in the query, too, as
-`resume=`.
+viewer token, a ticket, or the share, upload or worlds token of a session. The resume token of a session is in the query,
+too, as `resume=`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from contextlib import contextmanager
 from reactor_trio.admission import Claims
 from reactor_trio.configuration.credentials import read_key, read_token
 from reactor_trio.configuration.settings import AuthSettings
-from reactor_trio.edge.grants import UPLOAD_CREDENTIALS, Credentials, Grant, GrantKind, Secrets
+from reactor_trio.edge.grants import UPLOAD_CREDENTIALS, WORLD_CREDENTIALS, Credentials, Grant, GrantKind, Secrets
 from reactor_trio.edge.tickets import Tickets
 from reactor_trio.errors import ManifestError
 from reactor_trio.transport import Refusal, Refused, Request
 
-_UPLOAD = "show the upload_token of reactor.welcome, of a session that runs"
+#: of the routes that take a secret of a session alone: what their clients must show
+_SHOW = {
+    UPLOAD_CREDENTIALS: "show the upload_token of reactor.welcome, of a session that runs",
+    WORLD_CREDENTIALS: "show the worlds.token of reactor.welcome, of a session that runs",
+}
 
 
 class Access:
@@ -76,9 +80,9 @@ class Access:
     def _grant(self, request: Request, credentials: Credentials) -> Grant:
         shown, resume = shown_token(request), request.query.get("resume")
         role = request.query.get("role", "control")
-        if credentials == UPLOAD_CREDENTIALS:
-            if (grant := self.secrets.find(shown, "upload")) is None:
-                raise Refused(Refusal("token_missing" if shown is None else "token_wrong", _UPLOAD))
+        if (show := _SHOW.get(credentials)) is not None:
+            if (grant := self.secrets.find(shown, *credentials)) is None:
+                raise Refused(Refusal("token_missing" if shown is None else "token_wrong", show))
             return grant
         if "resume" in credentials:
             if role == "control" and (grant := self.secrets.find(resume, "resume")) is not None:

@@ -26,7 +26,7 @@ class SharedResponses:
         """Return the origin of the page that may read the answer to `request`; None if no foreign page may."""
         if (origin := self._policy.listed_origin(request)) is None or not self._policy.takes_host(request):
             return None
-        method = "POST" if is_preflight(request) else request.method
+        method = request.header("access-control-request-method") if is_preflight(request) else request.method
         shared = any(route.shared and method in route.methods for route in self._router.at(request.path))
         return origin if shared else None
 

@@ -17,16 +17,17 @@ from reactor_trio.edge.tickets import Ticket
 from reactor_trio.transport import Refusal, Refused
 
 #: What gave a client its rights: nothing, as on a server without authentication; a token of the server; a ticket; or a
-#: secret of a session, to watch it, to upload to it, or to resume it.
-GrantKind = Literal["open", "server", "ticket", "share", "upload", "resume"]
+#: secret of a session, to watch it, to upload to it, to resume it, or to get the pictures of its moments.
+GrantKind = Literal["open", "server", "ticket", "share", "upload", "resume", "worlds"]
 
 #: The kinds of credential that a route reads. Those of the server itself; those, and a share token; those, and a resume
-#: token, to join a session; an upload token.
+#: token, to join a session; an upload token; the token of its moments' pictures.
 Credentials = tuple[GrantKind, ...]
 SERVER_CREDENTIALS: Final[Credentials] = ("server", "ticket")
 SHARED_CREDENTIALS: Final[Credentials] = (*SERVER_CREDENTIALS, "share")
 SESSION_CREDENTIALS: Final[Credentials] = (*SHARED_CREDENTIALS, "resume")
 UPLOAD_CREDENTIALS: Final[Credentials] = ("upload",)
+WORLD_CREDENTIALS: Final[Credentials] = ("worlds",)
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Reserved slots: a port that has all its connections still answers its probes, and the owners of sessions.
 
 A connection above `runtime.limits.connections` gets a reserved slot until its first request is read. It keeps the slot for
-a request to a probe's path, and becomes a connection like others for a request of an owner, who resumes a session or uploads
-to one. Any other request is answered 503.
+a request to a probe's path, and becomes a connection like others for a request of an owner, who resumes a session, uploads
+to one or gets the pictures of its moments. Any other request is answered 503.
 
     no request yet --take--> has a request --its answer is written--> answered
          |                        '-- of an owner: the slot is free, and the connection goes on without it
@@ -27,7 +27,7 @@ RESERVED, OF_ONE_ADDRESS = 8, 2
 #: Seconds in which a connection in a reserved slot must have sent the head of a request.
 FIRST_REQUEST = 2.0
 #: The secrets that the owner of a session has.
-OWNERS = ("upload", "resume")
+OWNERS = ("upload", "resume", "worlds")
 
 
 class ReservedSlot:

@@ -18,7 +18,7 @@ SERVING_SECTIONS: Final[dict[str, Section]] = {
         "A key of reactor.yaml is unknown, or its value is wrong",
         "The message names the key by its path, what it may be, and which key was probably meant. "
         "`reactor.yaml.example` has each key with its default; `docs/reference/limits.md` has the limits.",
-        ("configuration.reactor_config", "configuration.settings"),
+        ("configuration.reactor_config", "configuration.settings", "configuration.checked_struct"),
     ),
     "model-import": Section(
         "The model's module cannot be imported",

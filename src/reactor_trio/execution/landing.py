@@ -22,6 +22,7 @@ class Landing:
         why: what has brought it: a rewind to a kept moment, a saved world, or the moment at which a new session begins.
         same_process: whether it was captured in this process.
         version: the `Saves.version` it was saved with; None: that of the model.
+        from_age: seconds of the world's own time at the step that was on screen, for a rewind.
         refused: why it could not be put, so that the session stands as before.
     """
 
@@ -29,4 +30,5 @@ class Landing:
     why: Why
     same_process: bool = True
     version: int | None = None
+    from_age: float | None = None
     refused: CommandError | None = None

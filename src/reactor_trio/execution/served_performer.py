@@ -132,7 +132,8 @@ class ServedPerformer(Performer):
             landing.refused = await self.moments.put(self, landing)
         if landing.refused is None:
             seqs = session.output_pacer.rewound(session.step)
-            session.channel.send(Rewound(self._next_step, world.step, world.age, world.size, landing.why, seqs=seqs))
+            moment = world.step, world.age, world.size
+            session.channel.send(Rewound(self._next_step, *moment, landing.why, landing.from_age, seqs))
 
     # ---- the life of the session --------------------------------------------------------------------------------------
 
@@ -230,7 +231,9 @@ class ServedPerformer(Performer):
     async def _rewind(self, command: Command) -> Any:
         assert self.moments is not None, "Session refuses it for a model that saves no worlds"
         async with self._between_steps():  # looked for there, since a step that ends meanwhile changes which are kept
-            return await self._land(Landing(self.moments.landing(command.arguments, command.shown_step), "rewind"))
+            landing = Landing(self.moments.landing(command.arguments, command.shown_step), "rewind")
+            landing.from_age = self.moments.age_of(command.shown_step)
+            return await self._land(landing)
 
     async def _captured(self, command: Command) -> World:
         """The world that a save means. Raises CommandError."""

@@ -109,6 +109,10 @@ class SessionMoments:
             raise CommandError("no_moment", "no moment of this session is kept yet")
         return world
 
+    def age_of(self, shown_step: int) -> float:
+        """Seconds of the world's own time at the step on screen."""
+        return self._shown(shown_step).age
+
     def listing(self) -> WorldList:
         """The moments that are kept, as a client sees them; which of them have a picture is known elsewhere."""
         ring = self._ring

@@ -100,3 +100,12 @@ def picture_of(jpeg: bytes) -> npt.NDArray[np.uint8]:
     picture: npt.NDArray[np.uint8] = simplejpeg.decode_jpeg(jpeg, colorspace="RGB")
     picture.flags.writeable = False
     return picture
+
+
+def narrowed(width: int, jpeg: bytes) -> bytes:
+    """A JPEG file of the same picture with at most this width."""
+    array = picture_of(jpeg)
+    height, whole = array.shape[:2]
+    if whole <= width:
+        return jpeg
+    return kept_jpeg(scaled(array, (width, max(1, round(height * width / whole)))))

@@ -84,6 +84,8 @@ class _Moment(msgspec.Struct):
     step: int
     to: WorldMoment
     why: str
+    #: the age at the step that was on screen; absent if that is no other moment of the same past
+    from_age: float | msgspec.UnsetType = msgspec.field(name="from", default=msgspec.UNSET)
 
 
 class _Saved(msgspec.Struct, omit_defaults=True):

@@ -149,11 +149,13 @@ class WorldList(msgspec.Struct, frozen=True):
     undo: WorldMoment | None = None
 
 
-class Worlds(msgspec.Struct):
+class Worlds(msgspec.Struct, omit_defaults=True):
     """What a client may do with the worlds of its session, in the welcome of one that connects with `worlds=1`."""
 
     #: names of messages without `reactor.`
     may: tuple[str, ...]
+    #: for `GET /moments`; left out for a viewer
+    token: str | None = None
 
 
 class Welcome(msgspec.Struct):

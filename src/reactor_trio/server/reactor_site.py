@@ -1,4 +1,4 @@
-"""The answers of a server on its routes: viewer page, health, schema, metrics, uploads, the WebSocket of a session."""
+"""The answers of a server on its routes: viewer page, health, schema, metrics, uploads, pictures, a session's WebSocket."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from reactor_trio.edge.not_admitted import refusal
 from reactor_trio.edge.router import Route
 from reactor_trio.edge.site import Site
 from reactor_trio.errors import CommandError
+from reactor_trio.server.moment_handler import moment_handler
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.server_routes import Handlers, server_routes
@@ -47,7 +48,8 @@ class ReactorRoutes:
         facts, runtime = self._facts, self._runtime
         handlers = Handlers(
             self._health, self._ready, self._schema, metrics_handler(runtime.metrics),
-            upload_handler(self._sessions, runtime.metrics), self._session, end_handler(runtime.access, self._end),
+            upload_handler(self._sessions, runtime.metrics), moment_handler(self._sessions), self._session,
+            end_handler(runtime.access, self._end),
         )  # fmt: skip
         return server_routes(page_routes(facts.settings.frame_ancestors, facts.introduction.pictures), handlers)
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from reactor_trio.edge.common_routes import end_route, metrics_route, probe_routes
-from reactor_trio.edge.grants import SESSION_CREDENTIALS, SHARED_CREDENTIALS, UPLOAD_CREDENTIALS
+from reactor_trio.edge.grants import SESSION_CREDENTIALS, SHARED_CREDENTIALS, UPLOAD_CREDENTIALS, WORLD_CREDENTIALS
 from reactor_trio.edge.router import Handler, Route
 from reactor_trio.transport import WEBSOCKET_PATH
 
 UPLOAD_PATH = "/uploads"
+MOMENTS_PATH = "/moments"
 
 
 class Handlers(NamedTuple):
@@ -21,6 +22,7 @@ class Handlers(NamedTuple):
     schema: Handler
     metrics: Handler
     upload: Handler
+    moment: Handler
     session: Handler
     end: Handler
 
@@ -33,6 +35,7 @@ def server_routes(page: Sequence[Route], handlers: Handlers) -> list[Route]:
         Route("/schema", handlers.schema, credentials=SHARED_CREDENTIALS, required=True),
         metrics_route(handlers.metrics),
         Route(UPLOAD_PATH, handlers.upload, method="POST", credentials=UPLOAD_CREDENTIALS, body="taken", shared=True),
+        Route(f"{MOMENTS_PATH}/*", handlers.moment, credentials=WORLD_CREDENTIALS, shared=True),
         Route(
             WEBSOCKET_PATH, handlers.session, credentials=SESSION_CREDENTIALS, websocket=True, limit="address_handshakes"
         ),

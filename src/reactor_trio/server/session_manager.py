@@ -197,6 +197,8 @@ class SessionManager:
             )
         if (uploads := session.uploads) is not None:
             self._secrets.register(uploads.secret, Grant("upload", owner=served), lambda: uploads.token is not None)
+        if (pictures := session.pictures) is not None:
+            self._secrets.register(pictures.token, Grant("worlds", owner=served), lambda: served.running)
         return served
 
     async def all_left(self, within: float, *, shield: bool = False) -> None:
@@ -238,6 +240,7 @@ class SessionManager:
         declaration = self.loaded.services.placement.declaration
         world = declaration.world
         may = allowed_worlds(world, self._facts.settings) if world is not None and controls else ()
+        token = session.pictures.token if controls and session.pictures is not None else None
         missed = served.detached.message_log.missed_after(request.after) if resumed else 0
         if resumed:
             self._metrics.resumed(missed)
@@ -256,7 +259,7 @@ class SessionManager:
             resumed=resumed, received=served.received if controls else 0, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=self.loaded.described.schema["schema_hash"],
             transport=declaration.playback if controls else (), paused=session.stepping.paused,
-            worlds=UNSET if not request.worlds else None if world is None else Worlds(may),
+            worlds=UNSET if not request.worlds else None if world is None else Worlds(may, token),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

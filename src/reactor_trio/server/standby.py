@@ -44,7 +44,7 @@ def standby_site(settings: Settings, name: str, reason: str, *bound: str) -> Sit
         raise Refused(Refusal("failed", f"no model is served: {shown}"))
 
     page = page_routes(settings.frame_ancestors)
-    known = server_routes(page, Handlers(health, ready, failed, failed, failed, failed, failed))
+    known = server_routes(page, Handlers(health, ready, *[failed] * 6))
     routes = [replace(route, credentials=(), required=False) for route in known]  # no client has a secret of this server yet
     addresses = AddressLimits(settings.limits, settings.proxies)
     return Site(settings, routes, Access(None, name), RequestMetrics(), addresses, *bound)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -23,7 +25,7 @@ import trio
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.messages import Rewound
 from reactor_trio.media import Bundle, Origin, Worker
-from reactor_trio.media.jpeg import kept_jpeg, picture_of
+from reactor_trio.media.jpeg import kept_jpeg, narrowed, picture_of
 
 log = logging.getLogger("reactor_trio.session")
 
@@ -56,10 +58,12 @@ class MomentPictures:
     Attributes:
         bytes: what they have.
         most_bytes: what they may have.
+        token: what the controlling client must show to get one.
     """
 
     def __init__(self, worker: Worker, most_bytes: int, show: Callable[[Bundle], object]) -> None:
         self.bytes = 0
+        self.token = secrets.token_urlsafe()
         self._worker = worker
         self.most_bytes = most_bytes
         self._show = show
@@ -108,6 +112,15 @@ class MomentPictures:
     def has(self, step: int) -> bool:
         """Whether there is a picture of the moment after this step."""
         return self._of(step) is not None
+
+    async def jpeg(self, step: int, width: int) -> bytes | None:
+        """Return the picture of the moment after this step as a JPEG file of at most this width; None if there is none.
+
+        It is that of the first video track.
+        """
+        if (picture := self._of(step)) is None:
+            return None
+        return await self._worker(partial(narrowed, width), next(iter(picture.tracks.values())))
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

@@ -94,13 +94,13 @@ class Session:
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
         whose = session_id, subject, self._attachments, self.controller
         self._worlds = None if services.worlds is None else services.worlds.of_session(*whose, self._show_again)
+        self.pictures = None if self._worlds is None else self._worlds.pictures
         handlers: Handlers = {
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
             messages.LateCall: partial(self._late.take, self._say),
         }  # fmt: skip
-        rewound: Handlers = {} if self._worlds is None else {messages.Rewound: self._worlds.tell_moment}
-        self._channel.connect({**handlers, **rewound})
+        self._channel.connect(handlers if self._worlds is None else {**handlers, messages.Rewound: self._worlds.tell_moment})
         self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
 
     async def run(self) -> None:
@@ -322,8 +322,8 @@ class Session:
         self._last = (bundle, pts := due - self.began)
         lateness, origin = self.playout.last_lateness, bundle.origin
         interval = None if self._shown_at is None else due + lateness - self._shown_at
-        if self._worlds is not None:
-            self._worlds.pictures.shown(bundle, due)
+        if self.pictures is not None:
+            self.pictures.shown(bundle, due)
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
         self.services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)

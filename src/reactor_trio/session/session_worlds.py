@@ -144,6 +144,8 @@ class SessionWorlds:
         picture = message.why == "rewind" and self.pictures.has(message.moment)
         moment = WorldMoment(message.moment, message.age, message.size, picture)
         data = {"step": message.step, "to": moment, "why": message.why}
+        if message.from_age is not None:
+            data["from"] = message.from_age
         for attachment in self._attachments.values():
             if attachment.follows_worlds:
                 attachment.say("reactor.moment", data)

@@ -86,8 +86,8 @@ async def admit(site: Site, request: Request) -> Response | Conversation:
     return converse
 
 
-async def upload(site: Site, request: Request, body: AsyncIterator[bytes]) -> Response:
-    """Return the answer to a request with a body."""
+async def respond(site: Site, request: Request, body: AsyncIterator[bytes] | None = None) -> Response:
+    """Return the answer to a request, which may wait, and have a body."""
     exchange = MemoryExchange(site, request, body)
     try:
         response = await site.serve(exchange)

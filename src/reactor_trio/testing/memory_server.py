@@ -16,7 +16,7 @@ import trio.testing
 
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.http_request import Answer, Post, http_post
+from reactor_trio.client.http_request import Answer, Get, Post, http_get, http_post
 from reactor_trio.client.running import running
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
@@ -35,7 +35,7 @@ from reactor_trio.server.runtime_parts import Observers, ProcessParts
 from reactor_trio.testing.inline_process import inline_ranks
 from reactor_trio.testing.inspected_server import InspectedServer
 from reactor_trio.testing.memory_connection import ClientEnd, Stall, StallableStream, open_ends
-from reactor_trio.testing.memory_exchange import HOST, admit, request_to, upload
+from reactor_trio.testing.memory_exchange import HOST, admit, request_to, respond
 from reactor_trio.testing.session_client import SessionClient
 from reactor_trio.testing.simulated_link import Link
 from reactor_trio.testing.virtual_time import HeldTime, InlineTime, StepCost, virtual_sleep
@@ -110,9 +110,10 @@ class TestServer(InspectedServer):
             return await open_one(resuming_url(url, *resuming))
 
         post: Post = partial(http_post, url, connect=self._open_stream) if self._websocket else self._post
+        get: Get = partial(self._get_http, url) if self._websocket else self._get
         client = SessionClient(
-            await open_one(url), self, stall, link, on_queued=on_queued, post=post, feedback=feedback, on_ending=on_ending,
-            reopen=reopen if comes_back else None, on_waiting=on_waiting,
+            await open_one(url), self, stall, link, on_queued=on_queued, post=post, get=get, feedback=feedback,
+            on_ending=on_ending, reopen=reopen if comes_back else None, on_waiting=on_waiting,
         )  # fmt: skip
         self._clients.append(client)
         async with running(client):
@@ -151,8 +152,17 @@ class TestServer(InspectedServer):
     async def _post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> Answer:
         """Upload a file without HTTP."""
         await trio.lowlevel.checkpoint()
-        response = await upload(self._site, request_to(target, "POST", headers), body)
+        response = await respond(self._site, request_to(target, "POST", headers), body)
         return Answer(response.status, response.body, response.headers.get(REFUSAL_HEADER))
+
+    async def _get(self, target: str, most: int) -> Answer:
+        """Get something without HTTP."""
+        await trio.lowlevel.checkpoint()
+        response = await respond(self._site, request_to(target))
+        return Answer(response.status, response.body[:most], response.headers.get(REFUSAL_HEADER))
+
+    async def _get_http(self, url: str, target: str, most: int) -> Answer:
+        return await http_get(url, target, {}, most=most, connect=self._open_stream)
 
     async def _accept(self, connections: trio.Nursery) -> None:
         """Run connections in the nursery of the runtime, as a server with sockets does: its encoders outlive them."""

@@ -56,6 +56,8 @@ class Ring:
         #: how many of them are the past, the place included
         self._past = 0
         self._undo: _Undo | None = None
+        #: whether the world has made no step since the last rewind, of which `undo` takes back the whole row
+        self._rewinding = False
         #: id of a world or blob -> how many hold it
         self._holders: dict[int, int] = {}
 
@@ -91,11 +93,16 @@ class Ring:
 
     def forget_ahead(self) -> None:
         """Forget what is ahead of the place: the world has made a step."""
+        self._rewinding = False
         while len(self._moments) > self._past:
             self._remove(self._past)
 
     def rewind(self, world: World, before: World, now: float) -> None:
-        """Make a moment of this ring, or the one of `undo`, the place. `before` is the world as it was until now."""
+        """Make a moment of this ring, or the one of `undo`, the place. `before` is the world as it was until now.
+
+        Of rewinds without a step between them, `undo` is the world from before the first: a hand that holds a key, or drags,
+        makes many.
+        """
         undo = None if self.undo(now) is None else self._undo
         past = frozenset(each.step for each in self.past)
         if undo is not None and world is undo.world and world not in self._moments:
@@ -105,6 +112,10 @@ class Ring:
             self._past = len(self._moments)
             self._append(world)
         self._past = self._moments.index(world) + 1
+        taken_back = undo is not None and world is undo.world
+        if self._rewinding and undo is not None and not taken_back:
+            before, past = undo.world, undo.past
+        self._rewinding = not taken_back
         self._set_undo(_Undo(before, past, now + UNDO_FOR))
         self._fit()
 
@@ -115,10 +126,11 @@ class Ring:
         if world.size <= self._most_bytes:
             self._append(world)
         self._set_undo(_Undo(before, frozenset(), now + UNDO_FOR))
+        self._rewinding = False
         self._fit()
 
     def undo(self, now: float) -> World | None:
-        """Return the world from before the last rewind, None if there was none, or if its time is over."""
+        """Return the world from before the last rewinds, None if there was none, or if its time is over."""
         if self._undo is not None and now >= self._undo.until:
             self._set_undo(None)
         return None if self._undo is None else self._undo.world

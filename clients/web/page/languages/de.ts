@@ -413,11 +413,17 @@ const texts: Texts = {
   CLIP: { empty: "es gibt noch kein Bild", noMp4: "dieser Browser kann kein MP4 schreiben" },
   WORLDS: {
     rewind: "5 Sekunden zurück",
-    hold: "5 Sekunden zurück; gehalten läuft das Bild rückwärts ({key})",
+    hold: "5 Sekunden zurück; gehalten läuft das Bild rückwärts ({key}); alle Momente: {strip}",
     undo: "Rückgängig",
     rewound: "{n} s zurückgespult",
     undone: "wieder da: {n} s später",
     failed: "Zurückgehen war nicht möglich",
+  },
+  STRIP: {
+    label: "Momente",
+    ago: { one: "vor {n} Sekunde", other: "vor {n} Sekunden" },
+    now: "jetzt",
+    close: "Momente schließen",
   },
   STEP_DOWN: { software: "Das Video wird jetzt in Software dekodiert.", asks: "Die Seite bittet jetzt um {codecs}.", or: " oder " },
 };

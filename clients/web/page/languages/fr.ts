@@ -430,11 +430,17 @@ const texts: Texts = {
   CLIP: { empty: "il n’y a pas encore d’image", noMp4: "ce navigateur ne peut pas écrire de MP4" },
   WORLDS: {
     rewind: "5 secondes en arrière",
-    hold: "5 secondes en arrière ; maintenir pour revenir en continu ({key})",
+    hold: "5 secondes en arrière ; maintenir pour revenir en continu ({key}) ; tous les moments : {strip}",
     undo: "Annuler",
     rewound: "retour de {n} s",
     undone: "de retour : {n} s plus tard",
     failed: "Impossible de revenir en arrière",
+  },
+  STRIP: {
+    label: "Moments",
+    ago: { one: "il y a {n} seconde", other: "il y a {n} secondes" },
+    now: "maintenant",
+    close: "Fermer les moments",
   },
   STEP_DOWN: { software: "La vidéo est maintenant décodée par logiciel.", asks: "La page demande maintenant {codecs}.", or: " ou " },
 };

@@ -54,10 +54,7 @@ export class ClientCore implements SessionClient {
     () => this.#session,
     (name, args) => this.command(name, args),
   );
-  readonly worlds: ModelWorlds = new ModelWorlds(
-    () => this.#session,
-    (name, args) => this.command(name, args),
-  );
+  readonly worlds: ModelWorlds;
   /** What was sent last of each command that is held and released. */
   #hands = new Map<string, Arguments>();
   #settings = new Map<string, ModelSetting>();
@@ -76,6 +73,11 @@ export class ClientCore implements SessionClient {
 
   constructor(address: URL, options: SessionClientOptions) {
     this.#options = options;
+    this.worlds = new ModelWorlds(
+      () => this.#session,
+      (name, args) => this.command(name, args),
+      options.fetch,
+    );
     const { model, role } = options;
     // In the query, or behind the `#` as in the page's links.
     const token = new URLSearchParams(address.search + address.hash.replace("#", "&")).get("token");

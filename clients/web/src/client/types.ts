@@ -4,7 +4,7 @@ import type { LatencySnapshot, Quantiles } from "../figures/latency.ts";
 import type { Recent } from "../figures/recent-times.ts";
 import type { SoundStatistics } from "../sound/audio-player.ts";
 import type { CommandError, ConnectionRefused, ReactorError, SessionEnded } from "../wire/errors.ts";
-import type { ModelSchema, Moment, TrackKind, TransportAction, WorldAction, WorldChange } from "../wire/messages.ts";
+import type { ModelSchema, Moment, TrackKind, TransportAction, WorldAction, WorldChange, WorldList } from "../wire/messages.ts";
 import type {
   AttachOptions,
   AudioInputOptions,
@@ -184,8 +184,11 @@ export interface Worlds {
   readonly may: readonly WorldAction[];
   /** Goes back to the newest kept moment at or before this one, or to the oldest; gives the moment where it landed. */
   rewind(to: RewindTo): Promise<Moment>;
-  /** Takes the newest rewind back, within 60 s. */
+  /** Takes the newest rewind back, and those before it without a step between, within 60 s. */
   undo(): Promise<Moment>;
+  list(): Promise<WorldList>;
+  /** A JPEG file of what was shown at a moment, at most `width` pixels wide: 160, the default, or 320. Rejects with `no_moment` if there is none. */
+  picture(step: number, options?: { readonly width?: 160 | 320; readonly signal?: AbortSignal }): Promise<Blob>;
 }
 
 export interface UploadRef {

@@ -194,6 +194,8 @@ export function useWorlds(): WorldsHook {
     (): Omit<Worlds, "may"> => ({
       rewind: (to) => watch(worlds.rewind(to)),
       undo: () => watch(worlds.undo()),
+      list: () => worlds.list(),
+      picture: (step, options) => worlds.picture(step, options),
     }),
     [worlds, watch],
   );

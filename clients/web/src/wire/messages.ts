@@ -115,7 +115,7 @@ export interface Welcome {
   readonly transport?: readonly TransportAction[];
   readonly paused?: boolean;
   /** What this client may do with the session's worlds; null if the model saves none, absent without `worlds=1`. */
-  readonly worlds?: { readonly may: readonly WorldAction[] } | null;
+  readonly worlds?: { readonly may: readonly WorldAction[]; readonly token?: string } | null;
 }
 
 /** What a client may do with the worlds of its session. */
@@ -129,11 +129,23 @@ export interface Moment {
   readonly picture: boolean;
 }
 
+/** The moments that a session may go back to, in the order of the world's own time, also those ahead of a rewind. */
+export interface WorldList {
+  readonly moments: readonly Moment[];
+  /** What they need, and may need, in bytes. */
+  readonly bytes: number;
+  readonly most: number;
+  /** What `undo` would go back to. */
+  readonly undo: Moment | null;
+}
+
 /** Data of `reactor.moment`: from step `step` on, the world is that of an earlier moment. */
 export interface WorldChange {
   readonly step: number;
   readonly to: Moment;
   readonly why: "rewind" | "restore" | "continued";
+  /** The age of the world on screen before; absent if the two are not of one past. */
+  readonly from?: number;
 }
 
 /** What a client may do with a model that is stepped. */
