@@ -287,7 +287,8 @@ async def test_a_missing_argument_is_refused_and_resets_nothing(autojump_clock: 
 
 async def test_an_unknown_argument_refuses_the_whole_command(autojump_clock: object) -> None:
     async with open_server(Waiting) as server, server.connect() as client:
-        with pytest.raises(CommandError, match=r"^Object contains unknown field amuont - at \$\.amuont$") as refused:
+        told = r"^Object contains unknown field amuont - at \$\.amuont; did you mean amount\?$"
+        with pytest.raises(CommandError, match=told) as refused:
             await client.command("set_amount", amount=2.0, amuont=1.0)
         assert refused.value.code == "invalid_command"
         assert server.model.state.amount == 1.0

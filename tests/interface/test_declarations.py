@@ -123,6 +123,7 @@ def test_invalid_values_are_refused_with_their_path(name: str, json: str, messag
         ("set_f", b'{"f": 1, "g": 2}', "Object contains unknown field g - at $.g"),
         ("set_f", b"[1]", "Expected object, got array"),
         ("place", b'{"y": 1}', "Object missing required field x - at $.x"),
+        ("set_f", b'{"ff": 1}', "Object contains unknown field ff - at $.ff; did you mean f?"),
         ("jump", b'{"client": 1}', "Object contains unknown field client - at $.client"),
         ("set_f", b'{"f": 1, "` - at `\\n": 2}', "Object contains unknown field  - at \n - at $. - at \n"),
         ("set__private", b'{"_private": {}}', "unknown command 'set__private'; this model takes: "),

@@ -398,3 +398,19 @@ def test_the_executor_raises_it(model, text):
     with raised(text), PipelineExecutor(model) as executor:
         executor.connect()
         next(executor)
+
+
+@pytest.mark.parametrize("opened", [open_server, open_session])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"step_cots": 0.5}, "open_server: unknown option step_cots; did you mean step_cost?"),
+        ({"queu": 0}, "open_server: unknown option queu; did you mean queue?"),
+        ({"queue": "none"}, "Settings.queue: Expected int, got str 'none'; write a whole number, as in 30"),
+    ],
+)
+async def test_an_option_that_the_kit_does_not_have_is_named(autojump_clock, opened, options, words):
+    with pytest.raises(ReactorError) as refused:
+        async with opened(ReactorPipeline, **options):
+            pass
+    assert str(refused.value) == words

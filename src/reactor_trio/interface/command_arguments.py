@@ -10,6 +10,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
@@ -104,7 +105,7 @@ class Arguments:
                 return msgspec.convert(with_integers(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 code = "unresolved_upload" if isinstance(error.__cause__, UnknownUpload) else "invalid_command"
-                raise CommandError(code, _with_path(str(error))) from None
+                raise CommandError(code, _with_path(str(error), [each.name for each in self.parameters])) from None
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema 2020-12 of the arguments."""
@@ -255,8 +256,10 @@ def with_integers(value: Any) -> Any:
     return value
 
 
-def _with_path(text: str) -> str:
+def _with_path(text: str, known: Sequence[str]) -> str:
     """Remove the backticks from msgspec's error text, and add the path where the text names only the field.
+
+    Of an argument that is none of the `known`, it adds the one that was meant.
 
     The client chose the field's name, so the text is as long as a message may be: no search here may start again within it.
     """
@@ -268,4 +271,6 @@ def _with_path(text: str) -> str:
             if not has_path:
                 name, path = text, ""
             text = f"Object {what} field {name} - at ${path}.{name}"
+            if not path and what == "contains unknown" and len(name) <= _LONGEST:
+                text += "".join(f"; did you mean {near}?" for near in get_close_matches(name, known, n=1))
     return text.replace("`", "")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from inspect import signature
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -20,10 +21,11 @@ from reactor_trio.client.http_request import Answer, Get, Post, http_get, http_p
 from reactor_trio.client.running import running
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
+from reactor_trio.configuration.checked_struct import nearest
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.connection import ServedSession
-from reactor_trio.errors import ConnectionRefused
+from reactor_trio.errors import ConnectionRefused, ReactorError
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.table import kind_of
@@ -201,7 +203,11 @@ async def open_server(
     Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it; also the
     exceptions of author code that the test has not seen. An exception of the block comes out unchanged.
     """
-    settings = settings or msgspec.convert(runtime, Settings)
+    for key in runtime:
+        if key not in Settings.__struct_fields__:
+            meant = nearest(key, (*_OPTIONS, *Settings.__struct_fields__))
+            raise ReactorError(f"open_server: unknown option {key}; {meant}", anchor="wrong-use")
+    settings = settings or Settings(**runtime)
     source = model_source(model, name=name, config=config, settings=settings, moderate=moderate)
     source = msgspec.structs.replace(source, path="the:test's")
     failure: BaseException | None = None
@@ -247,6 +253,15 @@ async def open_session(
     """
     async with open_server(model, **options) as server, server.connect(video=video, link=link) as client:
         yield client
+
+
+#: the keyword arguments of both
+_OPTIONS = tuple(
+    name
+    for function in (open_server, open_session)
+    for name, option in signature(function).parameters.items()
+    if option.kind is option.KEYWORD_ONLY
+)
 
 
 def assert_nothing_left(server: TestServer) -> None:
