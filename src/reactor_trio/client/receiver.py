@@ -235,6 +235,8 @@ class Receiver:
                     answer.set(reply, error)
             case events.Message() as message:
                 self.messages.put(message, len(text))
+            case events.KeyframeWanted() | Cadence() as wish:
+                self._take_wish(wish)
             case events.Ending() | Late() | events.WorldChanged() | events.WorldSaved() as notice:
                 self._take_notice(notice, anyio.current_time())
             # If only the connection ends, its close frame follows and the client reconnects.

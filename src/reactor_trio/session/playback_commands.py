@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.crossing.messages import Command
+from reactor_trio.crossing.messages import Command, Rewound
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.saving import WorldDeclaration
@@ -64,6 +64,11 @@ def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
     if needed in ("save", "fork") and placement.model is None:
         raise CommandError("not_saveable", f"{name}: the worlds of a model with isolation: process cannot be saved yet")
+
+
+def no_worlds(message: Rewound) -> None:
+    """Take the message that says of a model without worlds that it has gone back, which is a fault of the runtime."""
+    raise AssertionError(f"a model that saves no worlds has sent {message}")
 
 
 def begin_command(number: int, client: int, loaded: LoadedWorld) -> Command:

@@ -19,7 +19,6 @@ import msgspec
 import trio
 
 from reactor_trio.crossing import messages
-from reactor_trio.crossing.channel import Handlers
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
 from reactor_trio.errors import CommandError
@@ -95,12 +94,12 @@ class Session:
         whose = session_id, subject, self._attachments, self.controller
         self._worlds = None if services.worlds is None else services.worlds.of_session(*whose, self._show_again)
         self.pictures = None if self._worlds is None else self._worlds.pictures
-        handlers: Handlers = {
+        self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
             messages.LateCall: partial(self._late.take, self._say),
-        }  # fmt: skip
-        self._channel.connect(handlers if self._worlds is None else {**handlers, messages.Rewound: self._worlds.tell_moment})
+            messages.Rewound: playback_commands.no_worlds if self._worlds is None else self._worlds.tell_moment,
+        })  # fmt: skip
         self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
 
     async def run(self) -> None:
