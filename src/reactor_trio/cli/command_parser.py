@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,8 +49,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _meant(given: str, known: list[str]) -> str:
-    near = get_close_matches(given, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    from reactor_trio.configuration.checked_struct import similar  # for a mistake alone
+
+    near = similar(given, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 class _Version(argparse.Action):

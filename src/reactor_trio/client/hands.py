@@ -1,6 +1,7 @@
-"""`Hands`: what hands hold now, which is told again when the world has become another one.
+"""`Hands`: which keys and pads the player holds now. The client tells the model again after a rewind or a restore.
 
-A world may hold a key that nobody presses any more, or not know of one that somebody holds. The web client does the same.
+A key that the player has released since may be pressed in the other world, and the other way round. The web client does the
+same.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Receiver:
         self._late: tuple[str, float] | None = None
         #: the callers that wait for an answer, by command number
         self.answers: dict[int, ReplyFuture] = {}
-        #: the worlds that are being saved, or were and nobody has asked yet, by their ids
+        #: by id of a world: set when the server has stored it, or has failed to
         self._saves: dict[str, ReplyFuture] = {}
         #: frames by track index
         self.frames: dict[int, Broadcast[events.Received]] = {}
@@ -244,7 +244,7 @@ class Receiver:
                 self.finish(reason, why, known_code(code))
 
     def _tell_hands(self) -> None:
-        """Send what hands hold now, unless this client watches: the world may hold what nobody holds any more."""
+        """Tell the model which keys and pads the player holds now. A client that watches tells nothing."""
         welcome = self.protocol.welcome
         if welcome is not None and welcome.role != "viewer":
             for name, arguments in self._hands.now(welcome.schema.get("commands", ())):

@@ -132,11 +132,11 @@ MODEL_SECTIONS: Final[dict[str, Section]] = {
     # ---- the model's code while it runs ----
     "model-failed": Section(
         "The model's code raised",
-        "The terminal, or the log, of the server has the traceback: it begins at your first line and ends with the one "
-        "that raised, `(at model.py:17)`. Mend that line, and save: `reactor run --reload` loads the model again. With "
+        "The server prints the traceback in its terminal or log. It begins at your first line and ends with the line that "
+        "raised, `(at model.py:17)`. Mend that line, and save: `reactor run --reload` loads the model again. With "
         "`--debug` the server tells clients the exception, too. An exception in a step or in `@connected` ends only "
-        "that session, and the next one begins anew; after one in a handler the session goes on. After one in `load()` "
-        "or `run()` the server ends with exit code 1; under `runtime.isolation: process` it loads the model again.",
+        "that session; the next session works again. After an exception in a handler the session goes on. After one in "
+        "`load()` or `run()` the server ends with exit code 1; under `runtime.isolation: process` it loads the model again.",
     ),
     "native-crash": Section(
         "Native code crashed the server",

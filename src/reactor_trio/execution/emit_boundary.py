@@ -1,8 +1,8 @@
 """`EmitBoundary`: where the world of author code that goes on by itself is whole, which is inside its `emit`.
 
 The runtime makes no step of a `run()` or of a `start_session()`, so it cannot stop between two. But the code stands still
-while it emits. By its `Saves` the author promises that there is one emit a round, and that the code after it reads the world
-anew. So a moment is taken, and a world is put, while an emit is about to return.
+while it emits. With `Saves` the author promises that the code emits once a round, and reads the world again after each emit.
+So the runtime takes a moment, and puts a world, while an emit is about to return.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class SessionMoments:
         self._next_at = ended + (ended - began) * (1 / SHARE - 1)
 
     def landing(self, arguments: dict[str, Any], shown_step: int) -> World:
-        """Return the kept world that a client's `reactor.rewind` asks for. Raises CommandError if there is none.
+        """Return the world to which a client's `reactor.rewind` goes back. Raises CommandError if the session keeps none.
 
         Args:
             arguments: see `protocol.client_messages.Rewind`.
