@@ -89,7 +89,7 @@ def test_a_file_that_a_cut_link_kept_back_is_asked_for_again_once_it_is_back(
         else:
             route.continue_()
 
-    page.route("**/latency-panel.js", answer)
+    page.route("**/figures-panel.js", answer)
     page.goto(server.url)
     peer = server.accept()
     peer.welcome(command("go", "Go"))

@@ -71,6 +71,11 @@ export function fill(part: string, nodes: readonly (HTMLElement | null)[]): void
   within(section, ".list").replaceChildren(...nodes.filter((node) => node !== null));
 }
 
+/** Writes a text where it is another one: the browser lays a page out again even for the same text. */
+export function write(node: Element, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 /** The element of index.html with this id; throws if there is none, or if it is of another class than `kind`. */
 export function byId(id: string): HTMLElement;
 export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind;

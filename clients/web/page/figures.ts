@@ -1,14 +1,21 @@
 /** The figures: one line in the header, and behind it all of them with the latency's parts. Of one session, a few times a second. */
 import type { Client, SessionInfo } from "../src/index.ts";
-import { byId, loadStyle } from "./dom.ts";
-import type { LatencyPanel } from "./latency-panel.ts";
+import { byId, loadStyle, write } from "./dom.ts";
+import type { FiguresPanel } from "./figures-panel.ts";
 import { Quality } from "./quality.ts";
+import { settled } from "./settled.ts";
 import { fillIn, number, STRINGS } from "./strings.ts";
 
 const INTERVAL = 250;
 
-/** Loaded when a command has been answered by a picture; of all sessions. */
-let panel: Promise<LatencyPanel> | null = null;
+/** All figures but the line, of all sessions. The first picture does not need them. */
+let panel: Promise<FiguresPanel> | null = null;
+
+async function loadPanel(): Promise<FiguresPanel> {
+  await settled;
+  const [{ FiguresPanel }] = await Promise.all([import("./figures-panel.ts"), loadStyle("latency.css")]);
+  return new FiguresPanel();
+}
 
 export class Figures {
   #client: Client;
@@ -33,45 +40,19 @@ export class Figures {
 
   #refresh(): void {
     this.#info = this.#client.session ?? this.#info;
-    const { tracks, latency, commandToPicture, captureToPicture, sound, soundOffset, lead, stepsDown } = this.#client.statistics();
-    const pictures = this.#tracks.flatMap((name) => tracks[name] ?? []);
-    const main = tracks[this.#tracks[0] ?? ""];
-    const missing = pictures.reduce((sum, track) => sum + track.missing, 0);
-    const skipped = pictures.reduce((sum, track) => sum + track.skipped, 0);
-    set("fps", main?.fps, 1);
-    set("jitter", main?.jitter, 1);
-    set("latency", commandToPicture?.last);
-    set("latency-p50", commandToPicture?.p50);
-    set("capture", captureToPicture?.last);
-    set("capture-p50", captureToPicture?.p50);
-    set("drops", missing + skipped);
-    set("gaps", missing);
-    set("skipped", skipped);
+    const statistics = this.#client.statistics();
+    const main = statistics.tracks[this.#tracks[0] ?? ""];
     // What came before the link was lost, the model paused, or the session was over, says nothing of now.
     const { state, transport } = this.#client;
-    this.#showLine(state.status === "live" && !transport.paused ? main?.fps : null, main?.jitter, commandToPicture?.p50, {
-      missing,
+    this.#showLine(state.status === "live" && !transport.paused ? main?.fps : null, main?.jitter, statistics.commandToPicture?.p50, {
+      missing: this.#tracks.reduce((sum, name) => sum + (statistics.tracks[name]?.missing ?? 0), 0),
       freezes: main?.freezes ?? 0,
     });
-    write(byId("figure-lead"), lead === null ? STRINGS.figures.off : fillIn(STRINGS.figures.ms, { ms: number(lead) }));
-    set("freezes", main?.freezes ?? 0);
-    set("frozen", (main?.frozen ?? 0) / 1000, 1);
-    set("steps", stepsDown);
-    set("av-offset", soundOffset === null ? null : Math.round(soundOffset)); // rounded first to avoid "-0"
-    set("audio-buffer", sound.buffer);
-    set("audio-target", sound.target);
-    set("audio-underruns", sound.underruns);
-    set("audio-lost", sound.lost);
-    const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
-    write(byId("figure-format"), format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? ""));
-    if (latency && state.status === "live" && !panel)
-      panel = Promise.all([import("./latency-panel.ts"), loadStyle("latency.css")]).then(
-        ([{ LatencyPanel }]) => new LatencyPanel(byId("latency")),
-      );
-    panel?.then(
-      (shown) => shown.show(latency),
+    panel ??= loadPanel();
+    panel.then(
+      (shown) => shown.show(statistics, this.#tracks, this.#info),
       () => {
-        panel = null; // without it there are the other figures
+        panel = null; // the next refresh asks again
       },
     );
   }
@@ -92,14 +73,4 @@ export class Figures {
     byId("link").dataset.quality = grade;
     for (const each of document.querySelectorAll(".why")) write(each, words);
   }
-}
-
-/** Writes a figure; one that was not measured is empty, and style.css hides its row. */
-function set(name: string, value: number | null | undefined, digits = 0): void {
-  write(byId(`figure-${name}`), value === null || value === undefined ? "" : number(value, digits));
-}
-
-/** Writes a text where it is another one: the browser lays a page out again even for the same text. */
-function write(node: Element, text: string): void {
-  if (node.textContent !== text) node.textContent = text;
 }

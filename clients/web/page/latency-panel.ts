@@ -2,7 +2,7 @@
 
 import type { Statistics } from "../src/index.ts";
 import { element, within } from "./dom.ts";
-import { fillIn, number, LATENCY as WORDS } from "./strings.ts";
+import { fillIn, number, FIGURES as WORDS } from "./strings.ts";
 
 const PARTS = ["wait", "step", "queue", "encode", "network", "decode"] as const;
 

@@ -45,7 +45,7 @@ export interface Texts {
   readonly HANDS: Words<typeof HANDS>;
   readonly SHARE: Words<typeof SHARE>;
   readonly HINTS: Words<typeof HINTS>;
-  readonly LATENCY: Words<typeof LATENCY>;
+  readonly FIGURES: Words<typeof FIGURES>;
   readonly LEGEND: Words<typeof LEGEND>;
   readonly PADS: Words<typeof PADS>;
   readonly UPLOADS: Words<typeof UPLOADS>;
@@ -107,7 +107,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   again: "Trying again in {n} s.",
   seconds: "{n} s",
   minutesSeconds: "{m} min {n} s",
-  figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", ms: "{ms} ms", none: STATS, off: "off" },
+  figures: { line: "{fps} fps · {ms} ms", fps: "{fps} fps", none: STATS },
   quality: {
     uneven: "pictures come unevenly",
     missing: "some pictures do not arrive",
@@ -310,8 +310,9 @@ export const HINTS = /* @__PURE__ */ inLanguage("HINTS", {
   buttons: "Play with the buttons at the picture",
 } as const);
 
-/** The texts of the latency's parts. */
-export const LATENCY = /* @__PURE__ */ inLanguage("LATENCY", {
+/** The texts of the card of figures, with the latency's parts. */
+export const FIGURES = /* @__PURE__ */ inLanguage("FIGURES", {
+  lead: { ms: "{ms} ms", off: "off" },
   total: "total",
   parts: { wait: "wait", step: "step", queue: "queue", encode: "encode", network: "network", decode: "decode" },
   meanings: {

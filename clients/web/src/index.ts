@@ -14,5 +14,6 @@ export type {
   TransportAction,
   WorldAction,
   WorldChange,
+  WorldInStore,
   WorldList,
 } from "./wire/messages.ts";

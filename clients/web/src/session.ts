@@ -12,6 +12,7 @@ export type {
   LinkStatistics,
   LoadProgress,
   Memory,
+  RestoredWorld,
   RewindTo,
   SessionClient,
   SessionClientOptions,
@@ -33,5 +34,6 @@ export type {
   TransportAction,
   WorldAction,
   WorldChange,
+  WorldInStore,
   WorldList,
 } from "./wire/messages.ts";

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ambient } from "../page/ambient.ts";
 import { Figures } from "../page/figures.ts";
+import { FiguresPanel } from "../page/figures-panel.ts";
 import { hintFor } from "../page/hint.ts";
 import { makeHint } from "../page/made-hint.ts";
 import { Quality } from "../page/quality.ts";
 import { readCommands } from "../src/controls/schema.ts";
-import type { Client } from "../src/index.ts";
+import type { Client, Statistics } from "../src/index.ts";
 import type { CommandDescription } from "../src/wire/messages.ts";
 
 const none = { missing: 0, freezes: 0 };
@@ -63,25 +64,40 @@ test("figures that stay what they are leave the page as it is", (t) => {
       this.#text = text;
       written.push(text);
     }
+    querySelector(): Fake {
+      return new Fake();
+    }
+    append(): void {}
+    appendChild(child: Fake): Fake {
+      return child;
+    }
+    replaceChildren(): void {}
+    setAttribute(): void {}
   }
   const nodes = new Map<string, Fake>();
   const getElementById = (id: string): Fake => nodes.get(id) ?? (nodes.set(id, new Fake()).get(id) as Fake);
-  Object.assign(globalThis, { HTMLElement: Fake, document: { getElementById, querySelectorAll: () => [] } });
-  t.after(() => ["HTMLElement", "document"].forEach((name) => Reflect.deleteProperty(globalThis, name)));
+  Object.assign(globalThis, { HTMLElement: Fake, Element: Fake, document: { getElementById, querySelectorAll: () => [], createElement: () => new Fake() } });
+  t.after(() => ["HTMLElement", "Element", "document"].forEach((name) => Reflect.deleteProperty(globalThis, name)));
   t.mock.timers.enable({ apis: ["setInterval"] });
   const main = { fps: 30, jitter: 1, missing: 0, skipped: 0, freezes: 0, frozen: 0 };
   const sound = { buffer: null, target: null, underruns: 0, lost: 0 };
   const statistics = () => ({ tracks: { main }, latency: null, sound, soundOffset: null, lead: null, stepsDown: 0 });
   const shown = { session: null, state: { status: "live" }, transport: { paused: false }, statistics };
   const figures = new Figures(shown as unknown as Client, ["main"]);
-  t.mock.timers.tick(250);
+  const panel = new FiguresPanel();
+  const look = (ms: number): void => {
+    t.mock.timers.tick(ms);
+    panel.show(statistics() as unknown as Statistics, ["main"], null);
+  };
+  look(250);
   assert.ok(written.includes("30 fps"));
+  assert.ok(written.includes("30.0"));
   written.length = 0;
-  t.mock.timers.tick(1000);
+  look(1000);
   assert.deepEqual(written, []);
   main.fps = 29;
-  t.mock.timers.tick(250);
-  assert.deepEqual(written, ["29.0", "29 fps"]);
+  look(250);
+  assert.deepEqual(written, ["29 fps", "29.0"]);
   figures.close();
 });
 

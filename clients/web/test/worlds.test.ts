@@ -1,5 +1,6 @@
-/** `client.worlds` against a scripted server: rewind, undo, and what hands hold afterwards. */
+/** `client.worlds` against a scripted server: rewind, undo, saved worlds, and what hands hold afterwards. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { handsNow } from "../src/client/hands-again.ts";
 import { connect, type WorldChange } from "../src/index.ts";
@@ -20,9 +21,22 @@ async function begin(role: "control" | "viewer" = "control", open: typeof connec
   const server = scriptedServer({ commands: COMMANDS });
   const client = open("http://model.test/", { WebSocket: server.WebSocket, role });
   const connection = await server.connection();
-  connection.welcome({ role, worlds: { may: role === "viewer" ? [] : ["rewind"] } });
+  connection.welcome({ role, resume_token: "r", worlds: { may: role === "viewer" ? [] : ["rewind"] } });
   await client.ready;
   return { server, client, connection };
+}
+
+const WORLD = { id: "w1", name: "the maze", step: 12, age: 1.3, bytes: 100, saved_at: 1e9, expires: 1e9 + 60 };
+
+/** Whether it is settled, now that all that waits for nothing else has run. */
+async function settled(promise: Promise<unknown>): Promise<boolean> {
+  let done = false;
+  const end = (): void => {
+    done = true;
+  };
+  promise.then(end, end);
+  await new Promise(setImmediate);
+  return done;
 }
 
 /** The next commands, acknowledged. */
@@ -56,6 +70,97 @@ for (const [kind, open] of [["client", connect] as const, ["client without track
     await client.close();
     assert.deepEqual(worlds.may, []);
   });
+
+for (const [kind, open] of [["client", connect] as const, ["client without tracks", connectSession] as const])
+  test(`a ${kind} saves a world, restores it and forgets it`, async () => {
+    const { client, connection } = await begin("control", open);
+    const { worlds } = client;
+    const saving = worlds.save("the maze");
+    assert.deepEqual(await next(connection, 1, { world: WORLD }), [["reactor.save", { name: "the maze" }]]);
+    assert.equal(await settled(saving), false); // it is captured, and not in the store
+    connection.say("reactor.saved", { world: "w1" });
+    assert.deepEqual(await saving, WORLD);
+    const [older, restored, listed, forgotten] = [worlds.save("", { step: 7 }), worlds.restore("w1"), worlds.list(), worlds.forget("w1")];
+    assert.deepEqual(await next(connection, 1, { world: WORLD }), [["reactor.save", { name: "", step: 7 }]]);
+    connection.say("reactor.saved", { world: "w1" }); // at once after its answer
+    assert.deepEqual(await older, WORLD);
+    const reply = { moment: MOMENT, warnings: ["numpy was 2.1 and is 2.2"] };
+    assert.deepEqual(await next(connection, 1, reply), [["reactor.restore", { world: "w1" }]]);
+    assert.deepEqual(await restored, reply);
+    const list = { moments: [MOMENT], worlds: [WORLD], bytes: 100, most: 200, undo: null };
+    assert.deepEqual(await next(connection, 1, list), [["reactor.worlds", {}]]);
+    assert.deepEqual(await listed, list);
+    assert.deepEqual(await next(connection, 1, {}), [["reactor.forget", { world: "w1" }]]);
+    assert.equal(await forgotten, undefined);
+    await client.close();
+  });
+
+test("a save is refused by the model, by the store, or by the end of its session", async () => {
+  const { client, connection } = await begin();
+  const { worlds } = client;
+  connection.say("reactor.saved", { world: "w0", code: "too_big", message: "of the page that began this session" });
+  const refused = worlds.save();
+  connection.error((await connection.next()).id as number, "too_many", "forget one");
+  await assert.rejects(refused, { code: "too_many", message: "forget one", command: "reactor.save", applied: false });
+  const failed = worlds.save();
+  await next(connection, 1, { world: WORLD });
+  connection.say("reactor.saved", { world: "w1", code: "store_failed", message: "the world cannot be written: no space" });
+  await assert.rejects(failed, { code: "store_failed", message: "the world cannot be written: no space" });
+  const [foreign, unknown] = [worlds.restore("w2"), worlds.forget("w3")];
+  connection.error((await connection.next()).id as number, "foreign_world", "its weights are others");
+  connection.error((await connection.next()).id as number, "no_such_world", "there is none");
+  await assert.rejects(foreign, { code: "foreign_world" });
+  await assert.rejects(unknown, { code: "no_such_world" });
+  const ended = worlds.save();
+  await next(connection, 1, { world: WORLD });
+  connection.bye("done");
+  await assert.rejects(ended, { code: "ended", applied: "unknown" });
+});
+
+test("a save goes on while the session resumes, and is lost with the messages that are", async () => {
+  const { server, client, connection } = await begin();
+  const saving = client.worlds.save();
+  await next(connection, 1, { world: WORLD });
+  connection.lose();
+  const second = await server.connection();
+  second.welcome({ resumed: true, received: 1, missed: 0, resume_token: "r" });
+  assert.equal(await settled(saving), false);
+  second.say("reactor.saved", { world: "w1" });
+  assert.deepEqual(await saving, WORLD);
+  const lost = client.worlds.save();
+  await next(second, 1, { world: WORLD });
+  second.lose();
+  (await server.connection()).welcome({ resumed: true, received: 2, missed: 3, resume_token: "r" });
+  await assert.rejects(lost, { code: "answer_lost", applied: "unknown" });
+  await client.close();
+});
+
+test("what is sent and heard is that of protocol-vectors.json", async () => {
+  const file = new URL("../../../docs/reference/protocol-vectors.json", import.meta.url);
+  const { client_texts: sent, server_texts: said } = JSON.parse(readFileSync(file, "utf8"));
+  const one = (vectors: { exact: { name: string; data: object }[] }, name: string) =>
+    vectors.exact.find((each) => each.name === name)?.data;
+  const { client, connection } = await begin();
+  const { worlds } = client;
+  const world = { ...WORLD, id: "5b1fd3c86c1a4a67a8e0c9f27d41be03" };
+  const saving = worlds.save("the maze");
+  assert.deepEqual(await next(connection, 1, { world }), [["reactor.save", one(sent, "save")]]);
+  connection.say("reactor.saved", one(said, "saved"));
+  const { id } = await saving;
+  const calls = [worlds.restore(id), worlds.forget(id), worlds.rewind({ seconds: 2.5 }), worlds.list()];
+  assert.deepEqual(await next(connection, 4, { moment: MOMENT }), [
+    ["reactor.restore", one(sent, "restore")],
+    ["reactor.forget", one(sent, "forget")],
+    ["reactor.rewind", one(sent, "rewind")],
+    ["reactor.worlds", one(sent, "worlds")],
+  ]);
+  await Promise.all(calls);
+  const heard: WorldChange[] = [];
+  client.on("moment", (change) => heard.push(change));
+  connection.say("reactor.moment", one(said, "moment"));
+  assert.deepEqual(heard, [one(said, "moment")]);
+  await client.close();
+});
 
 test("after a moment the model is told what hands hold now, releases first", async () => {
   const { client, connection } = await begin();

@@ -47,7 +47,7 @@ const texts: Texts = {
     again: "Neuer Versuch in {n} s.",
     seconds: "{n} s",
     minutesSeconds: "{m} min {n} s",
-    figures: { line: "{fps} Bilder/s · {ms} ms", fps: "{fps} Bilder/s", ms: "{ms} ms", none: "Messwerte", off: "aus" },
+    figures: { line: "{fps} Bilder/s · {ms} ms", fps: "{fps} Bilder/s", none: "Messwerte" },
     quality: {
       uneven: "Bilder kommen ungleichmäßig",
       missing: "manche Bilder kommen nicht an",
@@ -251,7 +251,8 @@ const texts: Texts = {
     look: "sich umsehen",
     buttons: "Mit den Tasten beim Bild spielen",
   },
-  LATENCY: {
+  FIGURES: {
+    lead: { ms: "{ms} ms", off: "aus" },
     total: "gesamt",
     parts: { wait: "Warten", step: "Schritt", queue: "Schlange", encode: "Kodieren", network: "Netz", decode: "Dekodieren" },
     meanings: {

@@ -47,7 +47,7 @@ const texts: Texts = {
     again: "Nouvel essai dans {n} s.",
     seconds: "{n} s",
     minutesSeconds: "{m} min {n} s",
-    figures: { line: "{fps} img/s · {ms} ms", fps: "{fps} img/s", ms: "{ms} ms", none: "Mesures", off: "désactivé" },
+    figures: { line: "{fps} img/s · {ms} ms", fps: "{fps} img/s", none: "Mesures" },
     quality: {
       uneven: "les images arrivent irrégulièrement",
       missing: "certaines images n’arrivent pas",
@@ -258,7 +258,8 @@ const texts: Texts = {
     look: "regarder autour",
     buttons: "Jouez avec les boutons près de l’image",
   },
-  LATENCY: {
+  FIGURES: {
+    lead: { ms: "{ms} ms", off: "désactivé" },
     total: "total",
     parts: { wait: "attente", step: "étape", queue: "file", encode: "encodage", network: "réseau", decode: "décodage" },
     meanings: {

@@ -4,7 +4,16 @@ import type { LatencySnapshot, Quantiles } from "../figures/latency.ts";
 import type { Recent } from "../figures/recent-times.ts";
 import type { SoundStatistics } from "../sound/audio-player.ts";
 import type { CommandError, ConnectionRefused, ReactorError, SessionEnded } from "../wire/errors.ts";
-import type { ModelSchema, Moment, TrackKind, TransportAction, WorldAction, WorldChange, WorldList } from "../wire/messages.ts";
+import type {
+  ModelSchema,
+  Moment,
+  TrackKind,
+  TransportAction,
+  WorldAction,
+  WorldChange,
+  WorldInStore,
+  WorldList,
+} from "../wire/messages.ts";
 import type {
   AttachOptions,
   AudioInputOptions,
@@ -178,7 +187,13 @@ export interface Transport {
 /** A place in the past: the number of a step, or so many steps or seconds back from the picture that is shown. */
 export type RewindTo = { readonly step: number } | { readonly steps: number } | { readonly seconds: number };
 
-/** Earlier moments of the session, where the model saves its worlds. Each call is fulfilled when the world is there, and rejects as a command does. */
+/** Where a restore has landed, and what may make a difference to the world that was saved. */
+export interface RestoredWorld {
+  readonly moment: Moment;
+  readonly warnings: readonly string[];
+}
+
+/** Earlier moments of the session and saved worlds, where the model saves its worlds. Each call is fulfilled when the world is there, and rejects as a command does. */
 export interface Worlds {
   /** What this client may do; nothing as a viewer, without a session, and with a model that saves no worlds. */
   readonly may: readonly WorldAction[];
@@ -186,9 +201,19 @@ export interface Worlds {
   rewind(to: RewindTo): Promise<Moment>;
   /** Takes the newest rewind back, and those before it without a step between, within 60 s. */
   undo(): Promise<Moment>;
+  /** The moments that are kept, and the worlds that this session has saved. */
   list(): Promise<WorldList>;
   /** A JPEG file of what was shown at a moment, at most `width` pixels wide: 160, the default, or 320. Rejects with `no_moment` if there is none. */
   picture(step: number, options?: { readonly width?: 160 | 320; readonly signal?: AbortSignal }): Promise<Blob>;
+  /**
+   * Saves the world as it is between two steps, or with `step` the newest kept moment at or before it. Fulfilled when it is in the server's store.
+   * Whoever has its `id` may restore it, unless clients have names: then only their own.
+   */
+  save(name?: string, options?: { readonly step?: number }): Promise<WorldInStore>;
+  /** Goes on from a saved world, of this session or of another. `undo` takes it back, within 60 s. */
+  restore(id: string): Promise<RestoredWorld>;
+  /** Deletes a saved world. */
+  forget(id: string): Promise<void>;
 }
 
 export interface UploadRef {

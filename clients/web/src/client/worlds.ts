@@ -1,10 +1,10 @@
-/** The worlds of the session: back to an earlier moment. */
+/** The worlds of the session: back to an earlier moment, and what is saved and restored. */
 import { CommandError } from "../wire/errors.ts";
-import type { Moment, WorldAction, WorldList } from "../wire/messages.ts";
+import type { Moment, WorldAction, WorldInStore, WorldList } from "../wire/messages.ts";
 import { pageOf, type Session } from "../wire/protocol.ts";
 import type { Arguments } from "./commands.ts";
 import { NOTHING } from "./transport.ts";
-import type { RewindTo, Worlds } from "./types.ts";
+import type { RestoredWorld, RewindTo, Worlds } from "./types.ts";
 
 export class ModelWorlds implements Worlds {
   #session: () => Session | null;
@@ -26,15 +26,15 @@ export class ModelWorlds implements Worlds {
   }
 
   async rewind(to: RewindTo | { readonly undo: true }): Promise<Moment> {
-    return ((await this.#send("reactor.rewind", { ...to })).reply as { readonly moment: Moment }).moment;
+    return (await this.#ask<{ readonly moment: Moment }>("rewind", { ...to })).moment;
   }
 
   undo(): Promise<Moment> {
     return this.rewind({ undo: true });
   }
 
-  async list(): Promise<WorldList> {
-    return (await this.#send("reactor.worlds", {})).reply as WorldList;
+  list(): Promise<WorldList> {
+    return this.#ask("worlds", {});
   }
 
   async picture(step: number, options: NonNullable<Parameters<Worlds["picture"]>[1]> = {}): Promise<Blob> {
@@ -43,5 +43,21 @@ export class ModelWorlds implements Worlds {
     const refuse = (code: string, message: string): CommandError => new CommandError(code, message, "picture");
     const url = session && new URL(`moments/${step}.jpg`, pageOf(session.url));
     return momentPicture(url, session?.welcome?.worlds?.token, options, this.#fetch ?? globalThis.fetch, refuse);
+  }
+
+  async save(name = "", options: { readonly step?: number } = {}): Promise<WorldInStore> {
+    return (await this.#ask<{ readonly world: WorldInStore }>("save", { name, ...options })).world;
+  }
+
+  restore(id: string): Promise<RestoredWorld> {
+    return this.#ask("restore", { world: id });
+  }
+
+  async forget(id: string): Promise<void> {
+    await this.#ask("forget", { world: id });
+  }
+
+  async #ask<Reply>(what: string, args: Arguments): Promise<Reply> {
+    return (await this.#send(`reactor.${what}`, args)).reply as Reply;
   }
 }

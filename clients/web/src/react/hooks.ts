@@ -196,6 +196,9 @@ export function useWorlds(): WorldsHook {
       undo: () => watch(worlds.undo()),
       list: () => worlds.list(),
       picture: (step, options) => worlds.picture(step, options),
+      save: (name, options) => watch(worlds.save(name, options)),
+      restore: (id) => watch(worlds.restore(id)),
+      forget: (id) => watch(worlds.forget(id)),
     }),
     [worlds, watch],
   );

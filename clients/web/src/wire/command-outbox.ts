@@ -1,5 +1,6 @@
 /** The commands of a session that have no answer yet: each has a number, is sent once and in order, and is answered once. */
 import { CommandError } from "./errors.ts";
+import type { WorldSaved } from "./messages.ts";
 import type { Applied } from "./session-events.ts";
 import { OPEN } from "./socket.ts";
 
@@ -20,6 +21,8 @@ export class CommandOutbox {
   #socket: () => WebSocket | null;
   /** By their numbers in the session, which are their ids. */
   #unanswered = new Map<number, Waiting>();
+  /** The newest save that is applied; none if another page has begun the session, and saved. */
+  #saving: { readonly id: number; readonly resolve: () => void } | undefined;
   #lastId = 0;
   #sentId = 0;
   /** How many may be sent now. */
@@ -83,8 +86,17 @@ export class CommandOutbox {
     }
   }
 
+  /** The answer of a save is passed on when its world is in the store: see `saved`. */
   applied(id: number, step: number, reply: unknown): void {
-    this.#take(id)?.resolve({ id, step, reply });
+    const resolve = (): void => this.#take(id)?.resolve({ id, step, reply });
+    if (this.#unanswered.get(id)?.command === "reactor.save") this.#saving = { id, resolve };
+    else resolve();
+  }
+
+  /** The world of the save that was applied last is in the store; with `code` it is not. A session has one save under way. */
+  saved(data: WorldSaved): void {
+    if (data.code) this.refused(this.#saving?.id, data.code, data.message);
+    else this.#saving?.resolve();
   }
 
   /** Returns whether the refusal answers a command. */

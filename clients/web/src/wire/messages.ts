@@ -129,15 +129,31 @@ export interface Moment {
   readonly picture: boolean;
 }
 
+/** A saved world. Whoever has its `id` may restore it. Times are in seconds since 1970, of the server's clock. */
+export interface WorldInStore {
+  readonly id: string;
+  readonly name: string;
+  readonly step: number;
+  readonly age: number;
+  readonly bytes: number;
+  readonly saved_at: number;
+  readonly expires: number;
+}
+
 /** The moments that a session may go back to, in the order of the world's own time, also those ahead of a rewind. */
 export interface WorldList {
   readonly moments: readonly Moment[];
-  /** What they need, and may need, in bytes. */
+  /** The worlds that this session has saved. */
+  readonly worlds: readonly WorldInStore[];
+  /** What the moments need, and may need, in bytes. */
   readonly bytes: number;
   readonly most: number;
   /** What `undo` would go back to. */
   readonly undo: Moment | null;
 }
+
+/** Data of `reactor.saved`: the world is in the store; with `code` it is not. */
+export type WorldSaved = { readonly world: string } & ({ readonly code?: undefined } | { readonly code: string; readonly message: string });
 
 /** Data of `reactor.moment`: from step `step` on, the world is that of an earlier moment. */
 export interface WorldChange {
@@ -216,6 +232,7 @@ export type RuntimeMessage =
   | { readonly type: "reactor.track"; readonly data: TrackDescription }
   | { readonly type: "reactor.transport"; readonly data: { readonly paused: boolean } }
   | { readonly type: "reactor.moment"; readonly data: WorldChange }
+  | { readonly type: "reactor.saved"; readonly data: WorldSaved }
   | { readonly type: "reactor.keyframe"; readonly data: { readonly track: number } }
   | { readonly type: "reactor.cadence"; readonly data: { readonly track: number; readonly every_us: number } }
   | { readonly type: "reactor.ack"; readonly id: number; readonly data: { readonly step: number; readonly reply: unknown } }

@@ -180,7 +180,7 @@ export class Session extends TypedEvents<SessionEvents> {
   }
 
   /**
-   * Sends a command. Resolves with {id, step, reply} when the model has applied it. Rejects with a CommandError if it is refused,
+   * Sends a command. Resolves with {id, step, reply} when the model has applied it; a save, when its world is in the store. Rejects with a CommandError if it is refused,
    * with the code "closed" if the session ends before the answer, and with a TypeError for a value without a JSON form. While the link is lost, or about to be, the command waits.
    */
   async command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
@@ -372,6 +372,9 @@ export class Session extends TypedEvents<SessionEvents> {
         this.#commands.applied(id, data.step, data.reply);
         break;
       }
+      case "reactor.saved":
+        this.#commands.saved(message.data);
+        break;
       case "reactor.error": {
         const { id, data } = message;
         this.#settings.refused(id);
