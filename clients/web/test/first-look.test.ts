@@ -76,7 +76,11 @@ test("figures that stay what they are leave the page as it is", (t) => {
   }
   const nodes = new Map<string, Fake>();
   const getElementById = (id: string): Fake => nodes.get(id) ?? (nodes.set(id, new Fake()).get(id) as Fake);
-  Object.assign(globalThis, { HTMLElement: Fake, Element: Fake, document: { getElementById, querySelectorAll: () => [], createElement: () => new Fake() } });
+  Object.assign(globalThis, {
+    HTMLElement: Fake,
+    Element: Fake,
+    document: { getElementById, querySelectorAll: () => [], createElement: () => new Fake() },
+  });
   t.after(() => ["HTMLElement", "Element", "document"].forEach((name) => Reflect.deleteProperty(globalThis, name)));
   t.mock.timers.enable({ apis: ["setInterval"] });
   const main = { fps: 30, jitter: 1, missing: 0, skipped: 0, freezes: 0, frozen: 0 };
