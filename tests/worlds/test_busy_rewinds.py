@@ -15,7 +15,7 @@ import trio
 from reactor_trio.client import Frame
 from reactor_trio.interface import ReactorPipeline, Saves, saving
 from reactor_trio.offline import read_recording
-from reactor_trio.testing import TestServer, assert_replays, open_server
+from reactor_trio.testing import assert_replays, open_server
 from tests.support.behaviour_models import picture, shown
 from tests.support.models import Picture
 from tests.worlds.test_rewind import Counter, Settings
@@ -36,8 +36,8 @@ class Ahead(Counter):
 class Watch:
     """What a client was shown, and where among it its rewinds were answered."""
 
-    def __init__(self, server: TestServer, client: Any) -> None:
-        self.server, self.client = server, client
+    def __init__(self, client: Any) -> None:
+        self.client = client
         self.seen: list[Frame | str] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -60,7 +60,7 @@ class Watch:
 @asynccontextmanager
 async def watched(model: type, **options: Any) -> AsyncGenerator[Watch, None]:
     async with open_server(model, **options) as server, server.connect() as client, trio.open_nursery() as nursery:
-        watch = Watch(server, client)
+        watch = Watch(client)
         await nursery.start(watch.run)
         yield watch
         nursery.cancel_scope.cancel()
@@ -112,18 +112,15 @@ async def test_twice_within_one_step(autojump_clock):
 
 async def test_steps_and_seconds_count_from_the_picture_on_screen_and_not_from_what_is_queued(autojump_clock):
     """The third step is short, so its block waits behind that of the second."""
-    async with watched(Ahead, step_cost=[0.8, 0.8, 0.1, 0.1]) as watch:
-        while len(watch.seen) < 19:
-            await trio.sleep(0.01)
-        assert [frame.step for frame in watch.seen] == [0] * 10 + [1] * 9
-        assert watch.server.model.state._number == 30  # the third step has ended
-        assert (await watch.rewind(steps=1)).step == 0
+    async with open_server(Ahead, step_cost=[0.8, 0.8, 0.1, 0.1]) as server, server.connect() as client:
+        frames = await client.take(19)
+        assert [frame.step for frame in frames] == [0] * 10 + [1] * 9
+        assert server.model.state._number == 30  # the third step has ended
+        assert (await client.worlds.rewind(steps=1)).step == 0
 
 
 @pytest.mark.parametrize("model", [Counter, Ahead])
-async def test_numbers_and_times_grow_through_a_hundred_rewinds_and_the_recording_replays(
-    autojump_clock, tmp_path, model
-):
+async def test_numbers_and_times_grow_through_a_hundred_rewinds_and_the_recording_replays(autojump_clock, tmp_path, model):
     chance = random.Random(11)
     frames: list[Frame] = []
     async with open_server(model, step_cost=0.01, record=str(tmp_path)) as server:
