@@ -27,6 +27,7 @@ from benchmarks import (
     ranks,
     render,
     replicas,
+    rewinds,
     sessions,
     startup,
     steps,
@@ -43,7 +44,7 @@ BENCHMARKS = {
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
     "isolation": isolation, "ranks": ranks, "startup": startup, "steps": steps, "storm": storm, "traces": traces,
     "gap": gap, "fanout": fanout, "compare": compare, "day": day, "replicas": replicas, "comeback": comeback,
-    "worlds": worlds,
+    "worlds": worlds, "rewinds": rewinds,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}
