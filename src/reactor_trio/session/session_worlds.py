@@ -2,7 +2,8 @@
 
 A command `reactor.save` is answered when the model has captured its world. Only then the world is packed and written, on a
 worker thread, while steps and commands go on; `reactor.saved` says how that ended. A command `reactor.restore` is prepared:
-the world is read and verified before the model gets the command, and those behind it wait.
+the world is read and verified before the model gets the command, and those behind it wait. One such world of a session is in
+memory at a time.
 
 A disk may stand still. The end of a session waits neither for a file that is being written nor for one that is being read:
 the thread ends by itself, and a file of it is whole or absent.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import trio
@@ -137,6 +138,9 @@ class SessionWorlds:
         self._slots: dict[str, WorldInStore] = {}
         #: the number of the save or fork that is under way, and its id
         self._under_way: tuple[int, str] | None = None
+        #: one world at a time is read and waits for the model; the number of the command that has read it
+        self._reading = trio.Semaphore(1, max_value=1)
+        self._read_for: int | None = None
         self._captured, self._to_store = trio.open_memory_channel[tuple[World, WorldInStore, str]](1)
 
     def tell_moment(self, message: Rewound) -> None:
@@ -171,15 +175,18 @@ class SessionWorlds:
             case "reactor.save" | "reactor.fork":
                 self._under_way = command.number, new_id()
                 if command.arguments.get("world") is not None:
-                    return [partial(self._load, command.arguments)]
+                    return [partial(self._load, command)]
             case "reactor.restore":
-                return [partial(self._load, command.arguments)]
+                return [partial(self._load, command)]
             case "reactor.forget":
                 return [partial(self._forget, command.arguments["world"])]
         return []
 
     def answered(self, command: Command, answer: Answer) -> Answer:
         """Follow the answer of the model; returns the one for the client."""
+        if command.number == self._read_for:
+            self._read_for = None
+            self._reading.release()
         if self._under_way is not None and command.number == self._under_way[0]:
             return self._saved(command, self._under_way[1], answer)
         if answer.code is not None or command.name not in ("reactor.rewind", "reactor.worlds"):
@@ -240,7 +247,11 @@ class SessionWorlds:
         )
         self._store.save(kept.id, world, origin, kept.expires)
 
-    async def _load(self, arguments: dict[str, Any]) -> None:
+    async def _load(self, command: Command) -> None:
+        """Read the world that a command names, once the model has answered the one before: a step may take long."""
+        await self._reading.acquire()
+        self._read_for = command.number  # its answer lets the next one go on
+        arguments = command.arguments
         arguments["loaded"] = await self._model.load(arguments["world"], self._subject)
 
     async def _forget(self, id: str) -> None:  # noqa: A002
