@@ -1,8 +1,8 @@
 """Films the page in use, for the README: `python -m tests.browser.film FILE.webp`, or `scripts/film`.
 
-`reactor run` serves an example, Chromium shows its page, and a scripted visitor walks through a dream, shows the true game
-beside it, opens the stats and changes the colours. The pictures become an animated WebP, with the times at which they were
-taken.
+`reactor run` serves an example, Chromium shows its page, and a scripted visitor walks through a dream, goes back in time,
+shows the true game beside it, opens the stats and changes the colours. The pictures become an animated WebP, with the times at
+which they were taken.
 """
 
 from __future__ import annotations
@@ -43,6 +43,13 @@ def visit(page: Page) -> Iterator[None]:
         page.keyboard.down(key)
         yield from watch(seconds)
         page.keyboard.up(key)
+    page.keyboard.down("Backspace")  # back to a corner before, and another way from there
+    yield from watch(1.6)
+    page.keyboard.up("Backspace")
+    yield from watch(0.8)
+    page.keyboard.down("ArrowLeft")
+    yield from watch(0.8)
+    page.keyboard.up("ArrowLeft")
     page.get_by_role("button", name="Beside the game").click()
     yield from watch(0.6)
     for key, seconds in (("ArrowRight", 0.8), ("ArrowUp", 1.2)):
