@@ -105,7 +105,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
         "errors interpreter standard_streams plain_text protocol typegen concurrency interface media recording "
-        "configuration worlds execution kinds edge server replicas offline client deployment loadtest",
+        "configuration worlds world_store execution kinds edge server replicas offline client deployment loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

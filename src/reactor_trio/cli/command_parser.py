@@ -93,7 +93,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add_command in (
         _add_init, _add_run, _add_schema, _add_types, _add_doctor, _add_ticket, _add_deploy, _add_render, _add_replay,
-        _add_client, _add_loadtest,
+        _add_world, _add_client, _add_loadtest,
     ):  # fmt: skip
         add_command(commands)
     return parser
@@ -239,6 +239,15 @@ def _add_replay(commands: _Commands[_Parser]) -> None:
     _add_offline(add, out_required=False)
     add("--verify", action="store_true", help="compare each frame's fingerprint with the recorded one")
     add("--frames", type=count, metavar="N", help="end after this many frames (default: the recording's)")
+
+
+def _add_world(commands: _Commands[_Parser]) -> None:
+    add = _command(commands, "world", "print what is in the file of a saved world")
+    add("file", type=Path, metavar="FILE", help="the file (.world)")
+    add("--key-file", type=Path, metavar="F",
+        help="check that this key has signed it (default: the file key in the same folder, as a store has it)")  # fmt: skip
+    add("--depth", type=number, default=3, metavar="N", help="show values that lie in each other this deep (default: 3)")
+    add("--json", action="store_true", help="print it as one JSON object")
 
 
 def _add_client(commands: _Commands[_Parser]) -> None:

@@ -99,6 +99,11 @@ def is_signed(keys: Sequence[bytes], head: bytes, mac: bytes) -> bool:
     return any(hmac.compare_digest(mac_of(key, head), mac) for key in keys)
 
 
+def world_digest(head: bytes) -> str:
+    """Return what names a world in a timeline, given what stands before the blobs: that has their digests."""
+    return hashlib.blake2b(head, digest_size=16).hexdigest()
+
+
 def digest_of(chunk: Any) -> bytes:
     """Return the digest of at most `CHUNK` bytes. It releases the GIL."""
     return hashlib.blake2b(chunk, digest_size=32).digest()

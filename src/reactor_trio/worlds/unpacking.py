@@ -54,11 +54,8 @@ def damaged(what: str) -> CommandError:
     return CommandError("damaged_world", f"the file of the world is damaged: {what}")
 
 
-def read_header(file: BinaryIO, keys: Sequence[bytes], most_bytes: int) -> Header:
-    """Verify and read the header of a file, which then stands at its first blob.
-
-    Raises CommandError: `damaged_world`, `too_big`, or `foreign_world` if none of the keys has signed it.
-    """
+def read_head(file: BinaryIO, most_bytes: int) -> bytes:
+    """Read what stands before the blobs, whoever has written it. Raises CommandError `damaged_world` or `too_big`."""
     size = file.seek(0, 2)
     file.seek(0)
     if size > most_bytes:
@@ -69,9 +66,20 @@ def read_header(file: BinaryIO, keys: Sequence[bytes], most_bytes: int) -> Heade
     length = int.from_bytes(head[len(MAGIC) :], "little")
     if head[: len(MAGIC)] != MAGIC or length > min(MOST_HEADER, size - HEAD_BYTES - MAC_BYTES):
         raise damaged("it does not begin as one")
-    head += file.read(length)
+    return head + file.read(length)
+
+
+def read_header(file: BinaryIO, keys: Sequence[bytes] | None, most_bytes: int) -> Header:
+    """Verify and read the header of a file, which then stands at its first blob.
+
+    Without keys nobody knows who has written the file. What it says of its own parts is checked all the same.
+
+    Raises CommandError: `damaged_world`, `too_big`, or `foreign_world` if none of the keys has signed it.
+    """
+    head = read_head(file, most_bytes)
+    size = file.seek(0, 2)
     file.seek(size - MAC_BYTES)
-    if not is_signed(keys, head, file.read(MAC_BYTES)):
+    if keys is not None and not is_signed(keys, head, file.read(MAC_BYTES)):
         raise CommandError("foreign_world", "no key of this server has signed the world, or its file is damaged")
     try:
         header = msgspec.msgpack.decode(memoryview(head)[HEAD_BYTES:], type=Header)
@@ -120,9 +128,14 @@ def read_world(file: BinaryIO, header: Header, classes: Mapping[str, type], *, m
     )
 
 
-def _read_blob(file: BinaryIO, entry: BlobEntry) -> np.ndarray[Any, Any]:
+def skip_padding(file: BinaryIO) -> None:
+    """Go on to the next blob. Raises CommandError `damaged_world` if there is something in between."""
     if file.read(-file.tell() % ALIGNMENT).strip(b"\0"):
         raise damaged("there is something between two blobs")
+
+
+def _read_blob(file: BinaryIO, entry: BlobEntry) -> np.ndarray[Any, Any]:
+    skip_padding(file)
     data = np.empty(entry.size, np.uint8)
     view = data.data
     while view:
@@ -297,11 +310,12 @@ def _small_leaf(kind: str, content: list[Any]) -> Node:
         case "text", [bytes(text)]:
             return text.decode("utf-8", "surrogatepass")
         case "scalar", [str(described), bytes(data)]:
-            return _scalar(described, data)
+            return scalar(described, data)
     raise ValueError(f"no node: {kind}"[:80])
 
 
-def _scalar(described: str, data: bytes) -> Any:
+def scalar(described: str, data: bytes) -> Any:
+    """Return the NumPy scalar of these bytes. Raises ValueError and TypeError for nonsense."""
     dtype = np.dtype(described)
     if dtype.hasobject or dtype.kind == "V" or len(data) != dtype.itemsize:
         raise ValueError("no scalar")
