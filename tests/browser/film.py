@@ -1,8 +1,8 @@
 """Films the page in use, for the README: `python -m tests.browser.film FILE.webp`, or `scripts/film`.
 
 `reactor run` serves an example, Chromium shows its page, and a scripted visitor walks through a dream, goes back in time,
-shows the true game beside it, opens the stats and changes the colours. The pictures become an animated WebP, with the times at
-which they were taken.
+shows the true game beside it, opens the stats and changes the colours. The pictures become an animated WebP, with the times
+at which they were taken.
 """
 
 from __future__ import annotations

@@ -62,8 +62,9 @@ def load(store, id, **changed):  # noqa: A002
 
 def test_a_saved_world_comes_back_until_it_is_forgotten(shelf, clock):
     store, id = store_on(shelf, clock), new_id()  # noqa: A001
-    store.save(id, world_of("here"), ORIGIN, clock() + LIFETIME)
-    world, origin, warnings = load(store, id)
+    saved = store.save(id, world_of("here"), ORIGIN, clock() + LIFETIME)
+    world, origin, warnings, digest = load(store, id)
+    assert digest == saved.digest
     assert (text_of(world), origin, warnings) == ("here", ORIGIN, [])
     store.forget(id, lambda saved: saved)
     assert code_of(load, store, id) == code_of(store.forget, id, lambda saved: saved) == "no_such_world"
@@ -84,7 +85,7 @@ def test_a_world_expires_at_its_time_and_its_file_goes(shelf, clock):
 
 def test_the_bytes_of_the_store_are_bounded_and_nothing_unexpired_is_deleted(shelf, clock):
     first, second, third = new_id(), new_id(), new_id()
-    size = store_on(shelf, clock).save(first, world_of("a"), ORIGIN, clock() + LIFETIME)
+    size = store_on(shelf, clock).save(first, world_of("a"), ORIGIN, clock() + LIFETIME).size
     store = store_on(shelf, clock, most_bytes=2 * size)
     store.save(second, world_of("b"), ORIGIN, clock() + 2 * LIFETIME)
     assert code_of(store.save, third, world_of("c"), ORIGIN, clock() + LIFETIME) == "too_many"
@@ -96,7 +97,7 @@ def test_the_bytes_of_the_store_are_bounded_and_nothing_unexpired_is_deleted(she
 
 
 def test_a_world_may_have_exactly_its_bytes(shelf, clock):
-    size = store_on(shelf, clock).save(new_id(), world_of("a"), ORIGIN, clock() + LIFETIME)
+    size = store_on(shelf, clock).save(new_id(), world_of("a"), ORIGIN, clock() + LIFETIME).size
     store_on(shelf, clock, world_bytes=size).save(new_id(), world_of("a"), ORIGIN, clock() + LIFETIME)
     assert code_of(store_on(shelf, clock, world_bytes=size - 1).save, new_id(), world_of("a"), ORIGIN, 2e3) == "too_big"
     assert len(shelf.kept()) == 2

@@ -67,8 +67,10 @@ class _Recording:
             case CommandAnswered(number, _, error, step):
                 if (command := self._commands.pop(number, None)) is None:
                     return
-                refused = None if error is None else (error.code, error.message)
-                self.recorder.note(command_line(t, number, command.name, command.arguments, step, refused))
+                refused, arguments = None if error is None else (error.code, error.message), command.arguments
+                if command.name.startswith("reactor."):  # whoever has the id of a world may have the world
+                    arguments = {name: value for name, value in arguments.items() if name != "world"}
+                self.recorder.note(command_line(t, number, command.name, arguments, step, refused))
             case TrackChanged(track):
                 self.recorder.note(track_line(t, track))
             case Message(name, data):

@@ -243,7 +243,7 @@ class ServedPerformer(Performer):
                 return await self.moments.to_save(self, command.arguments["step"])
 
     async def _restore(self, command: Command) -> Any:
-        world, origin, warnings = command.arguments["loaded"]
+        world, origin, warnings, _ = command.arguments["loaded"]
         why = command.arguments.get("why", "restore")
         try:
             async with self._between_steps():

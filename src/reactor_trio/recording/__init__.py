@@ -16,6 +16,7 @@ from reactor_trio.recording.timeline import cut_arguments as cut_arguments
 from reactor_trio.recording.timeline import frame_digest as frame_digest
 from reactor_trio.recording.timeline import frames_line as frames_line
 from reactor_trio.recording.timeline import message_line as message_line
+from reactor_trio.recording.timeline import saved_line as saved_line
 from reactor_trio.recording.timeline import session_line as session_line
 from reactor_trio.recording.timeline import track_line as track_line
 from reactor_trio.recording.timeline import upload_line as upload_line

@@ -75,15 +75,17 @@ class Timeline:
         self._file.close()
 
 
-def session_line(welcome: Welcome, run: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def session_line(
+    welcome: Welcome, run: Mapping[str, Any] | None = None, begun_from: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The first line: the session, its schema and its tracks, without the tokens of the welcome. `run`: what a replay needs
-    besides.
+    besides; `begun_from`: the saved world at which the session has begun.
     """
     return {
         "type": "session", "session_id": welcome.session_id, "name": welcome.name, "protocol": welcome.protocol,
         "began": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "schema": welcome.schema, "tracks": welcome.tracks,
-    } | ({} if run is None else {"run": run})  # fmt: skip
+    } | ({} if run is None else {"run": run}) | ({} if begun_from is None else {"begun_from": begun_from})  # fmt: skip
 
 
 def track_line(t: float, track: TrackInfo) -> dict[str, Any]:
@@ -107,6 +109,11 @@ def command_line(
     """A command was applied, and step number `step` is the first that sees it; or it was refused with a code and a text."""
     line = {"type": "command", "t": t, "id": id, "name": name, "arguments": arguments}
     return line | ({"step": step} if refused is None else {"code": refused[0], "message": refused[1]})
+
+
+def saved_line(t: float, digest: str | None, code: str | None) -> dict[str, Any]:
+    """The world of the newest save or fork is in a file; or it could not be written, and why is `code`."""
+    return {"type": "saved", "t": t, "digest": digest} | ({} if code is None else {"code": code})
 
 
 def upload_line(

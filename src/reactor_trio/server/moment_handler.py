@@ -38,8 +38,8 @@ def moment_handler(sessions: SessionManager) -> Handler:
         width = exchange.request.query.get("w", WIDTHS[0])
         if width not in WIDTHS:
             raise Refused(Refusal("bad_request", f"w: expected {' or '.join(WIDTHS)}"))
-        assert session.pictures is not None, "the model saves its worlds"
-        jpeg = await session.pictures.jpeg(int(path[1]), int(width))
+        assert session.worlds is not None, "the model saves its worlds"
+        jpeg = await session.worlds.pictures.jpeg(int(path[1]), int(width))
         if jpeg is None:
             raise Refused(Refusal("not_found", f"no picture of step {path[1]} is kept"))
         return Response(200, "image/jpeg", jpeg, {"cache-control": "no-store"})

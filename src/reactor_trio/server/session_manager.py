@@ -41,7 +41,7 @@ from reactor_trio.session.playback_commands import allowed_worlds
 
 if TYPE_CHECKING:
     from reactor_trio.server.session_recording import SessionRecording
-    from reactor_trio.session.session_worlds import LoadedWorld
+    from reactor_trio.world_store import LoadedWorld
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -197,8 +197,8 @@ class SessionManager:
             )
         if (uploads := session.uploads) is not None:
             self._secrets.register(uploads.secret, Grant("upload", owner=served), lambda: uploads.token is not None)
-        if (pictures := session.pictures) is not None:
-            self._secrets.register(pictures.token, Grant("worlds", owner=served), lambda: served.running)
+        if (worlds := session.worlds) is not None:
+            self._secrets.register(worlds.pictures.token, Grant("worlds", owner=served), lambda: served.running)
         return served
 
     async def all_left(self, within: float, *, shield: bool = False) -> None:
@@ -240,7 +240,7 @@ class SessionManager:
         declaration = self.loaded.services.placement.declaration
         world = declaration.world
         may = allowed_worlds(world, self._facts.settings) if world is not None and controls else ()
-        token = session.pictures.token if controls and session.pictures is not None else None
+        token = session.worlds.pictures.token if controls and session.worlds is not None else None
         missed = served.detached.message_log.missed_after(request.after) if resumed else 0
         if resumed:
             self._metrics.resumed(missed)

@@ -32,6 +32,7 @@ from reactor_trio.recording import (
     cut_arguments,
     frames_line,
     message_line,
+    saved_line,
     session_line,
     track_line,
     upload_line,
@@ -88,7 +89,11 @@ class SessionRecording(MessageChannel):
         self._news = trio.Event()  # for the task that writes
         self._tracks = {track.index: track for track in welcome.tracks}
         self._recorder: Recorder | None = None
-        self._early = [session_line(welcome, run)]
+        begun_from = None
+        if session.worlds is not None:
+            session.worlds.journal = self
+            begun_from = session.worlds.begun_from
+        self._early = [session_line(welcome, run, begun_from)]
         session.journal = self
         session.attach(sender)
 
@@ -155,6 +160,8 @@ class SessionRecording(MessageChannel):
 
     def _leave(self) -> None:
         self._session.journal = self._session.playout.made = None
+        if self._session.worlds is not None:
+            self._session.worlds.journal = None
         self._session.detach(self._sender)
         self._sender.close()
 
@@ -227,6 +234,10 @@ class SessionRecording(MessageChannel):
     def uploaded(self, upload: StoredUpload) -> None:
         """A file was uploaded."""
         self._note(upload_line(self._now(), upload.id, upload.name, upload.size, upload.mime_type, upload.digest))
+
+    def saved(self, digest: str | None, code: str | None) -> None:
+        """A world was saved, or could not be."""
+        self._note(saved_line(self._now(), digest, code))
 
     def _note(self, line: dict[str, Any]) -> None:
         if self._recorder is None:

@@ -33,6 +33,9 @@ class Journal(Protocol):
     def uploaded(self, upload: StoredUpload) -> None:
         """Record a complete upload."""
 
+    def saved(self, digest: str | None, code: str | None) -> None:
+        """Record that the world of the newest save or fork has a file with this digest, or why it has none."""
+
 
 class Attachment(Protocol):
     """A client attached to a session. Only `wait_free` waits: a slow client drops frames in its own down track.

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-import trio
-
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.crossing.messages import Command, Rewound
+from reactor_trio.crossing.messages import Rewound
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Declaration, Sharing
 from reactor_trio.interface.saving import WorldDeclaration
@@ -19,7 +16,7 @@ from reactor_trio.protocol import playback_arguments
 from reactor_trio.session.session_services import SessionServices
 
 if TYPE_CHECKING:  # a model that saves no worlds imports none of it
-    from reactor_trio.session.session_worlds import LoadedWorld, SessionWorlds
+    from reactor_trio.session.session_worlds import SessionWorlds
 
 #: only the newest of consecutive rewinds is carried out
 SHARING: Final[Mapping[str, Sharing]] = {"reactor.rewind": "consecutive"}
@@ -84,19 +81,7 @@ def no_worlds(message: Rewound) -> None:
     raise AssertionError(f"a model that saves no worlds has sent {message}")
 
 
-def begin_command(number: int, client: int, loaded: LoadedWorld) -> Command:
-    """The command by which a new session goes on from a saved world; no client has sent it, so none is answered."""
-    arguments = {"world": "", "loaded": loaded, "why": "fork"}
-    return Command(number, client, "reactor.restore", arguments, None, at=trio.current_time(), data=b"{}", group=number)
-
-
 def without_ids(name: str, data: bytes) -> bytes:
     """The data of a command for a recording, in which no id of a world may stand: whoever has it may have the world."""
     return b"{}" if OF_WORLDS.get(name) in ("save", "fork") else data
 
-
-def recorded_data(name: str, data: bytes, reply: bytes) -> bytes:
-    """The data of an applied command for a recording: of a rewind the step where it landed, which a replay finds again."""
-    if name != "reactor.rewind" or b"undo" in data:
-        return without_ids(name, data)
-    return msgspec.json.encode({"step": msgspec.json.decode(reply)["moment"]["step"]})

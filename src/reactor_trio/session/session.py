@@ -92,13 +92,13 @@ class Session:
         self.playout = Playout(services.telemetry, self._channel)
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
         whose = session_id, subject, self._attachments, self.controller
-        self._worlds = None if services.worlds is None else services.worlds.of_session(*whose, self._show_again)
-        self.pictures = None if self._worlds is None else self._worlds.pictures
+        #: its worlds; None if the model saves none
+        self.worlds = None if services.worlds is None else services.worlds.of_session(*whose, self._show_again)
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
             Answer: self._answered, StateValuesChanged: self._state_changed, ModelMessageSent: self._model_sent,
             messages.LateCall: partial(self._late.take, self._say),
-            messages.Rewound: playback_commands.no_worlds if self._worlds is None else self._worlds.tell_moment,
+            messages.Rewound: playback_commands.no_worlds if self.worlds is None else self.worlds.tell_moment,
         })  # fmt: skip
         self._preparer, self._failure, self._goodbye_said = CommandPreparer(), "", False
 
@@ -111,9 +111,9 @@ class Session:
                 tasks.start_soon(self._run_model, tasks.cancel_scope, name="model generator")
                 tasks.start_soon(self.playout.run, self._hand, until_free, name="pacer")
                 tasks.start_soon(self.values.run, name="setting values")
-                if self._worlds is not None:
-                    tasks.start_soon(self._worlds.pictures.run, name="pictures of moments")
-                    tasks.start_soon(self._worlds.run, name="saved worlds")
+                if self.worlds is not None:
+                    tasks.start_soon(self.worlds.pictures.run, name="pictures of moments")
+                    tasks.start_soon(self.worlds.run, name="saved worlds")
                 tasks.start_soon(self.lifetime.run, self._say, self.end, name="limits")
         except Exception:  # a fault of the runtime, unless author code has raised (below)
             self.reason = self.reason or "replica_failed"
@@ -133,8 +133,9 @@ class Session:
             self._last = None
 
     def begin_at(self, loaded: Any) -> None:
-        """Go on from a saved world (`session_worlds.LoadedWorld`) before the first step. Call it before `run`."""
-        self._channel.send(playback_commands.begin_command(self._ledger.next_number(), self.controller, loaded))
+        """Go on from a saved world (`world_store.LoadedWorld`) before the first step. Call it before `run`."""
+        assert self.worlds is not None, "the model saves its worlds"
+        self._channel.send(self.worlds.begin_command(self._ledger.next_number(), loaded))
 
     def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has let go of it.
@@ -184,7 +185,7 @@ class Session:
             self._ledger.admit()
             preparations: list[Preparation] = []
             if name in PLAYBACK:
-                arguments = playback_commands.checked_playback(self.services, self._worlds, self.stepping, name, data)
+                arguments = playback_commands.checked_playback(self.services, self.worlds, self.stepping, name, data)
                 sharing = playback_commands.SHARING.get(name, "none")
             else:
                 spec = self.services.placement.declaration.command(name)
@@ -201,7 +202,7 @@ class Session:
             raise
         if name in PLAYBACK:
             self._steer(command)
-            preparations = [] if self._worlds is None else self._worlds.preparations(command)
+            preparations = [] if self.worlds is None else self.worlds.preparations(command)
         load = partial(command_preparation.load_file, self.uploads, self.id, name)
         preparations = [*(partial(load, file) for file in files.values()), *preparations]
         if preparations or self._preparer:
@@ -249,8 +250,8 @@ class Session:
         controller = self._attachments.get(self.controller)
         self.values.change(answer.values)
         for command in self._ledger.take(answer):
-            if self._worlds is not None:
-                answer = self._worlds.answered(command, answer)
+            if self.worlds is not None:
+                answer = self.worlds.answered(command, answer)
             if answer.code is None:
                 self._applied(command, answer)
             elif self.journal is not None:
@@ -298,7 +299,7 @@ class Session:
     def _applied(self, command: Command, answer: Answer) -> None:
         name, data = command.name, command.data
         if self.journal is not None and name != "reactor.worlds":  # it changes nothing
-            carried_out = playback_commands.recorded_data(name, data, answer.reply)
+            carried_out = data if self.worlds is None else self.worlds.recorded(command, answer.reply)
             self.journal.commanded(name, carried_out, command.id, answer.step, command.number != max(answer.numbers))
         field = name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
         known = field != name and field in self.services.placement.declaration.settings
@@ -321,8 +322,8 @@ class Session:
         self._last = (bundle, pts := due - self.began)
         lateness, origin = self.playout.last_lateness, bundle.origin
         interval = None if self._shown_at is None else due + lateness - self._shown_at
-        if self.pictures is not None:
-            self.pictures.shown(bundle, due)
+        if self.worlds is not None:
+            self.worlds.pictures.shown(bundle, due)
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
         self.services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)

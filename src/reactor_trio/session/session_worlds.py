@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -26,25 +26,17 @@ from reactor_trio.interface.saving import Saves
 from reactor_trio.media import Bundle, Worker
 from reactor_trio.placement.placement import Check
 from reactor_trio.protocol import WorldInStore, WorldMoment
-from reactor_trio.session.attachment import Attachment
+from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_preparation import Preparation, checked, moderate
 from reactor_trio.session.moment_pictures import MomentPictures
 from reactor_trio.session.upload_store import Disk
-from reactor_trio.world_store import WorldStore, new_id
+from reactor_trio.world_store import LoadedWorld, SavedFile, WorldStore, new_id
 from reactor_trio.worlds import World
 from reactor_trio.worlds.file_header import Origin
 from reactor_trio.worlds.settings import moderated_texts
 
 #: the part of the server's store that one session may fill
 PART_OF_STORE: Final = 10
-
-
-class LoadedWorld(NamedTuple):
-    """A world of the store: what is put, where it comes from, and what may make a difference."""
-
-    world: World
-    origin: Origin
-    warnings: list[str]
 
 
 class ModelWorlds(msgspec.Struct, frozen=True):
@@ -97,7 +89,7 @@ class ModelWorlds(msgspec.Struct, frozen=True):
         declaration = self.declaration
         assert declaration.world is not None, "the model saves its worlds"
         load = partial(self.store.load, reads=self._saves.reads, accept=self.settings.accept)
-        loaded = LoadedWorld(*await self.disk(load, id, partial(self.here, subject), declaration.world.classes))
+        loaded: LoadedWorld = await self.disk(load, id, partial(self.here, subject), declaration.world.classes)
         state = declaration.state
         texts = [] if state is None else checked("reactor.restore", moderated_texts(state, loaded.world))
         if texts and self.check is not None:
@@ -122,6 +114,8 @@ class SessionWorlds:
 
     Attributes:
         pictures: of the moments.
+        begun_from: how a recording names the world at which the session has begun; None: it has begun at none.
+        journal: records what is saved, if the session is recorded.
     """
 
     def __init__(
@@ -132,6 +126,8 @@ class SessionWorlds:
         self._session_id, self._subject = session_id, subject
         self._attachments = attachments
         self._controller = controller
+        self.begun_from: dict[str, Any] | None = None
+        self.journal: Journal | None = None
         self.pictures = MomentPictures(model.worker, model.settings.pictures // model.sessions, show)
         self._store = model.store
         #: by id each world that this session has saved, also the one under way
@@ -142,6 +138,13 @@ class SessionWorlds:
         self._reading = trio.Semaphore(1, max_value=1)
         self._read_for: int | None = None
         self._captured, self._to_store = trio.open_memory_channel[tuple[World, WorldInStore, str]](1)
+
+    def begin_command(self, number: int, loaded: LoadedWorld) -> Command:
+        """The command by which the new session goes on from a saved world; no client has sent it, so none is answered."""
+        self.begun_from = _named(loaded)
+        arguments = {"world": "", "loaded": loaded, "why": "fork"}
+        at = trio.current_time()
+        return Command(number, self._controller, "reactor.restore", arguments, None, at=at, data=b"{}", group=number)
 
     def tell_moment(self, message: Rewound) -> None:
         """Tell each client that understands it that the world is another: before the answer, and before a picture of it."""
@@ -201,6 +204,21 @@ class SessionWorlds:
                 moment["picture"] = self.pictures.has(moment["step"])
         return msgspec.structs.replace(answer, reply=msgspec.json.encode(reply))
 
+    def recorded(self, command: Command, reply: bytes) -> bytes:
+        """The data of an applied command for a recording: which world a replay needs. No id, since whoever has it may have
+        the world.
+        """
+        name, arguments = command.name, command.arguments
+        if name == "reactor.rewind" and not arguments["undo"]:
+            return msgspec.json.encode({"step": msgspec.json.decode(reply)["moment"]["step"]})
+        if (loaded := arguments.get("loaded")) is not None:
+            return msgspec.json.encode(_named(loaded))
+        if name in ("reactor.save", "reactor.fork") and self._under_way is not None:
+            kept = self._slots[self._under_way[1]]
+            step = None if arguments["step"] is None else kept.step  # None: the world as it was between two steps
+            return msgspec.json.encode({"step": step, "age": kept.age})
+        return b"{}" if name == "reactor.forget" else command.data
+
     async def run(self) -> None:
         """Task: store what was captured, until cancelled."""
         try:
@@ -214,13 +232,15 @@ class SessionWorlds:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _store_one(self, world: World, kept: WorldInStore, subject: str) -> None:
-        said = {"world": kept.id}
+        said, digest = {"world": kept.id}, None
         try:
-            await self._model.disk(self._save, world, kept, subject)
+            digest = (await self._model.disk(self._save, world, kept, subject)).digest
         except CommandError as error:
             self._slots.pop(kept.id, None)
             said |= {"code": error.code, "message": error.message}
         self._under_way = None
+        if self.journal is not None:
+            self.journal.saved(digest, said.get("code"))
         if (controller := self._attachments.get(self._controller)) is not None:
             controller.say("reactor.saved", said)
 
@@ -241,11 +261,11 @@ class SessionWorlds:
         reply = {"fork": id, "expires": expires} if forks else {"world": kept}
         return msgspec.structs.replace(answer, reply=msgspec.json.encode(reply), world=None)
 
-    def _save(self, world: World, kept: WorldInStore, subject: str) -> None:
+    def _save(self, world: World, kept: WorldInStore, subject: str) -> SavedFile:
         origin = msgspec.structs.replace(
             self._model.origin(self._session_id), subject=subject, label=kept.name, saved_at=kept.saved_at
         )
-        self._store.save(kept.id, world, origin, kept.expires)
+        return self._store.save(kept.id, world, origin, kept.expires)
 
     async def _load(self, command: Command) -> None:
         """Read the world that a command names, once the model has answered the one before: a step may take long."""
@@ -257,3 +277,8 @@ class SessionWorlds:
     async def _forget(self, id: str) -> None:  # noqa: A002
         await self._model.disk(self._store.forget, id, partial(self._model.here, self._subject))
         self._slots.pop(id, None)
+
+
+def _named(loaded: LoadedWorld) -> dict[str, Any]:
+    """How a recording names a world of a file: its moment, and the digest by which the file is found."""
+    return {"step": loaded.world.step, "age": loaded.world.age, "digest": loaded.digest}

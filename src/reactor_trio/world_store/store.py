@@ -12,19 +12,35 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from reactor_trio.errors import CommandError
 from reactor_trio.world_store.shelves import Shelf
 from reactor_trio.worlds import World
-from reactor_trio.worlds.file_header import Header, Origin, check_origin
+from reactor_trio.worlds.file_header import Header, Origin, check_origin, world_digest
 from reactor_trio.worlds.packing import pack
-from reactor_trio.worlds.unpacking import read_header, read_world
+from reactor_trio.worlds.unpacking import read_head, read_header, read_world
 
 
 def new_id() -> str:
     """Return an id of 128 random bits. Whoever has it may have the world, so it stands in no log."""
     return secrets.token_urlsafe(16)
+
+
+class SavedFile(NamedTuple):
+    """A file that was written: its bytes, and the digest by which a recording names its world."""
+
+    size: int
+    digest: str
+
+
+class LoadedWorld(NamedTuple):
+    """A world of a file: what is put, where it comes from, what may make a difference, and the digest that names it."""
+
+    world: World
+    origin: Origin
+    warnings: list[str]
+    digest: str
 
 
 class WorldStore:
@@ -51,8 +67,8 @@ class WorldStore:
         #: bytes of the files that are being written
         self._promised = 0
 
-    def save(self, id: str, world: World, origin: Origin, expires: float) -> int:  # noqa: A002
-        """Pack a world and keep it until `expires`; returns the bytes of its file.
+    def save(self, id: str, world: World, origin: Origin, expires: float) -> SavedFile:  # noqa: A002
+        """Pack a world and keep it until `expires`.
 
         Raises CommandError: `too_big`, `too_many` if the store is full, or `store_failed`. Then nothing is kept.
         """
@@ -62,13 +78,13 @@ class WorldStore:
             raise CommandError("too_big", f"the world has {size} bytes, and {self._world_bytes} may be saved")
         with _failing("written"), self._room(size):
             self._shelf.write(_name_of(id), parts, expires)
-        return size
+        return SavedFile(size, world_digest(bytes(parts[0])))
 
     def load(
         self, id: str, here: Callable[[Origin], Origin], classes: Mapping[str, type],  # noqa: A002
         *, reads: Sequence[int] = (), accept: Sequence[str] = (),
-    ) -> tuple[World, Origin, list[str]]:  # fmt: skip
-        """Read a world; returns it, where it comes from, and what may make a difference.
+    ) -> LoadedWorld:  # fmt: skip
+        """Read a world.
 
         Args:
             id: its id.
@@ -79,7 +95,8 @@ class WorldStore:
         `too_big` or `store_failed`.
         """
         with self._opened(id, here, reads, accept) as (file, header, warnings):
-            return read_world(file, header, classes), header.origin, warnings
+            world = read_world(file, header, classes)
+            return LoadedWorld(world, header.origin, warnings, world_digest(read_head(file, self._world_bytes)))
 
     def check(
         self, id: str, here: Callable[[Origin], Origin], *, reads: Sequence[int] = (), accept: Sequence[str] = ()  # noqa: A002
