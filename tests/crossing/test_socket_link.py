@@ -80,6 +80,30 @@ async def test_messages_of_several_threads_arrive_whole_and_in_the_order_of_each
     assert one.unsent == 0
 
 
+async def test_receiving_that_was_cancelled_in_the_middle_of_a_message_goes_on_with_it(ends):
+    one, other = ends
+    heard = []
+    async with trio.open_nursery() as nursery:
+        receiving = trio.CancelScope()
+
+        async def receive():
+            with receiving:
+                await other.receive(lambda message, _session: heard.append(message.number))
+
+        async def receive_rest(everything):
+            await other.receive(lambda message, _session: (heard.append(message.number), everything.cancel()))
+            everything.cancel()
+
+        one.send(said(b"x" * 100_000))  # its rest waits for `run`
+        nursery.start_soon(receive)
+        await trio.testing.wait_all_tasks_blocked()
+        receiving.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(one.run)
+        nursery.start_soon(receive_rest, nursery.cancel_scope)
+    assert heard == [1]
+
+
 async def test_receiving_ends_with_the_other_end_and_what_is_sent_later_is_discarded(ends):
     one, other = ends
     async with trio.open_nursery() as nursery:

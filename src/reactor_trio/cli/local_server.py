@@ -71,7 +71,8 @@ class LocalServer:
         # SIGHUP renews the certificates of a service. A closed terminal sends it, too, so a server on a terminal drains.
         renews = self._manifest.settings.tls is not None and not os.isatty(0)
         on_hangup = in_loop(self._renew_certificates) if renews else stop
-        with bounded_prints(), handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
+        handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}
+        with bounded_prints(before_line=self._terminal.erase_live), handled(handlers):
             async with trio.open_nursery() as nursery:
                 if self._watchdog is not None:
                     nursery.start_soon(self._watchdog.run)

@@ -72,11 +72,15 @@ class FramedSocket:
         self._socket.setblocking(False)
         self.wire = Wire(message_types)
         self._gone = False
+        self._received = bytearray()  # of a message whose end has not come
         self._lock = threading.Lock()  # for the encoder, and the order of the bytes
 
     async def receive(self, handle: Handle) -> None:
-        """Give each message of the other end to `handle`, in order, until that end is gone or sends what is no message."""
-        buffer = bytearray()
+        """Give each message of the other end to `handle`, in order, until that end is gone or sends what is no message.
+
+        If it is cancelled, the next call goes on where it was.
+        """
+        buffer = self._received
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:

@@ -173,8 +173,9 @@ MODEL_SECTIONS: Final[dict[str, Section]] = {
     ),
     "prints": Section(
         "The model prints too much",
-        "`reactor run` shows 100 lines or 8000 characters a second of what the model prints, says what it leaves out, "
-        "and then shows so much in 5 s only. Print once a second, or log with `get_logger()`, and no tensors in a step.",
+        "`reactor run` shows 100 lines or 8000 characters a second of what the model prints on a stream, and of what it "
+        "logs. It says what it leaves out, and then shows so much in 5 s only. Errors in the log have an allowance of their "
+        "own. Print or log once a second, and no tensors in a step.",
     ),
     "input-ended": Section(
         "An input track has no more frames",

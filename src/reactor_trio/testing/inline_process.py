@@ -68,11 +68,13 @@ class InlineProcess(WorkerModel):
         self._killed = True
         self._running.cancel()
 
-    async def end(self) -> None:
+    async def end(self, handle: Handle = lambda _message, _session: None) -> None:
+        """Wait for its end. It logs in this process, so it has no last messages that matter."""
+        await self.gone()
+
+    async def gone(self) -> None:
         """Wait for its end."""
         await self._ended.wait()
-
-    gone = end
 
     async def receive(self, handle: Handle) -> None:
         """Give its messages to `handle` until its end."""

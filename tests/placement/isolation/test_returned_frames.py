@@ -31,7 +31,7 @@ class Process:
     async def receive(self, handle):
         await self.link.receive(handle)
 
-    async def end(self):
+    async def end(self, _handle):
         await trio.lowlevel.checkpoint()
 
     def exit(self):

@@ -72,6 +72,10 @@ class LinkHandler(logging.Handler):
         (self._warnings if warns else self._lower).append((next(self._numbers), line, size))
         self._bytes += size
 
+    def flush(self) -> None:
+        """Send the lines that wait. For any thread."""
+        self._send_waiting()
+
     @property
     def _full(self) -> bool:
         return len(self._lower) + len(self._warnings) >= MOST_LINES or self._bytes >= MOST_BYTES

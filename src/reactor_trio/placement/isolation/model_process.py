@@ -56,8 +56,11 @@ class ModelProcess(Protocol):
     async def receive(self, handle: Handle) -> None:
         """Give each message of the process to `handle`; return when the process is gone."""
 
-    async def end(self) -> None:
-        """Return when the process, which got `StopModelProcess`, has ended. It is killed `GRACE_PERIOD` seconds later."""
+    async def end(self, handle: Handle = ...) -> None:
+        """Give the last messages of the process, which got `StopModelProcess`, to `handle`, and return when it has ended.
+
+        It is killed after `GRACE_PERIOD` seconds.
+        """
 
     def exit(self) -> str:
         """How the process ended, as the rest of a sentence that begins with `its process`."""
@@ -156,10 +159,11 @@ class Subprocess:
         """Return when the process has ended, for whatever reason."""
         await trio.lowlevel.wait_readable(self._ended)
 
-    async def end(self) -> None:
+    async def end(self, handle: Handle = lambda _message, _session: None) -> None:
         """Return when the process has ended, killed if it takes longer than `GRACE_PERIOD`; free what belongs to it."""
         with trio.move_on_after(GRACE_PERIOD):
-            await self.gone()
+            await self.receive(handle)
+            await self.gone()  # the link may end before the process
         self._popen.kill()  # no effect on a process that has ended
         await self.gone()
         with suppress(ProcessLookupError, PermissionError):  # nothing is left, or nothing of ours

@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TextIO
 
 import trio
 
@@ -85,11 +86,27 @@ async def _main(sock: socket.socket, memory: SharedMapping, serve: Serve) -> Non
     link = SocketLink(sock, ipc_messages.ToProcess)
     frames = FrameExchange(memory, MODEL, link.send)
     link.wire.share(frames)
-    logging.basicConfig(handlers=[LinkHandler(link)], force=True)  # the levels come with `LoadModel`
+    handler = LinkHandler(link)
+    logging.basicConfig(handlers=[handler], force=True)  # the levels come with `LoadModel`
     logging.captureWarnings(True)
-    with bounded_prints():
-        async with open_model_host() as host:
-            await serve(link, host, frames)
+    try:
+        with bounded_prints(before_line=_line_cleared(sys.stdout)):
+            async with open_model_host() as host:
+                await serve(link, host, frames)
+    finally:
+        handler.flush()  # what the server has to know of prints that were left out
+
+
+def _line_cleared(stdout: TextIO) -> Callable[[], object]:
+    """What clears the line of a terminal, in which the server may be showing how long the load takes."""
+    if not stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return lambda: None
+
+    def clear() -> None:
+        stdout.write("\r\x1b[K")
+        stdout.flush()
+
+    return clear
 
 
 if __name__ == "__main__":

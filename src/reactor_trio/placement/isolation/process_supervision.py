@@ -95,7 +95,7 @@ class ProcessPlacement:
             finally:
                 self._link.send(ipc_messages.StopModelProcess())
                 with trio.CancelScope(shield=True):
-                    await self.process.end()
+                    await self.process.end(_forward_log_lines)
                 self._over()
             nursery.cancel_scope.cancel()
 
@@ -276,6 +276,12 @@ async def load_in_process(
     if settings.step_timeout or settings.first_step_timeout:
         nursery.start_soon(placement.kill_if_hung, settings.step_timeout, settings.first_step_timeout)
     return placement
+
+
+def _forward_log_lines(message: Any, _session: int) -> None:
+    """Take what a process that ends has still to say; its other messages have no receiver any more."""
+    if isinstance(message, ipc_messages.LogLine):
+        forward_log(message)
 
 
 def too_late(what: str, setting: str) -> ModelEnding:

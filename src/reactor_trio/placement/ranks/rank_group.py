@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -56,11 +57,11 @@ class RankGroup:
         for rank in self.ranks:
             rank.kill()
 
-    async def end(self) -> None:
+    async def end(self, handle: Handle = lambda _message, _session: None) -> None:
         """Return when every rank has ended."""
         async with trio.open_nursery() as nursery:
-            for rank in self.ranks:
-                nursery.start_soon(rank.end)
+            for number, rank in enumerate(self.ranks):
+                nursery.start_soon(rank.end, partial(self._handle, number, handle=handle))
 
     def exit(self) -> str:
         """Name the rank that ended first, and say how."""
