@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from tests.support.cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import ON_A_TERMINAL, SKY, SOURCE, reactor
 from tests.support.forked_command import ForkedCommand
 
 
@@ -93,6 +94,32 @@ def test_a_closed_terminal_drains(project):
                 assert out.splitlines()[-1] == "the session ended: draining"
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_what_load_prints_has_a_line_of_its_own_on_a_terminal(tmp_path, isolation):
+    (tmp_path / "model.py").write_text(SKY)
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "reactor_trio", "run", "model.py", "--port", "0", "--isolation", isolation],
+        env=ON_A_TERMINAL, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            os.close(theirs)
+            with open(ours, encoding="utf-8", newline="\n") as lines:
+                shown = [shown_in_a_row(line) for line in itertools.takewhile(lambda line: " is ready: " not in line, lines)]
+        finally:
+            process.kill()
+    assert "loaded with {}" in shown
+
+
+def shown_in_a_row(line):
+    """What a terminal shows when the text of a line has been written to an empty row."""
+    row = ""
+    for part in line.rstrip("\r\n").split("\r"):
+        text = part.removeprefix("\x1b[K")
+        row = text if text != part else text + row[len(text) :]
+    return row.rstrip()
 
 
 def test_a_server_started_with_hangups_ignored_continues(project):

@@ -129,7 +129,7 @@ async def test_one_long_line_is_counted_in_characters_and_may_be_a_tensor(autoju
         print("x" * 2 * CHARACTERS, end="")
         await trio.sleep(2)
     (said,) = caplog.messages
-    assert f": {CHARACTERS} characters of one line are left out, since " in said
+    assert f": {CHARACTERS} characters are left out, since " in said
     assert "Print less often, and no tensors in a step (docs" in said
 
 

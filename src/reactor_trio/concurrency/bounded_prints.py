@@ -41,7 +41,7 @@ class LeftOut(NamedTuple):
 
     def __str__(self) -> str:
         characters = f"{self.characters} characters"
-        return f"{self.lines} lines, {characters}" if self.lines else f"{characters} of one line"
+        return f"{self.lines} lines, {characters}" if self.lines else characters
 
 
 class Allowance:
