@@ -71,7 +71,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "transport": ("descriptors protocol concurrency admission", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
-        "errors protocol telemetry concurrency interface pacing admission media execution session transport world_store",
+        "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",
     ),
     "leases": ("protocol concurrency admission configuration", "msgspec trio"),

@@ -19,13 +19,14 @@ from tests.support.behaviour_models import raw_session, shown
 from tests.worlds.test_rewind import Counter, Forgetful, Locked, landed, refusal
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "store"
+def with_store(folder, way: str = "thread", **settings) -> ServerSettings:
+    return ServerSettings(isolation=way, worlds=WorldSettings(store=str(folder), **settings))
 
 
-def with_store(folder, **settings) -> ServerSettings:
-    return ServerSettings(worlds=WorldSettings(store=str(folder), **settings))
+def loaded(server) -> Any:
+    """The model, wherever it runs."""
+    process = server.runtime.placement.process
+    return server.model if process is None else process.loaded
 
 
 def files(folder) -> list[str]:
@@ -33,12 +34,12 @@ def files(folder) -> list[str]:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-async def test_a_world_is_saved_and_the_session_goes_on_from_it_later(autojump_clock, folder, stored):
-    settings = with_store(folder) if stored else ServerSettings()
+async def test_a_world_is_saved_and_the_session_goes_on_from_it_later(autojump_clock, folder, stored, way):
+    settings = with_store(folder, way) if stored else ServerSettings(isolation=way)
     async with open_server(Counter, settings=settings) as server, server.connect() as client:
         await client.take(5)
         world = await client.worlds.save("the maze")
-        saved = server.model.state._number
+        saved = loaded(server).state._number
         await client.take(20)
         moment = await client.worlds.restore(world.id)
         assert (moment.step, moment.age, world.name) == (world.step, world.age, "the maze")
@@ -52,14 +53,14 @@ async def test_a_world_is_saved_and_the_session_goes_on_from_it_later(autojump_c
             await client.worlds.restore(world.id)
 
 
-async def test_a_saved_world_outlives_its_session_and_its_server(autojump_clock, folder):
-    async with open_server(Counter, settings=with_store(folder)) as server:
+async def test_a_saved_world_outlives_its_session_and_its_server(autojump_clock, folder, way):
+    async with open_server(Counter, settings=with_store(folder, way)) as server:
         async with server.connect() as client:
             await client.take(5)
             await client.command("jump", to=100)
             world = await client.worlds.save()
     assert files(folder) == [".world", "key"]
-    async with open_server(Counter, settings=with_store(folder)) as server, server.connect() as client:
+    async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
         await client.take(3)
         await client.worlds.restore(world.id)
         assert shown([await landed(client)])[0] in (101, 102)
@@ -76,8 +77,8 @@ async def test_without_a_store_a_saved_world_ends_with_its_session(autojump_cloc
                 await client.worlds.restore(world.id)
 
 
-async def test_answers_keep_the_order_of_the_commands_and_no_step_waits_for_the_store(autojump_clock, folder):
-    async with open_server(Counter, settings=with_store(folder)) as server, raw_session(server, "worlds=1") as peer:
+async def test_answers_keep_the_order_of_the_commands_and_no_step_waits_for_the_store(autojump_clock, folder, way):
+    async with open_server(Counter, settings=with_store(folder, way)) as server, raw_session(server, "worlds=1") as peer:
         await trio.sleep(1)
         await peer.command("jump", 1, to=90)
         await peer.command("reactor.save", 2, name="a")
@@ -87,8 +88,8 @@ async def test_answers_keep_the_order_of_the_commands_and_no_step_waits_for_the_
         assert answers[1]["data"]["reply"]["world"]["name"] == "a"
 
 
-async def test_a_session_has_exactly_its_slots(autojump_clock, folder):
-    async with open_server(Counter, settings=with_store(folder, slots=2)) as server, server.connect() as client:
+async def test_a_session_has_exactly_its_slots(autojump_clock, folder, way):
+    async with open_server(Counter, settings=with_store(folder, way, slots=2)) as server, server.connect() as client:
         first, _ = [await client.worlds.save() for _ in range(2)]
         with refusal("too_many"):
             await client.worlds.save()
@@ -97,8 +98,8 @@ async def test_a_session_has_exactly_its_slots(autojump_clock, folder):
         assert files(folder) == [".world", ".world", "key"]
 
 
-async def test_a_folder_that_is_gone_fails_the_save_and_not_the_session(autojump_clock, folder):
-    async with open_server(Counter, settings=with_store(folder)) as server, server.connect() as client:
+async def test_a_folder_that_is_gone_fails_the_save_and_not_the_session(autojump_clock, folder, way):
+    async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
         (folder / "key").unlink()
         folder.rmdir()
         with refusal("store_failed"):
@@ -118,14 +119,14 @@ class Refuses(Counter):
             raise ValueError("no")
 
 
-async def test_a_restore_that_the_model_refuses_leaves_the_world_as_it_was(autojump_clock, folder):
-    async with open_server(Refuses, settings=with_store(folder)) as server, server.connect() as client:
+async def test_a_restore_that_the_model_refuses_leaves_the_world_as_it_was(autojump_clock, folder, way):
+    async with open_server(Refuses, settings=with_store(folder, way)) as server, server.connect() as client:
         world = await client.worlds.save()
         await client.command("jump", to=90)
-        number = server.model.state._number
+        number = loaded(server).state._number
         with refusal("restore_failed"):
             await client.worlds.restore(world.id)
-        assert server.model.state._number >= number
+        assert loaded(server).state._number >= number
 
 
 class Renamed(Counter):
@@ -136,11 +137,11 @@ class Newer(Counter):
     saves = Saves(version=2)
 
 
-async def test_a_world_of_another_model_or_a_damaged_one_is_refused_with_its_code(autojump_clock, folder):
-    async with open_server(Counter, settings=with_store(folder)) as server, server.connect() as client:
+async def test_a_world_of_another_model_or_a_damaged_one_is_refused_with_its_code(autojump_clock, folder, way):
+    async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
         world = await client.worlds.save()
     for model, code in ((Renamed, "foreign_world"), (Newer, "old_world")):
-        async with open_server(model, settings=with_store(folder)) as server, server.connect() as client:
+        async with open_server(model, settings=with_store(folder, way)) as server, server.connect() as client:
             with refusal(code):
                 await client.worlds.restore(world.id)
     (file,) = folder.glob("*.world")
@@ -149,7 +150,7 @@ async def test_a_world_of_another_model_or_a_damaged_one_is_refused_with_its_cod
     times = file.stat().st_mtime
     file.write_bytes(data)
     os.utime(file, (times, times))
-    async with open_server(Counter, settings=with_store(folder)) as server, server.connect() as client:
+    async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
         with refusal("damaged_world"):
             await client.worlds.restore(world.id)
         await client.take(3)
@@ -159,7 +160,6 @@ async def test_who_may_not_save_is_told_why(autojump_clock, folder):
     nothing = with_store(folder, allow=("rewind",))
     for model, settings, code in (
         (Forgetful, ServerSettings(), "not_saveable"), (Counter, nothing, "not_allowed"),
-        (Counter, ServerSettings(isolation="process"), "not_saveable"),
     ):  # fmt: skip
         async with open_server(model, settings=settings) as server, server.connect() as client:
             with refusal(code):
@@ -175,16 +175,16 @@ async def test_who_may_not_save_is_told_why(autojump_clock, folder):
             await viewer.worlds.save()
 
 
-async def test_ids_stand_in_no_log(autojump_clock, folder, caplog):
+async def test_ids_stand_in_no_log(autojump_clock, folder, caplog, way):
     caplog.set_level("DEBUG")
-    async with open_server(Counter, settings=with_store(folder)) as server, server.connect() as client:
+    async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
         world = await client.worlds.save("secret name")
         await client.worlds.restore(world.id)
     assert world.id not in caplog.text
     assert "secret name" not in caplog.text
 
 
-async def test_neither_a_step_nor_a_sessions_end_waits_for_a_disk_that_stands_still(autojump_clock, folder, monkeypatch):
+async def test_neither_a_step_nor_a_sessions_end_waits_for_a_stopped_disk(autojump_clock, folder, monkeypatch, way):
     call_here = memory_server._call_here
     writing = trio.Event()
 
@@ -196,7 +196,7 @@ async def test_neither_a_step_nor_a_sessions_end_waits_for_a_disk_that_stands_st
         return await call_here(function, *arguments, **how)
 
     monkeypatch.setattr(memory_server, "_call_here", hang)
-    async with open_server(Counter, settings=with_store(folder)) as server:
+    async with open_server(Counter, settings=with_store(folder, way)) as server:
         async with server.connect() as client, trio.open_nursery() as nursery:
             nursery.start_soon(client.worlds.save)
             await writing.wait()
@@ -228,7 +228,7 @@ class Told(Counter):
             yield np.zeros((48, 64, 3), np.uint8)
 
 
-async def test_a_restored_text_is_checked_by_the_hook_of_today(autojump_clock, folder):
+async def test_a_restored_text_is_checked_by_the_hook_of_today(autojump_clock, folder, way):
     refused: set[str] = set()
     seen: list[str] = []
 
@@ -236,7 +236,7 @@ async def test_a_restored_text_is_checked_by_the_hook_of_today(autojump_clock, f
         seen.append(f"{command} {field} {text}")
         return "not here" if text in refused else None
 
-    async with open_server(Told, settings=with_store(folder), moderate=hook) as server, server.connect() as client:
+    async with open_server(Told, settings=with_store(folder, way), moderate=hook) as server, server.connect() as client:
         await client.command("set_prompt", prompt="a cat")
         await client.command("set_note", note="not moderated")
         await client.command("set_prompts", prompts=["a dog"])
@@ -248,7 +248,7 @@ async def test_a_restored_text_is_checked_by_the_hook_of_today(autojump_clock, f
         refused.add("a dog")
         with refusal("moderated"):
             await client.worlds.restore(world.id)
-        assert server.model.state.prompt == ""
+        assert loaded(server).state.prompt == ""
 
 
 class Weighed(Counter):
@@ -258,15 +258,15 @@ class Weighed(Counter):
         return self.identity
 
 
-async def test_a_world_of_other_weights_is_refused_or_a_warning(autojump_clock, folder, monkeypatch):
-    async with open_server(Weighed, settings=with_store(folder)) as server, server.connect() as client:
+async def test_a_world_of_other_weights_is_refused_or_a_warning(autojump_clock, folder, monkeypatch, way):
+    async with open_server(Weighed, settings=with_store(folder, way)) as server, server.connect() as client:
         world = await client.worlds.save()
         await client.worlds.restore(world.id)
     monkeypatch.setattr(Weighed, "identity", "b")
-    async with open_server(Weighed, settings=with_store(folder)) as server, server.connect() as client:
+    async with open_server(Weighed, settings=with_store(folder, way)) as server, server.connect() as client:
         with refusal("foreign_world"):
             await client.worlds.restore(world.id)
-    settings = with_store(folder, accept=("weights",))
+    settings = with_store(folder, way, accept=("weights",))
     async with open_server(Weighed, settings=settings) as server, raw_session(server, "worlds=1") as peer:
         await peer.command("reactor.restore", 1, world=world.id)
         (warning,) = (await peer.answer())["data"]["reply"]["warnings"]

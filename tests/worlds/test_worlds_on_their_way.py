@@ -33,8 +33,8 @@ class Large(Counter):
             yield step
 
 
-async def test_one_restored_world_waits_for_a_step_that_computes_and_the_others_on_the_disk(autojump_clock, tmp_path):
-    settings = with_store(tmp_path, ring=1024)  # no moment is kept
+async def test_one_restored_world_waits_for_a_step_that_computes_and_the_others_on_the_disk(autojump_clock, folder, way):
+    settings = with_store(folder, way, ring=1024)  # no moment is kept
     async with open_server(Large, settings=settings, step_cost=LONG) as server, raw_session(server) as peer:
         await trio.sleep(LONG / 2)
         await peer.command("reactor.save", 1)
@@ -48,13 +48,14 @@ async def test_one_restored_world_waits_for_a_step_that_computes_and_the_others_
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert LARGE <= peak < 2.5 * LARGE
+        copies = 2.5 if way == "thread" else 3.5  # a process has its own, and here both are in this one
+        assert LARGE <= peak < copies * LARGE
         answers = [await peer.answer() for _ in range(10)]
         assert [(answer["type"], answer["id"]) for answer in answers] == [("reactor.ack", n) for n in range(2, 12)]
 
 
-async def test_a_restore_behind_one_that_is_refused_does_not_wait_for_ever(autojump_clock, tmp_path):
-    async with open_server(Large, settings=with_store(tmp_path)) as server, raw_session(server) as peer:
+async def test_a_restore_behind_one_that_is_refused_does_not_wait_for_ever(autojump_clock, folder, way):
+    async with open_server(Large, settings=with_store(folder, way)) as server, raw_session(server) as peer:
         await trio.sleep(3)
         await peer.command("reactor.save", 1)
         world = (await peer.answer())["data"]["reply"]["world"]["id"]

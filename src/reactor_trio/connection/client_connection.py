@@ -45,7 +45,7 @@ from reactor_trio.session import Flood
 from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow, Refusal, Refused
 
 if TYPE_CHECKING:  # a model that saves no worlds imports none of it
-    from reactor_trio.world_store import LoadedWorld
+    from reactor_trio.execution.landing import LoadedWorld
 
 log = logging.getLogger("reactor_trio.connection")
 

@@ -1,21 +1,23 @@
-"""Uploaded files on their way to another process: in pieces, ahead of the command that names them.
+"""Uploaded files, and a saved world, on their way to another process: in pieces, ahead of the command that they belong to.
 
 A file may be larger than all that may wait for the other process, and several sessions may have files under way. So the
-server has a window of pieces for each session (`flow_window`). A command with files, and the commands behind it, wait in
-its `CommandLane`. Other messages do not wait for them. `CommandLedger` bounds the commands of the client there,
+server has a window of pieces for each session (`flow_window`). A command with files or a world, and the commands behind it,
+wait in its `CommandLane`. Other messages do not wait for them. `CommandLedger` bounds the commands of the client there,
 `UploadStore` the files, and so the calls of `@file_uploaded`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
 
 from reactor_trio.crossing.flow_window import FlowLimits, FlowWindow
-from reactor_trio.crossing.messages import Command, FilePiece, PiecesTaken
+from reactor_trio.crossing.messages import Command, FilePiece, PiecesTaken, WorldPiece
+from reactor_trio.crossing.world_pieces import pieces_of_world
 from reactor_trio.interface.files import UploadedFile
 
 #: bytes of a piece; the last one of a file has fewer
@@ -68,14 +70,17 @@ class CommandLane:
         self._send = send
         self._window = FlowWindow(PIECES)
         self.waiting: deque[Command] = deque()
+        #: the parts of the world that each of them puts
+        self._worlds: deque[Sequence[memoryview]] = deque()
         #: pieces of the first command that waits
-        self._pieces: Iterator[FilePiece] = iter(())
+        self._pieces: Iterator[FilePiece | WorldPiece] = iter(())
 
-    def put(self, command: Command) -> None:
-        """Send a command behind those that wait, each behind the pieces of its files."""
+    def put(self, command: Command, world: Sequence[memoryview] = ()) -> None:
+        """Send a command behind those that wait, each behind the pieces of its files and of the world that it puts."""
         self.waiting.append(command)
+        self._worlds.append(world)
         if len(self.waiting) == 1:
-            self._pieces = pieces_of(command.files)
+            self._begin_first()
         self._send_on()
 
     def taken(self, report: PiecesTaken) -> None:
@@ -86,6 +91,7 @@ class CommandLane:
     def close(self) -> None:
         """End the session: drop what waits."""
         self.waiting.clear()
+        self._worlds.clear()
         self._pieces = iter(())
 
     def _send_on(self) -> None:
@@ -95,5 +101,12 @@ class CommandLane:
                 self._send(piece)
                 continue
             command = self.waiting.popleft()
+            self._worlds.popleft()
             self._send(replace(command, files=without_data(command.files)))
-            self._pieces = pieces_of(self.waiting[0].files if self.waiting else {})
+            self._begin_first()
+
+    def _begin_first(self) -> None:
+        if self.waiting:
+            self._pieces = chain(pieces_of(self.waiting[0].files), pieces_of_world(self._worlds[0]))
+        else:
+            self._pieces = iter(())

@@ -6,7 +6,7 @@ message names its session, since the link does that (`socket_link`).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -31,15 +31,47 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag_field="tag"):
 
 
 class BeginSession(Message, frozen=True, tag=11):
-    """A session begins. `client` and `joined_at` are the number and the joining time of its controlling client."""
+    """A session begins.
+
+    Attributes:
+        client, joined_at: the number and the joining time of its controlling client.
+        at_world: whether it begins at a saved world: then it begins when the command has come that puts it.
+    """
 
     session_id: str
     client: int
     joined_at: float
+    at_world: bool = False
 
 
 class EndSession(Message, frozen=True, tag=12):
     """The session is over: the model must let go of it."""
+
+
+class WorldToPut(msgspec.Struct, frozen=True, array_like=True):
+    """What is said between two processes of a saved world that a command puts. Its bytes go ahead in pieces.
+
+    Attributes:
+        why: what brings it, see `Landing`.
+        version: the `Saves.version` it was saved with.
+        warnings: what may make a difference.
+    """
+
+    why: Literal["restore", "fork"]
+    version: int
+    warnings: list[str]
+
+
+class WorldToSave(msgspec.Struct, frozen=True, array_like=True):
+    """What is said between two processes of a world that a save has captured. Its bytes follow in pieces.
+
+    Attributes:
+        step, age, size: see `World`.
+    """
+
+    step: int
+    age: float
+    size: int
 
 
 class Command(Message, frozen=True, tag=13):
@@ -59,6 +91,7 @@ class Command(Message, frozen=True, tag=13):
             all are answered with it. `CommandLedger` chooses it.
         traceparent: the trace that the client says the command is part of.
         shown_step: the step whose frame was on screen when the command arrived, -1 before the first.
+        world: the world that it puts, on the way between two processes.
     """
 
     number: int
@@ -72,6 +105,7 @@ class Command(Message, frozen=True, tag=13):
     group: int = 0
     traceparent: str | None = None
     shown_step: int = -1
+    world: WorldToPut | None = None
 
 
 class PauseSteps(Message, frozen=True, tag=24):
@@ -97,6 +131,17 @@ class FilePiece(Message, frozen=True, tag=23):
     """Bytes of an uploaded file, before the command that names it; see `file_pieces`."""
 
     data: bytes
+
+
+class WorldPiece(Message, frozen=True, tag=51):
+    """Bytes of a world, before the command that puts it, or behind the answer of a save; see `world_pieces`.
+
+    Attributes:
+        rest: bytes that follow.
+    """
+
+    data: np.ndarray
+    rest: int
 
 
 class SetFpsLimit(Message, frozen=True, tag=15):
@@ -165,6 +210,7 @@ class Answer(Message, frozen=True, tag=36):
         code, message: why they were refused; `code` is None if they were applied.
         values: the settings that have changed since, as JSON; see `StateChanges`.
         world: that a save has captured, within a process.
+        crosses: the same, on the way between two processes.
     """
 
     numbers: tuple[int, ...]
@@ -174,6 +220,7 @@ class Answer(Message, frozen=True, tag=36):
     message: str = ""
     values: dict[str, bytes] = msgspec.field(default_factory=dict)
     world: Any = None
+    crosses: WorldToSave | None = None
 
 
 class ModelMessageSent(Message, frozen=True, tag=37):
@@ -240,7 +287,7 @@ class InputTaken(Message, frozen=True, tag=48):
 
 
 class PiecesTaken(Message, frozen=True, tag=49):
-    """The model's process has taken so many further pieces of files, of so many bytes; see `CommandLane`."""
+    """The other process has taken so many further pieces of files or of a world, of so many bytes; see `CommandLane`."""
 
     pieces: int
     size: int
@@ -255,8 +302,8 @@ FromModel: TypeAlias = (
     Bundle | FlushPlayout | RetimePlayout | Answer | ModelMessageSent | StateValuesChanged | Rewound | LateCall
 )
 #: further messages between two processes about one session
-SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | FilePiece | LogStack
-ProcessOfSession: TypeAlias = SessionClosed | InputTaken | PiecesTaken
+SessionOfProcess: TypeAlias = BeginSession | EndSession | InputArrived | FilePiece | WorldPiece | PiecesTaken | LogStack
+ProcessOfSession: TypeAlias = SessionClosed | InputTaken | WorldPiece | PiecesTaken
 
 TO_MODEL: tuple[type, ...] = get_args(ToModel)
 FROM_MODEL: tuple[type, ...] = get_args(FromModel)

@@ -16,7 +16,7 @@ from reactor_trio.errors import CommandError, ModelFailed
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
-from reactor_trio.execution.landing import Landing
+from reactor_trio.execution.landing import Landing, LoadedWorld
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.execution.state_changes import StateChanges
@@ -243,16 +243,18 @@ class ServedPerformer(Performer):
                 return await self.moments.to_save(self, command.arguments["step"])
 
     async def _restore(self, command: Command) -> Any:
-        world, origin, warnings, _ = command.arguments["loaded"]
-        why = command.arguments.get("why", "restore")
+        loaded: LoadedWorld = command.arguments["loaded"]
+        declared = self._declaration.world
+        assert declared is not None, "Session refuses it for a model that saves no worlds"
         try:
+            world = loaded.unpacked(declared.classes)
             async with self._between_steps():
-                reply = await self._land(Landing(world, why, same_process=False, version=origin.version))
+                reply = await self._land(Landing(world, loaded.why, same_process=False, version=loaded.version))
         except CommandError as error:
-            if why == "restore":
+            if loaded.why == "restore":
                 raise
             raise ModelFailed(f"the session cannot begin at its world: {error.message}") from error
-        return reply | {"warnings": warnings}
+        return reply | {"warnings": loaded.warnings}
 
     async def _land(self, landing: Landing) -> dict[str, Any]:
         """Go on from another world; returns the reply. Raises CommandError if that cannot be, and what ends the session."""

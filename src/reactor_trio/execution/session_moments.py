@@ -25,6 +25,7 @@ from reactor_trio.execution.own_world import OwnWorld, Place, SessionWorld
 from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.protocol import WorldList, WorldMoment
 from reactor_trio.worlds import UNDO_FOR, Ring, World
+from reactor_trio.worlds.packing import too_big
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -43,12 +44,14 @@ class SessionMoments:
         declared: what the model says about its worlds.
         size: bytes that the moments may have together.
         alone: see `OwnWorld`.
+        most_saved: bytes that a saved world may have.
     """
 
-    def __init__(self, declared: WorldDeclaration, size: int, alone: bool) -> None:
+    def __init__(self, declared: WorldDeclaration, size: int, alone: bool, most_saved: int) -> None:
         self._ring = Ring(size, REACH)
         self._own = OwnWorld(declared, alone)
         self._use(self._own)
+        self._most_saved = most_saved
         self._place = Place(-1, 0, 0.0)
         self._known: deque[Place] = deque(maxlen=KNOWN_STEPS)
         self._next_at = -math.inf
@@ -121,10 +124,17 @@ class SessionMoments:
         return WorldList(moments, ring.bytes, ring.most_bytes, undo=None if undo is None else _described(undo))
 
     async def to_save(self, author: AuthorCalls, step: int | None) -> World:
-        """The world as it is, or the newest kept moment at or before a step. Raises CommandError if there is none."""
-        if step is None:
-            return await self._world.capture(author, self._place)
-        return self.landing({"undo": None, "step": step}, step)
+        """The world as it is, or the newest kept moment at or before a step.
+
+        Raises CommandError if there is none, or if it is too big.
+        """
+        if step is not None:
+            world = self.landing({"undo": None, "step": step}, step)
+        else:
+            world = await self._world.capture(author, self._place)
+        if world.size > self._most_saved:
+            raise too_big(world.size, self._most_saved)
+        return world
 
     async def put(self, author: AuthorCalls, landing: Landing) -> CommandError | None:
         """Put a world. If that cannot be done, the world stays as it is, and the error is returned.

@@ -61,6 +61,14 @@ class LoadedModel(msgspec.Struct, frozen=True):
     #: of a rendering: see `StepLoop`
     once: bool = False
 
+    def weights(self) -> str:
+        """What identifies the weights in saved worlds; empty for a model that saves none. Blocks."""
+        if self.declaration.world is None:
+            return ""
+        from reactor_trio.worlds.weights import weights_of  # late: as above all of `worlds`
+
+        return weights_of(self.model)
+
     def open_session_run(
         self, session_id: str, client: tuple[int, float], open_channel: OpenChannel = open_local_channel
     ) -> LocalSessionRun:
@@ -112,7 +120,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
         from reactor_trio.execution.session_moments import SessionMoments  # late: models without Saves import none of it
 
         settings = self.settings.worlds
-        return SessionMoments(world, (settings.ring - settings.pictures) // self.max_sessions, self.max_sessions == 1)
+        ring = (settings.ring - settings.pictures) // self.max_sessions
+        return SessionMoments(world, ring, self.max_sessions == 1, settings.bytes)
 
 
 async def load_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import trio
@@ -32,6 +33,7 @@ class Placement(Protocol):
         max_sessions: how many sessions it serves at the same time.
         model: the instance; None if it is in another process.
         process: that process; None without one.
+        processes: how many processes run it.
         moderate: checks the text in commands, in this process wherever the model is; None: nothing does.
         running: how many calls of the model loop go on for the server's life: each `run()`, or the making of batches.
     """
@@ -40,8 +42,12 @@ class Placement(Protocol):
     max_sessions: int
     model: Model | None
     process: Any
+    processes: int
     moderate: Check | None
     running: int
+
+    def weights(self) -> str:
+        """What identifies the weights in saved worlds. Blocks at the first call."""
 
     def open_session_run(self, session_id: str, client: tuple[int, float]) -> SessionRun:
         """Make the run of a session with this id, for the client of this number and joining time."""
@@ -97,6 +103,7 @@ class LocalPlacement(ModelRun):
     """A `Placement` on the model loop of this process."""
 
     process = None
+    processes = 1
 
     def __init__(self, loaded: LoadedModel, moderate: Check | None) -> None:
         super().__init__(loaded)
@@ -105,6 +112,7 @@ class LocalPlacement(ModelRun):
         self.model: Model | None = loaded.model
         self.moderate = moderate
         self.open_session_run = loaded.open_session_run
+        self.weights = cache(loaded.weights)
 
     async def begin(self) -> None:
         """Return when the model's `run()` has had its first turn of the loop."""

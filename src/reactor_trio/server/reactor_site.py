@@ -97,7 +97,7 @@ class ReactorRoutes:
         """Raise Refused if the client's session cannot begin at this world."""
         worlds = self._sessions.loaded.services.worlds
         try:
-            if worlds is None or self._sessions.loaded.services.placement.model is None:
+            if worlds is None or self._sessions.loaded.services.placement.processes > 1:
                 raise CommandError("not_saveable", "no session of this server can begin at a saved world")
             check_may_begin(worlds.declaration)
             await worlds.look(id, request.claims.subject or "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,6 @@ from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.session.session_worlds import ModelWorlds
 from reactor_trio.world_store import FolderShelf, MemoryShelf, WorldStore
 from reactor_trio.worlds.file_header import Origin
-from reactor_trio.worlds.weights import weights_of
 
 #: files that are read and written at once; more wait. A disk that stands still holds so many threads.
 AT_ONCE: Final = 4
@@ -37,10 +36,11 @@ async def open_worlds(
     disk = partial(parts.disk, limiter=trio.CapacityLimiter(AT_ONCE), abandon_on_cancel=True)
     keys = [read_key(text, f"runtime.worlds.keys[{place}]") for place, text in enumerate(settings.keys)]
     store = await disk(_open_store, keys, settings)
-    origin = partial(_origin, placement, schema, config, cache(partial(weights_of, placement.model)))
+    origin = partial(_origin, placement, schema, config, placement.weights)
     return ModelWorlds(
-        placement.declaration, settings, placement.max_sessions, origin, store, disk, parts.worker, placement.moderate
-    )
+        placement.declaration, settings, placement.max_sessions, origin, store, disk, parts.worker, placement.moderate,
+        crosses=placement.process is not None,
+    )  # fmt: skip
 
 
 def _origin(

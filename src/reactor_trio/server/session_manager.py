@@ -40,8 +40,8 @@ from reactor_trio.session import Session
 from reactor_trio.session.playback_commands import allowed_worlds
 
 if TYPE_CHECKING:
+    from reactor_trio.execution.landing import LoadedWorld
     from reactor_trio.server.session_recording import SessionRecording
-    from reactor_trio.world_store import LoadedWorld
 
 log = logging.getLogger("reactor_trio.server")
 

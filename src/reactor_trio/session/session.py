@@ -133,7 +133,7 @@ class Session:
             self._last = None
 
     def begin_at(self, loaded: Any) -> None:
-        """Go on from a saved world (`world_store.LoadedWorld`) before the first step. Call it before `run`."""
+        """Go on from a saved world (`execution.landing.LoadedWorld`) before the first step. Call it before `run`."""
         assert self.worlds is not None, "the model saves its worlds"
         self._channel.send(self.worlds.begin_command(self._ledger.next_number(), loaded))
 

@@ -20,7 +20,9 @@ import trio
 
 from reactor_trio.configuration.settings import WorldSettings
 from reactor_trio.crossing.messages import Answer, Command, Rewound
+from reactor_trio.crossing.world_pieces import ArrivingWorld, PackedWorld
 from reactor_trio.errors import CommandError
+from reactor_trio.execution.landing import LoadedWorld
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.saving import Saves
 from reactor_trio.media import Bundle, Worker
@@ -30,10 +32,11 @@ from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_preparation import Preparation, checked, moderate
 from reactor_trio.session.moment_pictures import MomentPictures
 from reactor_trio.session.upload_store import Disk
-from reactor_trio.world_store import LoadedWorld, SavedFile, WorldStore, new_id
+from reactor_trio.world_store import SavedFile, WorldStore, new_id
 from reactor_trio.worlds import World
 from reactor_trio.worlds.file_header import Origin
 from reactor_trio.worlds.settings import moderated_texts
+from reactor_trio.worlds.unsigned import pack_unsigned, unpack_unsigned
 
 #: the part of the server's store that one session may fill
 PART_OF_STORE: Final = 10
@@ -51,6 +54,7 @@ class ModelWorlds(msgspec.Struct, frozen=True):
         disk: reads and writes away from the loop, and lets go of what is cancelled.
         worker: encodes and decodes pictures.
         check: the moderation hook; None: there is none.
+        crosses: whether the model is in another process.
     """
 
     declaration: Declaration
@@ -61,6 +65,7 @@ class ModelWorlds(msgspec.Struct, frozen=True):
     disk: Disk
     worker: Worker
     check: Check | None
+    crosses: bool = False
 
     def of_session(
         self, session_id: str, subject: str, attachments: Mapping[int, Attachment], controller: int,
@@ -86,15 +91,29 @@ class ModelWorlds(msgspec.Struct, frozen=True):
 
     async def load(self, id: str, subject: str) -> LoadedWorld:  # noqa: A002
         """Read a world, and have its texts moderated. Raises CommandError, as `WorldStore.load`, and `moderated`."""
-        declaration = self.declaration
-        assert declaration.world is not None, "the model saves its worlds"
-        load = partial(self.store.load, reads=self._saves.reads, accept=self.settings.accept)
-        loaded: LoadedWorld = await self.disk(load, id, partial(self.here, subject), declaration.world.classes)
-        state = declaration.state
+        loaded: LoadedWorld = await self.disk(self._load, id, subject)
+        assert loaded.world is not None
+        state = self.declaration.state
         texts = [] if state is None else checked("reactor.restore", moderated_texts(state, loaded.world))
         if texts and self.check is not None:
             await moderate(self.check, "reactor.restore", texts)
         return loaded
+
+    def save(self, id: str, world: World | PackedWorld, origin: Origin, expires: float) -> SavedFile:  # noqa: A002
+        """Write a world, or what another process has packed. Called on a worker thread. Raises CommandError."""
+        whole = world if isinstance(world, World) else unpack_unsigned(world, self._classes)
+        return self.store.save(id, whole, origin, expires)
+
+    def _load(self, id: str, subject: str) -> LoadedWorld:  # noqa: A002
+        here, saves = partial(self.here, subject), self._saves
+        stored = self.store.load(id, here, self._classes, reads=saves.reads, accept=self.settings.accept)
+        parts = pack_unsigned(stored.world) if self.crosses else ()
+        return LoadedWorld(stored.origin.version, stored.warnings, stored.world, parts, digest=stored.digest)
+
+    @property
+    def _classes(self) -> Mapping[str, type]:
+        assert self.declaration.world is not None, "the model saves its worlds"
+        return self.declaration.world.classes
 
     @property
     def _saves(self) -> Saves:
@@ -137,12 +156,12 @@ class SessionWorlds:
         #: one world at a time is read and waits for the model; the number of the command that has read it
         self._reading = trio.Semaphore(1, max_value=1)
         self._read_for: int | None = None
-        self._captured, self._to_store = trio.open_memory_channel[tuple[World, WorldInStore, str]](1)
+        self._captured, self._to_store = trio.open_memory_channel[tuple[World | ArrivingWorld, WorldInStore, str]](1)
 
     def begin_command(self, number: int, loaded: LoadedWorld) -> Command:
         """The command by which the new session goes on from a saved world; no client has sent it, so none is answered."""
         self.begun_from = _named(loaded)
-        arguments = {"world": "", "loaded": loaded, "why": "fork"}
+        arguments = {"world": "", "loaded": loaded._replace(why="fork")}
         at = trio.current_time()
         return Command(number, self._controller, "reactor.restore", arguments, None, at=at, data=b"{}", group=number)
 
@@ -231,10 +250,11 @@ class SessionWorlds:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _store_one(self, world: World, kept: WorldInStore, subject: str) -> None:
+    async def _store_one(self, world: World | ArrivingWorld, kept: WorldInStore, subject: str) -> None:
         said, digest = {"world": kept.id}, None
         try:
-            digest = (await self._model.disk(self._save, world, kept, subject)).digest
+            captured = await world.data() if isinstance(world, ArrivingWorld) else world
+            digest = (await self._model.disk(self._save, captured, kept, subject)).digest
         except CommandError as error:
             self._slots.pop(kept.id, None)
             said |= {"code": error.code, "message": error.message}
@@ -261,11 +281,11 @@ class SessionWorlds:
         reply = {"fork": id, "expires": expires} if forks else {"world": kept}
         return msgspec.structs.replace(answer, reply=msgspec.json.encode(reply), world=None)
 
-    def _save(self, world: World, kept: WorldInStore, subject: str) -> SavedFile:
+    def _save(self, world: World | PackedWorld, kept: WorldInStore, subject: str) -> SavedFile:
         origin = msgspec.structs.replace(
             self._model.origin(self._session_id), subject=subject, label=kept.name, saved_at=kept.saved_at
         )
-        return self._store.save(kept.id, world, origin, kept.expires)
+        return self._model.save(kept.id, world, origin, kept.expires)
 
     async def _load(self, command: Command) -> None:
         """Read the world that a command names, once the model has answered the one before: a step may take long."""
@@ -281,4 +301,5 @@ class SessionWorlds:
 
 def _named(loaded: LoadedWorld) -> dict[str, Any]:
     """How a recording names a world of a file: its moment, and the digest by which the file is found."""
+    assert loaded.world is not None, "it was read here"
     return {"step": loaded.world.step, "age": loaded.world.age, "digest": loaded.digest}

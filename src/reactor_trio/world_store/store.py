@@ -34,7 +34,7 @@ class SavedFile(NamedTuple):
     digest: str
 
 
-class LoadedWorld(NamedTuple):
+class StoredWorld(NamedTuple):
     """A world of a file: what is put, where it comes from, what may make a difference, and the digest that names it."""
 
     world: World
@@ -83,7 +83,7 @@ class WorldStore:
     def load(
         self, id: str, here: Callable[[Origin], Origin], classes: Mapping[str, type],  # noqa: A002
         *, reads: Sequence[int] = (), accept: Sequence[str] = (),
-    ) -> LoadedWorld:  # fmt: skip
+    ) -> StoredWorld:  # fmt: skip
         """Read a world.
 
         Args:
@@ -96,7 +96,7 @@ class WorldStore:
         """
         with self._opened(id, here, reads, accept) as (file, header, warnings):
             world = read_world(file, header, classes)
-            return LoadedWorld(world, header.origin, warnings, world_digest(read_head(file, self._world_bytes)))
+            return StoredWorld(world, header.origin, warnings, world_digest(read_head(file, self._world_bytes)))
 
     def check(
         self, id: str, here: Callable[[Origin], Origin], *, reads: Sequence[int] = (), accept: Sequence[str] = ()  # noqa: A002

@@ -67,6 +67,10 @@ class Origin(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     saved_at: float = 0.0
 
 
+#: of a world on its way between two processes of one server, which no file has
+NOWHERE: Final = Origin(model="", name="", version=0, schema_hash="")
+
+
 class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Everything in a file but the blobs.
 
@@ -87,6 +91,19 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     generators: dict[str, bytes]
     blobs: list[BlobEntry]
     envelope: bytes = b""
+
+
+def damaged(what: str) -> CommandError:
+    """Return the error for a file that is not as it was written."""
+    return CommandError("damaged_world", f"the file of the world is damaged: {what}")
+
+
+def decode_header(header: memoryview) -> Header:
+    """Return a header, whose nodes are not yet checked. Raises CommandError `damaged_world`."""
+    try:
+        return msgspec.msgpack.decode(header, type=Header)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise damaged(f"its header cannot be read: {error}") from None
 
 
 def mac_of(key: bytes, head: bytes) -> bytes:

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 from numpy.lib.format import descr_to_dtype
 
-from reactor_trio.worlds.file_header import CHUNK, Header, digest_of
+from reactor_trio.worlds.file_header import CHUNK, Header, damaged, digest_of
 from reactor_trio.worlds.nodes import DEEPEST
-from reactor_trio.worlds.unpacking import damaged, scalar, skip_padding
+from reactor_trio.worlds.unpacking import scalar, skip_padding
 
 #: the parts of one value that are described, and the parts of all together
 SHOWN, MOST_SHOWN = 12, 2000

@@ -47,7 +47,20 @@ def pack(
     Raises CommandError `too_big`.
     """
     if world.size > most_bytes:
-        raise _too_big(world.size, most_bytes)
+        raise too_big(world.size, most_bytes)
+    header, blobs = pack_header(world, origin, envelope, mapped)
+    head = MAGIC + header
+    parts = [memoryview(head)]
+    at = len(head)
+    for blob in blobs:
+        parts += [memoryview(bytes(-at % ALIGNMENT)), blob]
+        at += -at % ALIGNMENT + len(blob)
+    parts.append(memoryview(mac_of(key, head)))
+    return [part for part in parts if len(part)]
+
+
+def pack_header(world: World, origin: Origin, envelope: bytes, mapped: Mapper) -> tuple[bytes, list[memoryview]]:
+    """Return the header behind its length, and the blobs. Raises CommandError `too_big`."""
     tree = _Tree()
     values = {path: tree.cell(node) for path, node in world.values.items()}
     saved = tree.cell(world.saved)
@@ -63,18 +76,12 @@ def pack(
         )
     )  # fmt: skip
     if len(header) > MOST_HEADER:
-        raise _too_big(len(header), MOST_HEADER)
-    head = MAGIC + len(header).to_bytes(8, "little") + header
-    parts = [memoryview(head)]
-    at = len(head)
-    for blob in tree.blobs:
-        parts += [memoryview(bytes(-at % ALIGNMENT)), blob]
-        at += -at % ALIGNMENT + len(blob)
-    parts.append(memoryview(mac_of(key, head)))
-    return [part for part in parts if len(part)]
+        raise too_big(len(header), MOST_HEADER)
+    return len(header).to_bytes(8, "little") + header, tree.blobs
 
 
-def _too_big(size: int, most: int) -> CommandError:
+def too_big(size: int, most: int) -> CommandError:
+    """Return the error for a world that is too large to be saved."""
     return CommandError("too_big", f"the world has {size} bytes, and {most} may be saved")
 
 

@@ -12,7 +12,6 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
-import msgspec
 import numpy as np
 from numpy.lib.format import descr_to_dtype
 
@@ -29,6 +28,8 @@ from reactor_trio.worlds.file_header import (
     MOST_HEADER,
     BlobEntry,
     Header,
+    damaged,
+    decode_header,
     digest_of,
     is_signed,
 )
@@ -47,11 +48,6 @@ from reactor_trio.worlds.nodes import (
     World,
 )
 from reactor_trio.worlds.packing import Mapper, chunks_of
-
-
-def damaged(what: str) -> CommandError:
-    """Return the error for a file that is not as it was written."""
-    return CommandError("damaged_world", f"the file of the world is damaged: {what}")
 
 
 def read_head(file: BinaryIO, most_bytes: int) -> bytes:
@@ -81,10 +77,7 @@ def read_header(file: BinaryIO, keys: Sequence[bytes] | None, most_bytes: int) -
     file.seek(size - MAC_BYTES)
     if keys is not None and not is_signed(keys, head, file.read(MAC_BYTES)):
         raise CommandError("foreign_world", "no key of this server has signed the world, or its file is damaged")
-    try:
-        header = msgspec.msgpack.decode(memoryview(head)[HEAD_BYTES:], type=Header)
-    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise damaged(f"its header cannot be read: {error}") from None
+    header = decode_header(memoryview(head)[HEAD_BYTES:])
     at = len(head)
     for blob in header.blobs:
         if blob.size < 0 or len(blob.digests) != -(-blob.size // CHUNK):
@@ -114,6 +107,11 @@ def read_world(file: BinaryIO, header: Header, classes: Mapping[str, type], *, m
     ):
         if made != expected:
             raise damaged("the content of a blob has changed")
+    return world_of(header, blobs, classes)
+
+
+def world_of(header: Header, blobs: list[np.ndarray[Any, Any]], classes: Mapping[str, type]) -> World:
+    """Make the world of a header and its blobs. Raises CommandError, as `read_world`."""
     tree = _Nodes(header.nodes, blobs, classes)
     try:
         values = {path: tree.node(cell, 0) for path, cell in header.values.items()}

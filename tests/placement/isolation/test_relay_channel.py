@@ -32,7 +32,7 @@ class Process:
     def __init__(self) -> None:
         self.posted: list[Callable[[], object]] = []
         self.sent: list[object] = []
-        self.io, self.model = open_relay_channel(self.relay, self.posted.append, lambda take: None)
+        self.io, self.model = open_relay_channel(self.relay, None, self.posted.append, lambda take: None)
 
     def relay(self, message: object) -> None:
         if message is WORD:

@@ -65,9 +65,13 @@ class StopModelProcess(IpcMessage, frozen=True, tag=20):
 
 
 class ModelLoaded(IpcMessage, frozen=True, tag=30):
-    """The model is loaded, and serves up to `max_sessions` sessions at the same time."""
+    """The model is loaded, and serves up to `max_sessions` sessions at the same time.
+
+    `weights` identifies them in saved worlds; see `weights_of`.
+    """
 
     max_sessions: int
+    weights: str = ""
 
 
 class LoadFailed(IpcMessage, frozen=True, tag=31):

@@ -33,6 +33,7 @@ from reactor_trio.kinds.model_checks import CheckedModel, check_model
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.log_lines import follow_levels
 from reactor_trio.placement.isolation.relay_channel import open_relay_channel
+from reactor_trio.placement.isolation.relayed_worlds import RelayedWorlds
 from reactor_trio.placement.isolation.session_relay import SessionRelay
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
 from reactor_trio.placement.loading import LoadedModel, load_model
@@ -100,8 +101,10 @@ class ProcessWorker:
             case ipc_messages.FreeMemory():
                 self.nursery.start_soon(trio.to_thread.run_sync, MemoryReclaimer(trim=trimmer()).collect_and_return)
 
-    async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
-        """Model loop: make and load the model; return how many sessions it serves at the same time."""
+    async def load(
+        self, checked: CheckedModel, config: dict[str, Any], settings: Settings
+    ) -> ipc_messages.ModelLoaded:
+        """Model loop: make and load the model."""
         raise NotImplementedError
 
     async def serve(self) -> None:
@@ -115,16 +118,18 @@ class ProcessWorker:
             try:
                 config, settings, files = self.source.unpack(message.given)
                 until_the_end.enter_context(files_of_manifest(files))
-                max_sessions = await self.host.run(self._find_and_load, message, config, settings)
+                loaded = await self.host.run(self._find_and_load, message, config, settings)
             except trio.Cancelled:
                 raise
             except BaseException as error:
                 self.link.send(ipc_messages.LoadFailed(Failure.of(author_error(error))))
                 return
-            self.link.send(ipc_messages.ModelLoaded(max_sessions))
+            self.link.send(loaded)
             await self.serve()
 
-    async def _find_and_load(self, message: ipc_messages.LoadModel, config: dict[str, Any], settings: Settings) -> int:
+    async def _find_and_load(
+        self, message: ipc_messages.LoadModel, config: dict[str, Any], settings: Settings
+    ) -> ipc_messages.ModelLoaded:
         checked = check_model(self.source.find(message.model), settings)
         if checked.schema["schema_hash"] != message.schema_hash:
             raise DeclarationError(CHANGED)
@@ -192,18 +197,23 @@ class _Worker(ProcessWorker):
                 self.nursery.cancel_scope.cancel()
             case ipc_messages.FramesReturned(numbers):
                 self.frames.returned(numbers)
-            case BeginSession(session_id, client, joined_at):
+            case BeginSession(session_id, client, joined_at, at_world):
                 send = partial(self.link.send, session=session)
-                run = self._loaded.open_session_run(session_id, (client, joined_at), partial(open_relay_channel, send))
-                relay = self.sessions[session] = SessionRelay(run, self._loaded.declaration, send)
+                declaration = self._loaded.declaration
+                worlds = None if declaration.world is None else RelayedWorlds(send)
+                open_channel = partial(open_relay_channel, send, None if worlds is None else worlds.send)
+                run = self._loaded.open_session_run(session_id, (client, joined_at), open_channel)
+                relay = self.sessions[session] = SessionRelay(run, declaration, send, worlds, at_world)
                 self.nursery.start_soon(self._run, session, relay)
             case _ if not session:
                 super().receive(message, session)
 
-    async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
+    async def load(
+        self, checked: CheckedModel, config: dict[str, Any], settings: Settings
+    ) -> ipc_messages.ModelLoaded:
         self._loaded = await self.load_model(checked, config, self.host, settings, ToServer(self.link))
         self.source.model_loaded(self._loaded.model)
-        return self._loaded.max_sessions
+        return ipc_messages.ModelLoaded(self._loaded.max_sessions, self._loaded.weights())
 
     async def serve(self) -> None:
         ending = await ModelRun(self._loaded).until_ended()

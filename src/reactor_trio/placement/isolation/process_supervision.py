@@ -63,12 +63,14 @@ class ProcessPlacement:
     running = 0
 
     def __init__(
-        self, process: ModelProcess, declaration: Declaration, moderate: Check | None, telemetry: Telemetry, input_bytes: int
-    ) -> None:
+        self, process: ModelProcess, declaration: Declaration, moderate: Check | None, telemetry: Telemetry,
+        input_bytes: int, processes: int = 1,
+    ) -> None:  # fmt: skip
         self.process = process
+        self.processes = processes
         self.declaration = declaration
         self.moderate = moderate
-        self.max_sessions = 0
+        self.max_sessions, self._weights = 0, ""
         self._input_bytes = input_bytes
         self._link: IpcLink = process.link
         self._telemetry = telemetry
@@ -112,8 +114,12 @@ class ProcessPlacement:
                 failed = not_loaded(name, failure.kind, failure.text)
                 note_place(failed, place_of(cause))
                 raise failed from cause
-            case ipc_messages.ModelLoaded(max_sessions):
-                self.max_sessions = max_sessions
+            case ipc_messages.ModelLoaded():
+                self.max_sessions, self._weights = self._load_result.max_sessions, self._load_result.weights
+
+    def weights(self) -> str:
+        """What the process has said of them."""
+        return self._weights
 
     async def give_up(self) -> None:
         """End the process, whose model is not loaded: it frees what it has loaded before another process tries."""
@@ -260,9 +266,11 @@ async def load_in_process(
         process = await open_process(checked.processes)
     except OSError as error:
         raise ModelFailed(f"{name}: its process cannot be started: {error.strerror}") from error
-    placement = ProcessPlacement(process, checked.declaration, moderate, telemetry, settings.limits.input_bytes)
+    input_bytes = settings.limits.input_bytes
+    placement = ProcessPlacement(process, checked.declaration, moderate, telemetry, input_bytes, checked.processes)
     await nursery.start(placement.run)
-    bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
+    worlds = msgspec.structs.replace(settings.worlds, keys=())
+    bare = msgspec.structs.replace(settings, auth=None, tls=None, worlds=worlds)  # the model must not see secrets
     try:
         given = process.pack((config, bare, files))
     except Exception as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import trio
@@ -13,6 +13,7 @@ from reactor_trio.crossing.channel import ChannelEnd, DroppedMessages, Handlers
 from reactor_trio.crossing.file_pieces import CommandLane
 from reactor_trio.crossing.input_lanes import InputLanes
 from reactor_trio.crossing.messages import (
+    Answer,
     BeginSession,
     Command,
     EndSession,
@@ -22,10 +23,17 @@ from reactor_trio.crossing.messages import (
     LogStack,
     PiecesTaken,
     SessionClosed,
+    WorldPiece,
+    WorldToPut,
 )
+from reactor_trio.crossing.world_pieces import WorldArrivals
+from reactor_trio.execution.landing import LoadedWorld
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.protocol import EndReason
 from reactor_trio.telemetry import Telemetry
+
+#: the command that puts a saved world
+RESTORE: Final = "reactor.restore"
 
 
 class SocketEnd(ChannelEnd):
@@ -42,6 +50,8 @@ class SocketEnd(ChannelEnd):
         self.asleep = True
         self._dropped = DroppedMessages()
         self.commands = CommandLane(send)
+        #: made for the first world that comes
+        self.worlds: WorldArrivals | None = None
         self._state: Literal["early", "begun", "closed"] = "early"
         #: messages from before `begin`: `BeginSession` must be the first
         self._early: list[object] = []
@@ -49,6 +59,8 @@ class SocketEnd(ChannelEnd):
     def begin(self, message: BeginSession) -> None:
         """Send this message, then those that came before."""
         self._state, early, self._early = "begun", self._early, []
+        if any(isinstance(each, Command) and each.name == RESTORE for each in early):
+            message = msgspec.structs.replace(message, at_world=True)
         for each in [message, *early]:
             self.send(each)
 
@@ -66,9 +78,14 @@ class SocketEnd(ChannelEnd):
             self._dropped.messages += 1
             return
         if isinstance(message, Command):
+            world: Sequence[memoryview] = ()
+            if message.name == RESTORE:  # a fork of a saved world only names it
+                loaded: LoadedWorld = message.arguments["loaded"]
+                world, about = loaded.parts, WorldToPut(loaded.why, loaded.version, loaded.warnings)
+                message = msgspec.structs.replace(message, world=about)
             message = msgspec.structs.replace(message, arguments={})  # `data` has them
-            if message.files or self.commands.waiting:
-                self.commands.put(message)
+            if message.files or world or self.commands.waiting:
+                self.commands.put(message, world)
                 return
         self._send(message)
 
@@ -79,7 +96,11 @@ class SocketEnd(ChannelEnd):
         """Have a message taken at once. One that no process sends about a session is ignored."""
         if self._state == "closed":
             self._dropped.messages += 1
-        elif handler := self._handlers.get(type(message)) or self._of_process.get(type(message)):
+            return
+        if type(message) is Answer and message.crosses is not None:
+            self.worlds = self.worlds or WorldArrivals(self._send)
+            message = msgspec.structs.replace(message, world=self.worlds.begin(message), crosses=None)
+        if handler := self._handlers.get(type(message)) or self._of_process.get(type(message)):
             handler(message)
 
     def close(self) -> None:
@@ -87,6 +108,8 @@ class SocketEnd(ChannelEnd):
         self._dropped.messages += len(self._early) + len(self.commands.waiting)
         self._state, self._handlers, self._of_process, self._early = "closed", {}, {}, []
         self.commands.close()
+        if self.worlds is not None:
+            self.worlds.close()
 
 
 class RemoteSessionRun:
@@ -115,7 +138,10 @@ class RemoteSessionRun:
         self._fault: BaseException | None = None
         self.reason: EndReason = "done"
         self._ended = trio.Event()
-        of_process: Handlers = {InputTaken: self._input_taken, PiecesTaken: self._pieces_taken, SessionClosed: self._closed}
+        of_process: Handlers = {
+            InputTaken: self._input_taken, PiecesTaken: self._pieces_taken, WorldPiece: self._world_piece,
+            SessionClosed: self._closed,
+        }  # fmt: skip
         self.channel = SocketEnd(send, of_process)
         self._lanes = InputLanes(self._send_input, partial(telemetry.dropped, "input"), input_bytes)
 
@@ -167,6 +193,10 @@ class RemoteSessionRun:
     def _pieces_taken(self, message: PiecesTaken) -> None:
         self.channel.commands.taken(message)
 
+    def _world_piece(self, message: WorldPiece) -> None:
+        if self.channel.worlds is not None:
+            self.channel.worlds.take(message)
+
     def _closed(self, message: SessionClosed) -> None:
         self._fault = None if message.fault is None else message.fault.error()
         self._end(None if message.failure is None else message.failure.error())
@@ -179,5 +209,7 @@ class RemoteSessionRun:
     def _end(self, error: BaseException | None) -> None:
         self.raised = error
         self._lanes.close()
+        if self.channel.worlds is not None:
+            self.channel.worlds.close()
         self._over()
         self._ended.set()

@@ -24,10 +24,12 @@ from reactor_trio.crossing.messages import (
     LogStack,
     PiecesTaken,
     SessionClosed,
+    WorldPiece,
 )
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.placement.isolation.relayed_worlds import RelayedWorlds
 from reactor_trio.placement.local_session_run import LocalSessionRun
 from reactor_trio.protocol import PLAYBACK, playback_arguments
 
@@ -39,10 +41,19 @@ class SessionRelay:
 
     Args:
         send: sends the server a message about this session.
+        worlds: those of the session; None if the model saves none.
+        at_world: whether it begins at a saved world, so that its first command must come before it begins.
     """
 
-    def __init__(self, run: LocalSessionRun, declaration: Declaration, send: Callable[[object], object]) -> None:
+    def __init__(
+        self, run: LocalSessionRun, declaration: Declaration, send: Callable[[object], object],
+        worlds: RelayedWorlds | None, at_world: bool,
+    ) -> None:  # fmt: skip
         self._run = run
+        self._worlds = worlds
+        self._may_begin = trio.Event()
+        if not at_world:
+            self._may_begin.set()
         self._declaration = declaration
         self._send = send
         self._over = trio.CancelScope()
@@ -55,6 +66,8 @@ class SessionRelay:
         """Run the session to its end; `raised` and `fault` then say what failed."""
         try:
             with self._over:
+                if not self._may_begin.is_set():
+                    await self._may_begin.wait()
                 await self._run.run()
         except Exception as fault:
             if strip(fault, HostClosed) is None:
@@ -63,6 +76,8 @@ class SessionRelay:
         finally:
             self._run.channel.take()
             self._run.close()
+            if self._worlds is not None:
+                self._worlds.close()
 
     @property
     def raised(self) -> BaseException | None:
@@ -81,12 +96,17 @@ class SessionRelay:
                 self._run.channel.send(message)
             case Command():
                 self._run.channel.send(self._decoded(message))
+                self._may_begin.set()
             case InputArrived():
                 self._take_input(message)
             case FilePiece():
                 self._files.add(message)
-                if report := self._piece_reports.took(len(message.data)):
-                    self._send(PiecesTaken(*report))
+                self._took(message)
+            case WorldPiece() if self._worlds is not None:
+                self._worlds.take(message)
+                self._took(message)
+            case PiecesTaken() if self._worlds is not None:
+                self._worlds.sent(message)
             case EndSession():
                 self._over.cancel()
             case LogStack():
@@ -95,6 +115,10 @@ class SessionRelay:
                 self._run.channel.send(message)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _took(self, piece: FilePiece | WorldPiece) -> None:
+        if report := self._piece_reports.took(len(piece.data)):
+            self._send(PiecesTaken(*report))
 
     def _take_input(self, message: InputArrived) -> None:
         """Hand over a copy of the frame, since the author may change it."""
@@ -113,6 +137,8 @@ class SessionRelay:
             assert hook is not None
             assert hook.file_parameter is not None
             arguments: dict[str, Any] = {hook.file_parameter: next(iter(command.files.values()))}
+        elif command.world is not None and self._worlds is not None:
+            arguments = {"loaded": self._worlds.loaded(command)}
         elif command.name in PLAYBACK:
             arguments = playback_arguments(command.name, command.data)
         else:  # decoded where author code may run: `AuthorCalls.carry_out`

@@ -30,6 +30,7 @@ from reactor_trio.interface.progress import reported_load
 from reactor_trio.kinds.kind import call_load
 from reactor_trio.kinds.model_checks import CheckedModel, fps_before_load, refuse_several_sessions
 from reactor_trio.media import keep_frames_in
+from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.placement.isolation.process_main import main
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
@@ -132,7 +133,9 @@ class _FollowerWorker(ProcessWorker):
             log.error("it is here:\n%s", self.host.stack())
         super().receive(message, session)
 
-    async def load(self, checked: CheckedModel, config: dict[str, Any], settings: Settings) -> int:
+    async def load(
+        self, checked: CheckedModel, config: dict[str, Any], settings: Settings
+    ) -> ipc_messages.ModelLoaded:
         self.join()
         self.declaration = checked.declaration
         self.model = self.declaration.model()
@@ -145,7 +148,7 @@ class _FollowerWorker(ProcessWorker):
             await call_load(self.model, config)
         self.binding.loaded(settings.fps or self.model.fps)
         self.source.model_loaded(self.model)
-        return 1
+        return ipc_messages.ModelLoaded(1)
 
     async def serve(self) -> None:
         await self.host.run(self.follower.run, self.model, self.declaration, self.binding)
