@@ -510,6 +510,62 @@ async def test_async_code_that_a_plain_step_starts_may_send(autojump_clock: obje
         assert (await client.next_message()).data == {"words": "from a task"}
 
 
+class Forgetful(ReactorPipeline):
+    """Its handlers forget to await."""
+
+    output: Picture
+
+    @event
+    def send_plain(self):
+        self.send(Said("lost"))
+
+    @event
+    def send_to(self, client: ClientInfo):
+        client.send(Said("lost"))
+
+    @event
+    def emit_plain(self):
+        self.emit(picture(1))
+
+    @event
+    async def send_async(self):
+        calls = self.send(Said("lost"))
+        await trio.lowlevel.checkpoint()
+        del calls  # here Python warns, two lines below the call
+
+    def inference(self):
+        while True:
+            yield picture(1)
+
+
+@pytest.mark.filterwarnings("always::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("send_plain", "self.send(message) is not awaited, so nothing is sent: make it `async def send_plain` and write "
+         "`await self.send(message)`"),
+        ("send_to", "client.send(message) is not awaited, so nothing is sent: make it `async def send_to` and write "
+         "`await client.send(message)`"),
+        ("emit_plain", "self.emit(output) is not awaited, so nothing is shown: make it `async def emit_plain` and write "
+         "`await self.emit(output)`"),
+        ("send_async", "self.send(message) is not awaited, so nothing is sent: write `await self.send(message)`"),
+    ],
+)  # fmt: skip
+@in_all_placements
+async def test_a_call_of_a_handler_that_is_not_awaited_is_one_line_with_its_place(
+    autojump_clock: object, placement: dict[str, Any], command: str, says: str
+) -> None:
+    function = getattr(Forgetful, command)
+    line = inspect.getsourcelines(inspect.unwrap(function))[1] + 2
+    with pytest.warns(RuntimeWarning) as warned:
+        async with open_server(Forgetful, step_cost=COST, **placement) as server, server.connect() as client:
+            await client.command(command)
+    (text,) = [str(one.message) for one in warned]
+    assert text == (
+        f"coroutine '{says} (at {__file__}:{line}) (docs/reference/errors.md#not-awaited)' was never awaited"
+    )
+
+
 @pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "in a lambda"])
 @pytest.mark.parametrize("how", ["send", "client.send", "emit"])
 async def test_a_plain_step_may_give_what_must_be_awaited_to_the_loop(

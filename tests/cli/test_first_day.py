@@ -268,7 +268,10 @@ def test_19_a_picture_of_pillow(folder, capsys):
 def test_27_a_message_that_is_not_awaited(folder):
     step = f"self.send(Note(text='hello'))\n{GOOD}"
     (folder / "model.py").write_text(model(step, define="async def"))
-    match = r"'self\.send\(message\): nothing is sent; write `await self\.send\(message\)` \(.*#not-awaited\)' was never"
+    match = (
+        r"'self\.send\(message\) is not awaited, so nothing is sent: write `await self\.send\(message\)` "
+        r"\(at .*model.py:26\) \(.*#not-awaited\)' was never"
+    )
     with pytest.warns(RuntimeWarning, match=match) as told:
         assert main(list(RENDER)) == 0
     assert told[0].filename.endswith("model.py")

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from reactor_trio.concurrency.python_warnings import log_warnings
 from reactor_trio.configuration.manifest import Manifest
 
 #: Names of our own fields. An author's field of such a name gets a `_` behind it.
@@ -47,8 +48,7 @@ def configure_logging(
     handler.setFormatter(LineFormatter(manifest.name, as_json=as_json, colours=terminal))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("reactor_trio").setLevel(logging.DEBUG if debug else logging.INFO)
-    # Otherwise a warning would be bare text among the JSON lines.
-    logging.captureWarnings(True)
+    log_warnings()  # otherwise a warning would be bare text among the JSON lines
     if _uses_structlog(manifest):
         with suppress(ModuleNotFoundError):  # the model may do without, or its own import says so
             import structlog  # noqa: F401

@@ -148,9 +148,8 @@ MODEL_SECTIONS: Final[dict[str, Section]] = {
     ),
     "not-awaited": Section(
         "self.send() or self.emit() was not awaited",
-        "Both are async: write `await self.send(message)`. Without `await` nothing is sent, and Python warns "
-        "`coroutine 'self.send(message): nothing is sent; write ...' was never awaited` with your line. In a plain "
-        "method, make it `async def`.",
+        "Both are async, as `client.send()` is: write `await self.send(message)`. Without `await` nothing is sent or shown; "
+        "a warning names your line, once. A plain method must be made `async def`.",
         ("interface.author_code",),
     ),
     "asyncio": Section(

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, CoroutineType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from reactor_trio.errors import ERRORS_PAGE, DeclarationError, OutputError, ReactorError
@@ -47,29 +47,20 @@ class NamesLocation:
             error.name_location(self._find())
 
 
-def awaited_as(call: str) -> Callable[[F], F]:
-    """Name the coroutines of an async function by the `call` that makes them, for Python's warning that one was not awaited.
+def awaited_call(call: str, so: str, function: Callable[..., F], *args: object) -> F:
+    """Return the coroutine `function(*args)` of a `call` that the author has to await; `so` is what follows if it is not.
 
-    That warning names the coroutine and the author's line, and so says what has not happened, and what to write there.
+    It is named for Python's warning that a coroutine was not awaited, which may come later, at another line. The call may be
+    right in a plain function, which may give the coroutine to whoever awaits it. Raises ReactorError in a plain step.
     """
-
-    def name(function: F) -> F:
-        function.__qualname__ = f"{call}: nothing is sent; write `await {call}` ({ERRORS_PAGE}#not-awaited)"
-        return function
-
-    return name
-
-
-def named_for_plain_caller(coroutine: F, call: str) -> F:
-    """Name the coroutine of a `call` in a plain function, as `awaited_as` does: that function has to be made async, too.
-
-    The call itself is right: the plain function may return the coroutine to who awaits it. For the function that the author
-    calls.
-    """
-    code = sys._getframe(2).f_code
-    if not code.co_flags & _AWAITS and code.co_name.isidentifier():
-        remedy = f"make it `async def {code.co_name}` and write `await {call}`"
-        coroutine.__qualname__ = f"{call}: nothing is sent; {remedy} ({ERRORS_PAGE}#not-awaited)"
+    refuse_in_plain_step(call)
+    coroutine = function(*args)
+    frame = _calling_frame()
+    if isinstance(coroutine, CoroutineType) and frame is not None:
+        remedy, code = f"write `await {call}`", frame.f_code
+        if not code.co_flags & _AWAITS and code.co_name.isidentifier():
+            remedy = f"make it `async def {code.co_name}` and {remedy}"
+        coroutine.__qualname__ = f"{call} is not awaited, so {so}: {remedy} (at {_line(frame)}) ({ERRORS_PAGE}#not-awaited)"
     return coroutine
 
 
@@ -116,10 +107,14 @@ def _loop_calls() -> bool:
 
 def calling_line() -> str:
     """Return `file:line` of the nearest calling frame outside this package; empty if an event loop made the call."""
+    return _line(_calling_frame())
+
+
+def _calling_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package(frame) == __package__.partition(".")[0]:
         frame = frame.f_back
-    return "" if frame is None or _package(frame) in _LOOP_PACKAGES else _line(frame)
+    return None if frame is None or _package(frame) in _LOOP_PACKAGES else frame
 
 
 def yielding_line(steps: Generator[Any, None, None] | AsyncGenerator[Any, None]) -> str:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.author_code import refuse_in_plain_step
+from reactor_trio.interface.author_code import awaited_call
 from reactor_trio.interface.command_arguments import inline_schema
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 from reactor_trio.interface.input_field import MISSING
@@ -127,5 +127,4 @@ class ClientInfo:
 
     def send(self, message: ModelMessage) -> Awaitable[None]:
         """Send `message` to this client alone; await the result. Does nothing if it has left. Raises like `model.send`."""
-        refuse_in_plain_step("client.send(message)")
-        return self._send(self.id, message)
+        return awaited_call("client.send(message)", "nothing is sent", self._send, self.id, message)

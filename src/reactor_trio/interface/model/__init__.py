@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime
 import trio
 
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface.author_code import awaited_as, named_for_plain_caller, refuse_in_plain_step
+from reactor_trio.interface.author_code import awaited_call
 from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
 from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -210,8 +210,8 @@ class ReactorModel(Model):
         declared tracks, or if `compute_time` is not a time; the message ends with the author's file and line. Always a
         checkpoint. If it is cancelled while it waits, the rest of the batch is not queued.
         """
-        refuse_in_plain_step("self.emit(output)")
-        return self._port().emit(output, compute_time, drop)
+        emit = self._port().emit
+        return awaited_call("self.emit(output)", "nothing is shown", emit, output, compute_time, drop)
 
     def send(self, message: ModelMessage) -> Coroutine[Any, Any, None]:
         """Send a message to every client of the session; await the result. Does nothing without a session.
@@ -220,10 +220,8 @@ class ReactorModel(Model):
         ModelMessage or has no JSON form, and ReactorError at once in a plain generator, which cannot await. Always a
         checkpoint, except on an instance that is not served.
         """
-        refuse_in_plain_step("self.send(message)")
-        return named_for_plain_caller(self._reactor_send(message), "self.send(message)")
+        return awaited_call("self.send(message)", "nothing is sent", self._reactor_send, message)
 
-    @awaited_as("self.send(message)")
     async def _reactor_send(self, message: ModelMessage) -> None:
         if self._reactor_binding is None:
             message_data(message)  # raises for a wrong message; without a runtime there may be no Trio for a checkpoint

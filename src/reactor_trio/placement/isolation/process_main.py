@@ -24,6 +24,7 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.concurrency.bounded_prints import bounded_prints
+from reactor_trio.concurrency.python_warnings import log_warnings
 from reactor_trio.crossing.socket_link import IpcLink, SocketLink
 from reactor_trio.interpreter import prepare_to_serve
 from reactor_trio.media import keep_frames_in
@@ -88,7 +89,7 @@ async def _main(sock: socket.socket, memory: SharedMapping, serve: Serve) -> Non
     link.wire.share(frames)
     handler = LinkHandler(link)
     logging.basicConfig(handlers=[handler], force=True)  # the levels come with `LoadModel`
-    logging.captureWarnings(True)
+    log_warnings()
     try:
         with bounded_prints(before_line=_line_cleared(sys.stdout)):
             async with open_model_host() as host:
