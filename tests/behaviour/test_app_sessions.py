@@ -258,7 +258,7 @@ async def test_a_hook_that_raises_ends_the_session(autojump_clock: object, hook:
             assert client.ended == "model_error"
         async with server.connect() as client:
             await client.take()
-    assert f"@{hook} raised, which ends the session" in caplog.text
+    assert f"@{hook} raised" in caplog.text
 
 
 async def test_the_state_is_new_in_each_session_and_the_models_own_attributes_stay(autojump_clock: object) -> None:

@@ -133,6 +133,23 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.parametrize("debug", [False, True])
+@every_kind
+async def test_clients_read_which_hook_raised_and_the_exception_under_debug_alone(
+    kind: Any, how: dict[str, Any], debug: bool, autojump_clock: object
+) -> None:
+    async with open_server(kind, step_cost=COST, debug=debug, **how) as server:
+        async with server.connect() as client:
+            await client.command("next_comes_badly")
+        async with server.connect() as client:
+            with pytest.raises(SessionEnded) as ended:
+                async for _ in client.frames():
+                    pass
+    exception = "@connected raised ValueError: half a state"
+    hidden = "the model failed in its hook @connected; the server's log shows the line"
+    assert str(ended.value) == f"model_error: {exception if debug else hidden}"
+
+
 @every_kind
 async def test_connected_that_raises_ends_its_session_and_the_next_client_is_served(
     kind: Any, how: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
@@ -145,7 +162,7 @@ async def test_connected_that_raises_ends_its_session_and_the_next_client_is_ser
                 await client.take()
             assert client.ended == "model_error"
         sid = server.sessions[1].id
-        assert told(caplog) == [f"session {sid}: the model raised"]
+        assert told(caplog) == [f"session {sid}: @connected raised"]
         assert [type(r.exc_info[1]).__name__ for r in caplog.records if r.exc_info] == ["ValueError"]
         assert server.sessions[1].error is raised.value
         await server.wait_left(client)

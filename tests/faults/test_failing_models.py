@@ -159,7 +159,7 @@ def test_an_exception_in_a_step_and_in_its_finally(server):
 
 
 def test_an_exception_in_connected_ends_its_session_as_one_in_a_step_does(server):
-    with after(server, r"session \w+: the model raised", tracebacks=1):
+    with after(server, r"session \w+: @connected raised", tracebacks=1):
         with RawClient(server.port) as client:
             client.picture()
             client.say("next_comes_to", 1, how="raise")

@@ -237,10 +237,12 @@ class SessionClosed(Message, frozen=True, tag=38):
     Attributes:
         failure: what author code has raised.
         fault: what the runtime has raised.
+        failed_hook: the hook that has raised `failure`, as `@connected`; empty if no hook has.
     """
 
     failure: Failure | None
     fault: Failure | None = None
+    failed_hook: str = ""
 
 
 class StateValuesChanged(Message, frozen=True, tag=44):

@@ -23,6 +23,8 @@ _ENDINGS = (SystemExit, KeyboardInterrupt, ModelPartLost)
 _FATAL = ("AcceleratorError", "OutOfMemoryError")
 #: they unwind code that is over; who began that knows
 _UNWINDING = (trio.Cancelled, SessionOver, GeneratorExit)
+#: where a client's user may see more, who may be the author
+_SEE_LOG = "the server's log shows the line"
 
 
 def ends_model(error: BaseException) -> bool:
@@ -46,6 +48,14 @@ def is_failure(error: BaseException) -> bool:
 def is_cancelled(error: BaseException) -> bool:
     """Whether this exception is a cancellation, or one of a group is: beside it, a group has what the cleanup has raised."""
     return _has(error, (trio.Cancelled,))
+
+
+def words_for_clients(raised: BaseException | str, hook: str, debug: bool) -> str:
+    """Return what a client reads of the model's failure: the hook that raised, and under `debug` the exception. Maybe ""."""
+    text = raised if isinstance(raised, str) else f"{type(raised).__name__}: {sendable(raised)}"
+    if hook:
+        return sendable(f"{hook} raised {text}") if debug else f"the model failed in its hook {hook}; {_SEE_LOG}"
+    return sendable(text) if debug else ""
 
 
 def without_cancellation(error: BaseException) -> BaseException:

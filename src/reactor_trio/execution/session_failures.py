@@ -23,7 +23,7 @@ class SessionFailures:
 
     Attributes:
         error: what has ended the session; None if nothing has.
-        failed_hook: name of the hook that raised `error`; empty if no hook did.
+        failed_hook: the hook that raised `error`, as `@connected`; empty if no hook did.
     """
 
     def __init__(self, session_id: str, host: ModelHost) -> None:
@@ -62,8 +62,7 @@ class SessionFailures:
             return
         needed = not over and kind in ("session_started", "connected")
         if self._note(error, needed, f"@{kind} raised"):
-            log.info("session %s: @%s raised, which ends the session", self._session_id, kind)
-            self.failed_hook = kind
+            self.failed_hook = f"@{kind}"
 
     def of_handler(self, command: str, raised: BaseException, over: bool) -> str | None:
         """Log an exception of a handler; returns its text. None if it only says that the session is over."""
@@ -113,7 +112,7 @@ class SessionFailures:
             error = without_cancellation(error)
         before = self.error
         if (model and (before is None or not ends_model(before))) or (needed and before is None):
-            self.error = error
+            self.error, self.failed_hook = error, ""
             if before is not None:
                 self.unheard(before, "session %s: the model raised", self._session_id)
             return True

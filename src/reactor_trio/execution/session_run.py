@@ -21,10 +21,12 @@ class SessionRun(Protocol):
 
     Attributes:
         raised: the author's exception that ended the session; None without one, and until `run` is over.
+        failed_hook: the hook that raised it, as `@connected`; empty if no hook did.
         reason: why `run` returned without an exception, if nothing else ended the session.
     """
 
     raised: BaseException | None
+    failed_hook: str
     reason: EndReason
 
     @property

@@ -238,7 +238,7 @@ class Rendering:
         if isinstance(error, StillIdle):
             return error
         hook = self._session.failures.failed_hook
-        what = f"{f'@{hook}' if hook else f'step {self._session.step}'} raised {type(error).__name__}: {error}"
+        what = f"{hook or f'step {self._session.step}'} raised {type(error).__name__}: {error}"
         inputs = [track.name for track in self.declaration.tracks if track.direction == "in"]
         if isinstance(error, BufferClosed) and inputs:
             what = f"the model reads its input track {', '.join(inputs)}, and here is no client that sends it anything"

@@ -54,6 +54,7 @@ class LocalSessionRun:
         self._closed = closed
         self.reason: EndReason = "done"
         self.raised: BaseException | None = None
+        self.failed_hook = ""
         self.channel, model_end = open_channel(host.post_io, host.post)
         self._tasks = make_tasks(channel=model_end)
         self._driven = self._tasks.session
@@ -76,7 +77,7 @@ class LocalSessionRun:
         finally:
             if driven.failures.error is not None:
                 forget_variables(driven.failures.error)
-            self.raised = driven.failures.error
+            self.raised, self.failed_hook = driven.failures.error, driven.failures.failed_hook
 
     def close(self) -> None:
         """Let go of the tasks: they refer to the session, which refers to this object."""

@@ -22,6 +22,7 @@ from reactor_trio.crossing import messages
 from reactor_trio.crossing.message_flow import MessageReports
 from reactor_trio.crossing.messages import Answer, Command, ModelMessageSent, StateValuesChanged
 from reactor_trio.errors import CommandError
+from reactor_trio.execution.author_failures import words_for_clients
 from reactor_trio.execution.session_run import FILE_UPLOADED
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
@@ -29,7 +30,6 @@ from reactor_trio.interface.json_values import argument
 from reactor_trio.lifecycle import Stepping, SteppingEvent
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import EncoderPace, FrameRateCap
-from reactor_trio.plain_text import sendable
 from reactor_trio.protocol import PLAYBACK, EndReason
 from reactor_trio.protocol.refusals import Refusal, Refused
 from reactor_trio.session import command_preparation, playback_commands
@@ -121,7 +121,8 @@ class Session:
         finally:
             if self.error is not None:  # also if the client has left at the same moment
                 self.reason = "model_error"
-                self.services.failures.log(log, self.error, "session %s: the model raised", self.id)
+                what = self._run.failed_hook or "the model"
+                self.services.failures.log(log, self.error, "session %s: %s raised", self.id, what)
             self.playout.close()
             self._run.close()
             if self.uploads is not None:
@@ -372,9 +373,9 @@ class Session:
             await attachment.wait_free()
 
     def _why(self) -> str:
-        """The text about the model's failure for the clients; empty if there was none, and without `debug`."""
-        why = self._failure if self.error is None else f"{type(self.error).__name__}: {sendable(self.error)}"
-        return sendable(why) if self.reason == "model_error" and self.services.debug else ""
+        """The text about the model's failure for the clients; empty if there was none."""
+        why = words_for_clients(self.error or self._failure, self._run.failed_hook, self.services.debug)
+        return why if self.reason == "model_error" else ""
 
     async def _run_model(self, tasks: trio.CancelScope) -> None:
         closed = trio.Event()

@@ -135,6 +135,7 @@ class RemoteSessionRun:
         self._send = send
         self._over = over
         self.raised: BaseException | None = None
+        self.failed_hook = ""
         self._fault: BaseException | None = None
         self.reason: EndReason = "done"
         self._ended = trio.Event()
@@ -198,6 +199,7 @@ class RemoteSessionRun:
             self.channel.worlds.take(message)
 
     def _closed(self, message: SessionClosed) -> None:
+        self.failed_hook = message.failed_hook
         self._fault = None if message.fault is None else message.fault.error()
         self._end(None if message.failure is None else message.failure.error())
 

@@ -87,7 +87,7 @@ class SessionRelay:
     def closed(self) -> None:
         """Tell the server that the model has let go of the session."""
         failure, fault = (None if error is None else Failure.of(error) for error in (self.raised, self.fault))
-        self._send(SessionClosed(failure, fault))
+        self._send(SessionClosed(failure, fault, self._run.failed_hook))
 
     def receive(self, message: Any) -> None:
         """Take a message of the server."""
