@@ -92,7 +92,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "offline": (
         "errors plain_text protocol telemetry concurrency interface pacing lifecycle media recording configuration crossing "
-        "execution kinds placement server",
+        "worlds world_store execution kinds placement server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors plain_text protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),

@@ -13,6 +13,7 @@ from tests.support.cli_doubles import without_links
 
 from reactor_trio.cli import main
 from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.configuration.settings import Settings, WorldSettings
 from reactor_trio.testing import open_server
 
 MODEL = """\
@@ -79,9 +80,8 @@ def frames_in(path):
 
 def recorded(project):
     async def session():
-        async with open_server(
-            load_manifest(project).model, config={"steps": 20}, step_cost=0.25, record=str(project / "films")
-        ) as server:
+        model = load_manifest(project).model
+        async with open_server(model, config={"steps": 20}, step_cost=0.25, record=str(project / "films")) as server:
             async with server.connect() as client:
                 await client.take(2)
                 await client.command("set_red", red=90)
@@ -173,6 +173,32 @@ def test_a_replay_that_differs_exits_with_1_and_names_the_frame(reactor, project
     warning, difference = err.splitlines()
     assert warning == "reactor: warning: the model's config is not the one that it was recorded with"
     assert "frames differ, first step 0, track main_video, frame 0: its content differs" in difference
+
+
+def test_a_session_that_began_at_a_saved_world_needs_the_file(reactor, project):
+    model = MODEL.replace("import InputState,", "import Saves, InputState,").replace("fps = 10", "fps, saves = 10, Saves()")
+    (project / "pictures_model.py").write_text(model)
+    worlds = WorldSettings(store=str(project / "store"))
+    settings = Settings(record=str(project / "films"), worlds=worlds, max_sessions=2)
+
+    async def sessions():
+        model = load_manifest(project).model
+        async with open_server(model, config={"steps": 20}, settings=settings) as server, server.connect() as first:
+            await first.command("set_red", red=90)
+            fork = await first.worlds.fork()
+            await trio.sleep(1)
+            async with server.connect(fork=fork.token) as second:
+                await second.take(3)
+
+    trio.run(sessions, clock=trio.testing.MockClock(autojump_threshold=0))
+    timelines = [path.relative_to(project) for path in (project / "films").glob("*.jsonl")]
+    (timeline,) = [path for path in timelines if "begun_from" in (project / path).read_text()]
+    code, out, err = reactor(f"replay {timeline} --verify")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{timeline}:1: reactor.restore: the file of the saved world of step" in err
+    code, out, err = reactor(f"replay {timeline} --verify --world store")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1].endswith("frames, all the same")
 
 
 def test_a_recording_without_digests_cannot_be_verified_and_replays(reactor, project):

@@ -239,6 +239,8 @@ def _add_replay(commands: _Commands[_Parser]) -> None:
     _add_offline(add, out_required=False)
     add("--verify", action="store_true", help="compare each frame's fingerprint with the recorded one")
     add("--frames", type=count, metavar="N", help="end after this many frames (default: the recording's)")
+    add("--world", type=Path, action="append", default=[], metavar="FILE", dest="worlds",
+        help="a saved world that the recording names, or a folder with such files (repeatable)")  # fmt: skip
 
 
 def _add_world(commands: _Commands[_Parser]) -> None:

@@ -52,7 +52,8 @@ def replay(options: argparse.Namespace, terminal: Terminal) -> int:
 
     @asynccontextmanager
     async def opening() -> Any:
-        async with open_replay(recording, manifest, uploads=options.uploads, frames=options.frames) as replaying:
+        given = {"uploads": options.uploads, "worlds": options.worlds, "frames": options.frames}
+        async with open_replay(recording, manifest, **given) as replaying:
             for warning in replaying.warnings:
                 terminal.fail(f"warning: {warning}")
             yield replaying.rendering

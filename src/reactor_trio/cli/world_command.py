@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -14,12 +14,9 @@ from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.errors import CommandError
 from reactor_trio.plain_text import one_line, sendable
 from reactor_trio.world_store.shelves import KEY, KEY_BYTES
-from reactor_trio.worlds.file_header import Header, world_digest
+from reactor_trio.worlds.file_header import ANY_SIZE, Header, world_digest
 from reactor_trio.worlds.inspection import Described, check_blobs, describe
 from reactor_trio.worlds.unpacking import read_head, read_header
-
-#: bytes of a file; a server's `worlds.bytes` holds for what it saves
-MOST_BYTES: Final = 1 << 50
 
 
 def world(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -44,8 +41,8 @@ def world(options: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _read(file: BinaryIO, keys: Sequence[bytes] | None, depth: int) -> tuple[str, Header, list[Described]]:
-    digest = world_digest(read_head(file, MOST_BYTES))
-    header = read_header(file, keys, MOST_BYTES)
+    digest = world_digest(read_head(file, ANY_SIZE))
+    header = read_header(file, keys, ANY_SIZE)
     check_blobs(file, header)
     return digest, header, describe(header, depth)
 

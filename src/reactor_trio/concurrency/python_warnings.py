@@ -9,7 +9,7 @@ import warnings
 from reactor_trio.errors import ERRORS_PAGE
 
 #: how Python words a coroutine that was not awaited; `awaited_call` has named it
-_NOT_AWAITED = re.compile(rf"coroutine '(.+\({ERRORS_PAGE}#not-awaited\))' was never awaited", re.DOTALL)
+_NOT_AWAITED = re.compile(rf"coroutine '(.+) (\({ERRORS_PAGE}#not-awaited\))' was never awaited", re.DOTALL)
 _FORMAT = warnings.formatwarning
 
 
@@ -22,6 +22,11 @@ def log_warnings() -> None:
 def _formatted(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Return Python's own text, or the name of the coroutine: Python's place is that at which the coroutine was dropped."""
-    named = _NOT_AWAITED.fullmatch(str(message))
-    return _FORMAT(message, category, filename, lineno, line) if named is None else named[1]
+    """Return Python's own text, or the name of the coroutine with its place.
+
+    Python's place is that at which the coroutine was dropped, which is that of the call if nothing has kept the coroutine.
+    """
+    if (named := _NOT_AWAITED.fullmatch(str(message))) is None:
+        return _FORMAT(message, category, filename, lineno, line)
+    what, page = named[1], named[2]
+    return f"{what} {page}" if " (at " in what else f"{what} (at {filename}:{lineno}) {page}"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.crossing.messages import Command
+
+if TYPE_CHECKING:  # a model that saves no worlds imports none of it
+    from reactor_trio.worlds import World
 
 
 class CommandQueue:
@@ -31,6 +36,9 @@ class CommandQueue:
     def take(self, step: int) -> list[Command]:
         """Remove the first group; returns its commands in the order of their arrival, none if nothing is pending."""
         return self._groups.pop(next(iter(self._groups))) if self._groups else []
+
+    def saved(self, number: int, world: World) -> None:
+        """The model has captured the world that the command of this number saves. A script may restore it later."""
 
     def idle(self, step: int, deadline: float) -> float:
         """The model waits for a command until `deadline`; returns how long it may wait."""

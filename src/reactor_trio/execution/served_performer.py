@@ -272,6 +272,7 @@ class ServedPerformer(Performer):
         session = self.session
         session.command_applied(command)
         if command.name in ("reactor.save", "reactor.fork") and reply != {}:
+            session.commands.saved(command.number, reply)
             return Answer(numbers, self._next_step, world=reply)
         return Answer(numbers, self._next_step, msgspec.json.encode(reply))
 

@@ -18,7 +18,7 @@ from reactor_trio.errors import OutputError
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.execution.turns import Turn
-from reactor_trio.interface.author_code import NamesLocation
+from reactor_trio.interface.author_code import NamesLocation, awaited_as
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputFrame
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -209,6 +209,7 @@ class SessionBinding:
 
     # ---- the session --------------------------------------------------------------------------------------------------
 
+    @awaited_as("self.emit(output)")
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """Queue a frame for the session that this code has seen; drop it if that is over."""
         await trio.lowlevel.checkpoint()

@@ -25,6 +25,7 @@ from reactor_trio.execution.own_world import OwnWorld, Place, SessionWorld
 from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.protocol import WorldList, WorldMoment
 from reactor_trio.worlds import UNDO_FOR, Ring, World
+from reactor_trio.worlds.file_header import ANY_SIZE
 from reactor_trio.worlds.packing import too_big
 
 log = logging.getLogger("reactor_trio.model")
@@ -45,10 +46,15 @@ class SessionMoments:
         size: bytes that the moments may have together.
         alone: see `OwnWorld`.
         most_saved: bytes that a saved world may have.
+        named: the steps whose moments are kept, however many bytes they have and however long it takes: those to which the
+            commands of a recording go back. None: each step's, within the limits.
     """
 
-    def __init__(self, declared: WorldDeclaration, size: int, alone: bool, most_saved: int) -> None:
-        self._ring = Ring(size, REACH)
+    def __init__(
+        self, declared: WorldDeclaration, size: int, alone: bool, most_saved: int, named: frozenset[int] | None = None
+    ) -> None:
+        self._named = named
+        self._ring = Ring(size if named is None else ANY_SIZE, REACH)
         self._own = OwnWorld(declared, alone)
         self._use(self._own)
         self._most_saved = most_saved
@@ -76,7 +82,8 @@ class SessionMoments:
         self._known.append(self._place)
         self._ring.forget_ahead()
         began = trio.current_time()
-        if not whole or began < self._next_at or self._cannot_save is not None:
+        wanted = began >= self._next_at if self._named is None else step in self._named
+        if not wanted or not whole or self._cannot_save is not None:
             return
         try:
             world = await self._world.capture(author, self._place)
@@ -99,7 +106,7 @@ class SessionMoments:
         if self._cannot_save is not None:
             raise CommandError(*self._cannot_save)
         if arguments["undo"]:
-            if (before := self._ring.undo(trio.current_time())) is None:
+            if (before := self._ring.undo(self._now())) is None:
                 raise CommandError("no_moment", f"there is nothing to undo: no rewind in the last {UNDO_FOR:g} s")
             return before
         if (step := arguments["step"]) is not None:
@@ -151,14 +158,18 @@ class SessionMoments:
             return refused
         world = landing.world
         if landing.why == "rewind":
-            self._ring.rewind(world, before, trio.current_time())
+            self._ring.rewind(world, before, self._now())
         else:  # its steps have numbers of another session
-            self._ring.begin_at(structs.replace(world, step=self._place.step), before, trio.current_time())
+            self._ring.begin_at(structs.replace(world, step=self._place.step), before, self._now())
         self._place = Place(self._place.step, world.steps, world.age)
         self._known.append(self._place)  # the picture of the moment, which is shown as that of the newest step
         return None
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        """The time for `undo`. A recording has those that came in time; a replay may be slower."""
+        return trio.current_time() if self._named is None else 0.0
 
     def _use(self, world: SessionWorld) -> None:
         self._world = world

@@ -47,6 +47,19 @@ class NamesLocation:
             error.name_location(self._find())
 
 
+def awaited_as(call: str) -> Callable[[F], F]:
+    """Name the coroutines of an async function that emits by the `call` that makes them, once and not in each frame.
+
+    Python's warning that one was not awaited names it; see `awaited_call` for one that also names the author's place.
+    """
+
+    def name(function: F) -> F:
+        function.__qualname__ = f"{call} is not awaited, so nothing is shown: write `await {call}` ({ERRORS_PAGE}#not-awaited)"
+        return function
+
+    return name
+
+
 def awaited_call(call: str, so: str, function: Callable[..., F], *args: object) -> F:
     """Return the coroutine `function(*args)` of a `call` that the author has to await; `so` is what follows if it is not.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from reactor_trio.interface.author_code import awaited_call
+from reactor_trio.interface.author_code import awaited_as, refuse_in_plain_step
 
 #: attributes for the rate and the stream of an instance that is not served
 _OWN_FPS: Final = "_reactor_fps"
@@ -40,8 +40,10 @@ class OutputStream:
         self, output: object, *, compute_time: float | None = None, drop: bool = False
     ) -> Coroutine[Any, Any, None]:
         """Queue frames now; see `ReactorModel.emit`. Does nothing on an instance that is not served."""
-        return awaited_call("self.output.emit(output)", "nothing is shown", self._emit, output, compute_time, drop)
+        refuse_in_plain_step("self.output.emit(output)")
+        return self._emit(output, compute_time, drop)
 
+    @awaited_as("self.output.emit(output)")
     async def _emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         if self._model._reactor_binding is not None:
             await self._model._reactor_binding.emit(output, compute_time, drop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,6 @@ from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError, ReactorError
-from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
 from reactor_trio.kinds.model_checks import check_model
@@ -27,7 +26,7 @@ from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_time import UnpacedTime
-from reactor_trio.placement.loading import load_model
+from reactor_trio.placement.loading import LoadedModel, load_model
 from reactor_trio.placement.model_source import model_source
 from reactor_trio.placement.placement import called, failing_load
 from reactor_trio.protocol import playback_arguments
@@ -47,6 +46,7 @@ async def render(
     fps: float | None = None,
     settings: Settings | None = None,
     uploads: str | Path | Uploads | None = None,
+    worlds: Sequence[str | Path] = (),
     on_message: Callable[[str, Any], object] | None = None,
     thread: bool = True,
 ) -> AsyncGenerator[Rendering, None]:
@@ -66,6 +66,7 @@ async def render(
             live session.
         fps: replaces the rate that the model declares.
         uploads: the folder of the files that commands name.
+        worlds: files of saved worlds, or folders with such files, for a script that restores some.
         on_message: called with the type and data of each message of the model, on the caller's loop; must not raise.
         thread: run the model on a thread of its own. False, for tests: run it as a task of the caller's loop.
 
@@ -95,10 +96,11 @@ async def render(
                 if loaded.kind.endless and once:
                     what = f"{loaded.kind.method} of this model never ends"
                     raise ReactorError(f"{name}: {what}: say how many frames or seconds to make")
-                commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
+                commands, named, warnings = await trio.to_thread.run_sync(_decoded, entries, loaded, files, worlds)
                 room = FilmRoom(frames, seconds)
-                loaded = msgspec.structs.replace(loaded, once=once)
+                loaded = msgspec.structs.replace(loaded, once=once, named_moments=named)
                 rendering = Rendering(host, time, room, loaded, name, commands, on_message)
+                rendering.warnings += warnings
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(rendering.watch)
                     nursery.start_soon(rendering.run)
@@ -144,26 +146,39 @@ def run_blocking(function: Callable[[], Awaitable[T]]) -> T:
     return results[0].unwrap()
 
 
-def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[ScriptCommand]:
-    """Return the commands with arguments of the types that the model declares. Raises ScriptError."""
-    decoded = []
-    for entry in entries:
+def _decoded(
+    entries: list[ScriptCommand], loaded: LoadedModel, files: Uploads, places: Sequence[str | Path]
+) -> tuple[list[ScriptCommand], frozenset[int] | None, list[str]]:
+    """Return the commands with arguments of the types that the model declares, the moments that they name, and what may make
+    a difference. Raises ScriptError.
+    """
+    declaration, decoded = loaded.declaration, []
+    worlds = None
+    if declaration.world is not None:
+        from reactor_trio.offline.script_worlds import Worlds, named_moments  # late: models without Saves import none of it
+
+        worlds = Worlds(places, declaration.world, loaded.model)
+    for number, entry in enumerate(entries, start=1):
         try:
             data = msgspec.json.encode(entry.arguments)
         except (TypeError, ValueError, RecursionError) as error:
             wrong = f"the arguments cannot be sent as JSON: {error}"
             raise ScriptError(f"{entry.where}: {entry.name}: {wrong}") from None
         try:
-            if entry.name in ("reactor.restart", "reactor.rewind"):
-                if entry.name == "reactor.restart" and "restart" not in declaration.playback:
+            if entry.name == "reactor.restart":
+                if "restart" not in declaration.playback:
                     raise ScriptError("this model cannot be restarted")
-                if entry.name == "reactor.rewind" and declaration.world is None:
-                    raise ScriptError("this model saves no worlds: `saves = Saves()` is missing in its class")
                 arguments = playback_arguments(entry.name, data)
+            elif entry.name in ("reactor.rewind", "reactor.save", "reactor.fork", "reactor.restore"):
+                if worlds is None:
+                    raise ScriptError("this model saves no worlds: `saves = Saves()` is missing in its class")
+                arguments = worlds.arguments(number, entry, data)
             else:
                 arguments = declaration.command(entry.name).arguments.decode(data, files.find)
         except (CommandError, ScriptError) as error:
             raise ScriptError(f"{entry.where}: {entry.name}: {error}") from None
         decoded.append(msgspec.structs.replace(entry, arguments=arguments))
-    return decoded
+    if worlds is None:
+        return decoded, None, []
+    return decoded, named_moments(decoded), worlds.warnings
 

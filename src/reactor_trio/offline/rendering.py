@@ -93,6 +93,8 @@ class Rendering:
         self.name = name
         #: reason -> number of frames that the model dropped itself
         self.dropped: Counter[str] = Counter()
+        #: what in the files of its script may make a difference; one line each
+        self.warnings: list[str] = []
         #: number of commands of the script that were applied
         self.applied = 0
         self._host = host

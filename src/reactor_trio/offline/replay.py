@@ -6,7 +6,7 @@ Frames are compared by track and number. A number that the recording lacks was d
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,14 +119,16 @@ async def replay(
     *,
     config: Mapping[str, Any] | None = None,
     uploads: str | Path | None = None,
+    worlds: Sequence[str | Path] = (),
     frames: int | None = None,
     **options: Any,
 ) -> AsyncGenerator[Replay, None]:
     """Load a model and run a recorded session's commands.
 
     The replay ends with the last frame of the recording; if that has no frames, after its length in seconds. `uploads` is a
-    folder with the files that the client had uploaded, by their names. `frames` ends the replay earlier. `options` are those
-    of `render`.
+    folder with the files that the client had uploaded, by their names. `worlds` are files of saved worlds, or folders with
+    such files, as a store is; the recording names those that it needs by their digests. `frames` ends the replay earlier.
+    `options` are those of `render`.
 
     Raises what `render` raises, and ScriptError for what the recording lacks.
     """
@@ -137,7 +139,8 @@ async def replay(
         limit = {"seconds": max(recording.seconds, 0.001)}
     given = config if config is not None else model.config if isinstance(model, Manifest) else {}
     files = Uploads(None if uploads is None else Path(uploads), recording.uploads)
-    async with render(model, config=config, script=recording.commands, uploads=files, **limit, **options) as rendering:
+    script = recording.commands
+    async with render(model, config=config, script=script, uploads=files, worlds=worlds, **limit, **options) as rendering:
         yield Replay(recording, rendering, warnings_of(recording, rendering, given))
 
 
@@ -163,7 +166,7 @@ def warnings_of(recording: Recording, rendering: Rendering, config: Mapping[str,
         f"it was recorded with {package} {version}, this is {here}"
         for package, version in recording.versions.items()
         if (here := installed.get(package)) is not None and here != version
-    ]
+    ] + rendering.warnings
 
 
 def _size(shape: tuple[int, ...] | None) -> str:

@@ -23,6 +23,7 @@ import yaml
 from reactor_trio.errors import ReactorError
 from reactor_trio.plain_text import one_line
 
+_CHANGE_NOTHING = {"reactor.pause", "reactor.step", "reactor.forget", "reactor.worlds"}
 _KEYS = {"step", "t", "name", "type", "arguments", "data", "id"}
 
 
@@ -97,16 +98,28 @@ def is_timeline(entries: Sequence[tuple[str, Any]]) -> bool:
 def commands_of_timeline(entries: Iterable[tuple[str, Any]]) -> list[ScriptCommand]:
     """Return the commands that were carried out. Refused and superseded ones changed nothing. Raises ScriptError.
 
-    A pause and the steps in it are left out: they changed when the model computed, not what.
+    A pause and the steps in it are left out: they changed when the model computed, not what. So is what changed no world. A
+    session that began at a saved world has a restore before its first step.
     """
     applied: list[ScriptCommand] = []
+    saving: int | None = None  # which of them is the newest save
     for where, line in entries:
-        if not isinstance(line, dict) or line.get("type") != "command" or "code" in line or line.get("superseded"):
+        if not isinstance(line, dict):
             continue
-        if line.get("name") in ("reactor.pause", "reactor.step"):
+        if line.get("type") == "session" and (begun_from := line.get("begun_from")) is not None:
+            begun_from = begun_from | {"why": "fork"} if isinstance(begun_from, dict) else begun_from
+            applied.append(_command(where, {"name": "reactor.restore", "arguments": begun_from, "step": 0}))
+        elif line.get("type") == "saved" and saving is not None:
+            named = {**applied[saving].arguments, "digest": line.get("digest")}
+            applied[saving] = msgspec.structs.replace(applied[saving], arguments=named)
+        if line.get("type") != "command" or "code" in line or line.get("superseded"):
             continue
         entry = {key: line.get(key) for key in ("name", "arguments", "step", "id")}
-        applied.append(_command(where, entry))
+        command = _command(where, entry)
+        if command.name in ("reactor.save", "reactor.fork"):
+            saving = None if "digest" in command.arguments else len(applied)  # with it, it is a fork of a saved world
+        if command.name not in _CHANGE_NOTHING and (command.name != "reactor.fork" or saving is not None):
+            applied.append(command)
     return _in_order(applied)
 
 

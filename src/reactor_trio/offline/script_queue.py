@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,6 +22,9 @@ from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.step_loop import IDLE_WAIT
 from reactor_trio.offline.film_room import EPSILON, FilmRoom
 from reactor_trio.offline.script import ScriptCommand
+
+if TYPE_CHECKING:  # a model that saves no worlds imports none of it
+    from reactor_trio.worlds import World
 
 #: Number of successive `Idle` that a model may yield when no command is left for it: ten seconds of the film.
 MOST_IDLE = 500
@@ -48,6 +52,10 @@ class ScriptQueue(CommandQueue):
         super().__init__()
         self.caught_up = self.began = False
         self._script = deque(enumerate(script, start=1))
+        restored = [entry.arguments["saved_before"] for entry in script if "saved_before" in entry.arguments]
+        #: the number of each command that saves a world which the script restores
+        self._wanted = {before.number for before in restored}
+        self._saved: dict[int, World] = {}
         self._room = room
         self._computed = computed
 
@@ -76,11 +84,20 @@ class ScriptQueue(CommandQueue):
         if due:
             number, entry = self._script.popleft()
             arguments = dict(entry.arguments)
+            if (before := arguments.pop("saved_before", None)) is not None:
+                if before.number not in self._saved:  # it was refused, which ends the rendering
+                    return []
+                arguments["loaded"] = before.loaded(self._saved[before.number])
             return [Command(number, 1, entry.name, arguments, entry.id, trio.current_time(), group=number)]
         if not self.caught_up:
             self.caught_up = self.began = True
             self.wakeup.set()
         return []
+
+    def saved(self, number: int, world: World) -> None:
+        """See `CommandQueue`."""
+        if number in self._wanted:
+            self._saved[number] = world
 
     def idle(self, step: int, deadline: float) -> float:
         """Let the film's time go on while the model is idle. The model does not wait while the script has commands.

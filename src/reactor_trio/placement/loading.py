@@ -60,6 +60,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     performer_type: Callable[..., ServedPerformer] = ServedPerformer
     #: of a rendering: see `StepLoop`
     once: bool = False
+    #: of a rendering: see `SessionMoments`
+    named_moments: frozenset[int] | None = None
 
     def weights(self) -> str:
         """What identifies the weights in saved worlds; empty for a model that saves none. Blocks."""
@@ -121,7 +123,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
 
         settings = self.settings.worlds
         ring = (settings.ring - settings.pictures) // self.max_sessions
-        return SessionMoments(world, ring, self.max_sessions == 1, settings.bytes)
+        return SessionMoments(world, ring, self.max_sessions == 1, settings.bytes, self.named_moments)
 
 
 async def load_model(

@@ -121,8 +121,7 @@ class Session:
         finally:
             if self.error is not None:  # also if the client has left at the same moment
                 self.reason = "model_error"
-                what = self._run.failed_hook or "the model"
-                self.services.failures.log(log, self.error, "session %s: %s raised", self.id, what)
+                self.services.failures.log(log, self.error, "session %s: %s raised", self.id, self._run.failed_hook or "the model")
             self.playout.close()
             self._run.close()
             if self.uploads is not None:

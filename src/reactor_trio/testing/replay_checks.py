@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ async def assert_replays(
     *,
     config: Mapping[str, Any] | None = None,
     uploads: str | Path | None = None,
+    worlds: Sequence[str | Path] = (),
     frames: int | None = None,
 ) -> list[RenderedBundle]:
     """Run a recorded session's commands through `model` and compare every frame; returns the frames.
@@ -30,6 +31,7 @@ async def assert_replays(
         recording: the timeline that `reactor run --record` wrote beside a film (`.jsonl`).
         config: what `load` gets.
         uploads: a folder with the files that the client had uploaded, by their names.
+        worlds: files of the saved worlds that the recording names, or folders with them.
         frames: compare only so many instants, from the first.
 
     Raises AssertionError naming the first frames that differ, and how many, or that the recording cannot be verified; and
@@ -39,7 +41,8 @@ async def assert_replays(
     verification = Verification(known, frames)
     if not known.verifiable:
         raise AssertionError(str(verification))
-    async with _on_this_loop(recording, model, config=config, uploads=uploads, frames=frames) as replaying:
+    given: dict[str, Any] = {"config": config, "uploads": uploads, "worlds": worlds, "frames": frames}
+    async with _on_this_loop(recording, model, **given) as replaying:
         bundles = [bundle async for bundle in replaying.rendering]
     for bundle in bundles:
         verification.compare(bundle)

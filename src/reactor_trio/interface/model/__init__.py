@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime
 import trio
 
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface.author_code import awaited_call
+from reactor_trio.interface.author_code import awaited_call, refuse_in_plain_step
 from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
 from reactor_trio.interface.later_names import names_from
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -210,8 +210,8 @@ class ReactorModel(Model):
         declared tracks, or if `compute_time` is not a time; the message ends with the author's file and line. Always a
         checkpoint. If it is cancelled while it waits, the rest of the batch is not queued.
         """
-        emit = self._port().emit
-        return awaited_call("self.emit(output)", "nothing is shown", emit, output, compute_time, drop)
+        refuse_in_plain_step("self.emit(output)")
+        return self._port().emit(output, compute_time, drop)
 
     def send(self, message: ModelMessage) -> Coroutine[Any, Any, None]:
         """Send a message to every client of the session; await the result. Does nothing without a session.
