@@ -13,7 +13,7 @@ from tests.worlds.test_rewind import Counter
 from reactor_trio.configuration.settings import Settings as ServerSettings
 from reactor_trio.configuration.settings import WorldSettings
 from reactor_trio.interface import InputState, Saves, restored, saving
-from reactor_trio.offline import ScriptError, read_recording, replay
+from reactor_trio.offline import ScriptError, read_recording, render, replay
 from reactor_trio.testing import assert_replays, open_server, replayed_frames
 
 
@@ -85,8 +85,11 @@ async def test_a_session_that_restores_what_it_has_saved_replays_without_a_file(
     await assert_replays(path, Worldly, worlds=[tmp_path / "store"] if stored else [])
 
 
-@pytest.mark.parametrize("model", [Counter, Loop, Blocks])
-async def test_each_kind_of_model_goes_back_in_a_replay(tmp_path, autojump_clock, model):
+@pytest.mark.parametrize(
+    ("model", "command"),
+    [(Counter, {"jump": {"to": 100}}), (Loop, {"follow": {"plan": [3, 1]}}), (Blocks, {"follow": {"plan": [5]}})],
+)
+async def test_each_kind_of_model_goes_back_in_a_replay(tmp_path, autojump_clock, model, command):
     async with open_server(model, settings=recorded(tmp_path)) as server:
         async with server.connect() as client:
             await client.take(6)
@@ -94,11 +97,35 @@ async def test_each_kind_of_model_goes_back_in_a_replay(tmp_path, autojump_clock
             await client.take(4)
             await client.worlds.restore(world.id)
             await client.take(4)
+            for name, arguments in command.items():
+                await client.command(name, **arguments)
+            await client.take(4)
             await client.worlds.rewind(steps=2)
+            await client.worlds.restore(world.id)
+            await client.worlds.rewind(steps=1)
             await client.take(4)
         await server.wait_left(client)
     (path,) = timelines(tmp_path)
     await assert_replays(path, model)
+
+
+@pytest.mark.parametrize("model", [Loop, Blocks])
+async def test_a_rendering_of_a_model_that_emits_applies_commands_and_rewinds(model):
+    script = [
+        {"step": 3, "name": "follow", "arguments": {"plan": [5, 1]}},
+        {"step": 7, "name": "reactor.rewind", "arguments": {"step": 4}},
+        {"step": 7, "name": "follow", "arguments": {"plan": [2]}},
+    ]  # fmt: skip
+    async with render(model, script=script, frames=10) as rendering:
+        numbers = [int(bundle.tracks["main_video"][0, 0, 0]) for bundle in [each async for each in rendering]]
+    found: list[int] = []
+    number, plan, plans = 0, [0], {3: [5, 1], 7: [2]}
+    for step in range(10):
+        plan = plans.get(step, plan)
+        number = (found[4] if step == 7 else number) * 7
+        number, plan = (number + plan[0] + 1) % 251, [*plan[1:], plan[0]]
+        found.append(number)
+    assert numbers == found
 
 
 async def saved_in_one_session_and_restored_in_another(folder):
@@ -227,7 +254,7 @@ async def test_a_replay_keeps_the_moments_that_are_named_and_no_others(tmp_path,
     await assert_replays(path, Slow)
     async with replay(path, Slow, thread=False) as replaying:
         assert len([bundle async for bundle in replaying.rendering]) > 30
-    assert replaying.rendering.model.captures == 2 + 3  # the two that are named, and the world of before each of rewind, undo and restore
+    assert replaying.rendering.model.captures == 2 + 3  # those that are named; the world of before a rewind, undo, restore
 
 
 class Computing(Worldly):

@@ -178,12 +178,18 @@ class DrivenSession:
             self.output_pacer.accept(chunk, None if compute_time is None else compute_time + self._turn_waited)
             await self.output_pacer.queue(chunk, origin, trio.current_time(), "emit", drop)
             if queued is not None:
+                await self.resumes()
                 queued()
             self._turn_waited = 0.0
             if self.turn.of_this_task and not self.over:
                 self._turn_waited = await self.turn.take(False)
-            if (costs := self.host.time.costs) is not None:
-                await costs.run_loop_resumes()
+            if queued is None:
+                await self.resumes()
+
+    async def resumes(self) -> None:
+        """In a rendering: wait until the commands that the next frame sees are applied, or one of them waits for this emit."""
+        if (costs := self.host.time.costs) is not None:
+            await costs.run_loop_resumes()
 
     async def until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
         """Wait until devices have computed the chunk.

@@ -73,7 +73,7 @@ class Driver(ABC):
         if commands.moments is None:
             yield commands.apply_next
             return
-        session.boundary = EmitBoundary(session.wakeup, lambda: session.over, commands.step_ended)
+        session.boundary = EmitBoundary(session.wakeup, lambda: session.over, commands.step_ended, session.resumes)
         try:
             yield partial(session.boundary.handle, commands.apply_next)
         finally:

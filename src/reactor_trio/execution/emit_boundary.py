@@ -30,14 +30,17 @@ class EmitBoundary:
         wakeup: of the session; set when the session is over.
         over: whether it is.
         step_ended: called when the frames of an emit are queued, with their number and whether the world is whole.
+        resumes: called before an emit that has stood still returns: a rendering has more commands applied then.
     """
 
     def __init__(
-        self, wakeup: RepeatedEvent, over: Callable[[], bool], step_ended: Callable[[int, bool], Awaitable[None]]
-    ) -> None:
+        self, wakeup: RepeatedEvent, over: Callable[[], bool], step_ended: Callable[[int, bool], Awaitable[None]],
+        resumes: Callable[[], Awaitable[None]],
+    ) -> None:  # fmt: skip
         self._wakeup = wakeup
         self._over = over
         self._step_ended = step_ended
+        self._resumes = resumes
         #: emits that have begun; and of these, those that are kept from returning
         self._begun = self._standing = 0
         #: emits whose frames are queued, and whose moment is not kept yet
@@ -47,6 +50,11 @@ class EmitBoundary:
         #: whether a rewind waits for an emit, and whether its world is being put
         self._wanted = self._putting = False
         self._changed = RepeatedEvent()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a command waits for an emit to stand still."""
+        return self._wanted
 
     @asynccontextmanager
     async def emitting(self, frames: int) -> AsyncGenerator[Callable[[], None], None]:
@@ -71,8 +79,9 @@ class EmitBoundary:
             finally:
                 self._ending -= ending
                 self._changed.set()
-            if self._wanted and not self._over():
+            while self._wanted and not self._over():
                 await self._stand()
+                await self._resumes()
         finally:
             self._begun -= 1
             if self._wanted:
@@ -100,6 +109,7 @@ class EmitBoundary:
         """
         self._handling -= 1  # what calls this waits
         self._wanted = True
+        self._wakeup.set()
         try:
             await self._until_reached()
             self._wanted, self._putting = False, True

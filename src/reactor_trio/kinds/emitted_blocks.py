@@ -52,6 +52,7 @@ class EmittedBlocks:
             else:
                 async with boundary.emitting(1 if chunk is None else chunk.length) as queued:
                     await self.push(chunk)
+                    await self._session.resumes()
                     queued()
         finally:
             self.watch(computes=True)

@@ -71,6 +71,11 @@ class UnpacedTime(ClockHooks):
     def _waits(self) -> bool:
         return self._session is not None and not self._released and not self._session.over
 
+    @property
+    def _emit_is_wanted(self) -> bool:
+        """Whether a command waits for the emit that waits here, to go on from another world."""
+        return self._session is not None and (boundary := self._session.boundary) is not None and boundary.wanted
+
     async def _commands_applied(self) -> None:
         """Wait until every command that is due is applied. Returns at once in a handler, which is part of a command."""
         if not self._waits or self._commands.in_handler:
@@ -79,5 +84,5 @@ class UnpacedTime(ClockHooks):
         commands.caught_up = False
         commands.wakeup.set()
         with trio.move_on_after(self._handlers_timeout if commands.began else math.inf):
-            while self._waits and not commands.caught_up:
+            while self._waits and not commands.caught_up and not self._emit_is_wanted:
                 await commands.wakeup.wait()
