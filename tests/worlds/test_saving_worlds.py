@@ -184,6 +184,49 @@ async def test_ids_stand_in_no_log(autojump_clock, folder, caplog, way):
     assert "secret name" not in caplog.text
 
 
+async def test_what_has_expired_goes_within_an_hour(autojump_clock, folder, caplog):
+    async with open_server(Counter, settings=with_store(folder)) as server:
+        async with server.connect() as client:
+            await client.take(2)
+            await client.worlds.save()
+        began = trio.current_time()
+        (file,) = folder.glob("*.world")
+        os.utime(file, (0, 0))  # so it has expired
+        await trio.sleep_until(began + 3590)
+        assert file.exists()
+        await trio.sleep_until(began + 3610)
+        assert not file.exists()
+        (folder / "key").unlink()
+        folder.rmdir()  # a folder that is gone ends nothing, and the next hour comes
+        await trio.sleep_until(began + 7210)
+        folder.mkdir()
+        (old := folder / "0.world").touch()
+        os.utime(old, (0, 0))
+        await trio.sleep_until(began + 10810)
+        assert not old.exists()
+        assert [record.message for record in caplog.records if "saved worlds" in record.message] == [
+            "saved worlds that have expired are not removed: the world cannot be removed: the folder of the store is gone"
+        ]
+
+
+async def test_a_servers_end_waits_for_no_disk_that_stands_still(autojump_clock, folder, monkeypatch):
+    cleaning = trio.Event()
+
+    async def hang(function: Any, *arguments: Any, **how: Any) -> Any:
+        if getattr(function, "__name__", "") == "clean":
+            cleaning.set()
+            with trio.CancelScope(shield=not how["abandon_on_cancel"]):  # as a thread
+                await trio.sleep(1000)
+        return await called(function, *arguments, **how)
+
+    called = memory_server._call_here
+    monkeypatch.setattr(memory_server, "_call_here", hang)
+    async with open_server(Counter, settings=with_store(folder)):
+        await cleaning.wait()
+        hour = trio.current_time()
+    assert trio.current_time() == hour
+
+
 async def test_neither_a_step_nor_a_sessions_end_waits_for_a_stopped_disk(autojump_clock, folder, monkeypatch, way):
     call_here = memory_server._call_here
     writing = trio.Event()

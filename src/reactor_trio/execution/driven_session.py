@@ -183,11 +183,11 @@ class DrivenSession:
             self._turn_waited = 0.0
             if self.turn.of_this_task and not self.over:
                 self._turn_waited = await self.turn.take(False)
-            if queued is None:
-                await self.resumes()
+            if queued is None and (costs := self.host.time.costs) is not None:
+                await costs.run_loop_resumes()
 
     async def resumes(self) -> None:
-        """In a rendering: wait until the commands that the next frame sees are applied, or one of them waits for this emit."""
+        """In a rendering: wait until the commands that the next frame sees are applied, or one waits for this emit."""
         if (costs := self.host.time.costs) is not None:
             await costs.run_loop_resumes()
 

@@ -129,6 +129,7 @@ class Runtime:
                 for listener in listeners:
                     nursery.start_soon(listener, nursery)
                 await self.load(config)
+                nursery.start_soon(self.session_manager.clean_worlds)
                 nursery.start_soon(watch or Runtime.watch_model, self)
                 await self.admit_clients()
                 nursery.start_soon(self.prepare)
@@ -289,8 +290,7 @@ class Runtime:
         """End all sessions and load the model again. Clients that wait go on waiting; new ones are refused meanwhile."""
         restarts.gone(ending)
         gone_at = trio.current_time()
-        told = "the model is gone: %s; its sessions end%s"
-        log_author_error(log, ending.cause, told, ending.what, restarts.then(ending))
+        log_author_error(log, ending.cause, "the model is gone: %s; its sessions end%s", ending.what, restarts.then(ending))
         self.metrics.model_restarted()
         for session in self.sessions:
             session.end("model_restarting")

@@ -114,6 +114,11 @@ class SessionManager:
             task_status.started()
             await trio.sleep_forever()
 
+    async def clean_worlds(self) -> None:
+        """Task of a server whose model is loaded: remove saved worlds that have expired, until cancelled."""
+        if (worlds := self.loaded.services.worlds) is not None:
+            await worlds.clean_hourly()
+
     # ---- `SessionProvider` --------------------------------------------------------------------------------------------
 
     def sender(self, request: ConnectRequest, back_in: ServedSession | None = None) -> ClientSender:

@@ -11,6 +11,7 @@ the thread ends by itself, and a file of it is whole or absent.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -38,6 +39,9 @@ from reactor_trio.worlds.file_header import Origin
 from reactor_trio.worlds.settings import moderated_texts
 from reactor_trio.worlds.unsigned import pack_unsigned, unpack_unsigned
 
+log = logging.getLogger("reactor_trio.session")
+
+HOUR: Final = 3600.0
 #: the part of the server's store that one session may fill
 PART_OF_STORE: Final = 10
 
@@ -83,6 +87,15 @@ class ModelWorlds(msgspec.Struct, frozen=True):
     def here(self, subject: str, saved: Origin) -> Origin:
         """What a file of today's model would say of the subject's world, if it were of this file's session."""
         return msgspec.structs.replace(self.origin(saved.session), subject=subject)
+
+    async def clean_hourly(self) -> None:
+        """Task: remove what has expired from the store, each hour. The end of the server does not wait for the disk."""
+        while True:
+            await trio.sleep(HOUR)
+            try:
+                await self.disk(self.store.clean)
+            except CommandError as error:
+                log.warning("saved worlds that have expired are not removed: %s", error)
 
     async def look(self, id: str, subject: str) -> None:  # noqa: A002
         """Look whether the subject may begin at this world. Raises CommandError, as `load`."""

@@ -76,7 +76,7 @@ class WorldStore:
         size = sum(map(len, parts))
         if size > self._world_bytes:
             raise CommandError("too_big", f"the world has {size} bytes, and {self._world_bytes} may be saved")
-        with _failing("written"), self._room(size):
+        with _failing("written", in_folder=True), self._room(size):
             self._shelf.write(_name_of(id), parts, expires)
         return SavedFile(size, world_digest(bytes(parts[0])))
 
@@ -117,7 +117,7 @@ class WorldStore:
 
     def clean(self) -> None:
         """Remove what has expired. Raises CommandError `store_failed`."""
-        with _failing("removed"):
+        with _failing("removed", in_folder=True):
             self._clean()
 
     def remove(self, id: str) -> None:  # noqa: A002
@@ -171,14 +171,17 @@ class WorldStore:
 
 
 @contextmanager
-def _failing(what: str) -> Iterator[None]:
-    """A block that uses the shelf: its failures become errors that name no file, since that has a name made of an id."""
+def _failing(what: str, *, in_folder: bool = False) -> Iterator[None]:
+    """A block that uses the shelf: its failures become errors that name no file, since that has a name made of an id.
+
+    Where only the folder can be missing, and no file, pass `in_folder`.
+    """
     try:
         yield
     except FileNotFoundError as error:
-        if what != "written":
+        if not in_folder:
             raise _none_such() from None
-        raise CommandError("store_failed", "the world cannot be written: the folder of the store is gone") from error
+        raise CommandError("store_failed", f"the world cannot be {what}: the folder of the store is gone") from error
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise CommandError("store_failed", f"the world cannot be {what}: {why}") from error
