@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import logging
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -373,3 +374,64 @@ async def test_a_handler_that_assigns_almost_a_field_is_told_once(autojump_clock
         f"{name} has no field sped, so no client sees it; did you mean speed? (at {__file__}:{line}) "
         "(docs/reference/errors.md#state)"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("speed", 9, "9, outside its le=4"), ("speed", -0.5, "-0.5, outside its ge=0"),
+        ("words", "a" * 6, "'aaaaaa', outside its max_length=5"),
+        ("words", "", "'', outside its min_length=1"), ("style", "ink", "'ink', outside its choices=['oil', 'pen']"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("options", [{}, {"isolation": "process"}], ids=["thread", "process"])
+async def test_a_handler_that_assigns_a_value_outside_the_limits_is_told_once(
+    autojump_clock, caplog, options, name, value, said
+):
+    class Bounded(InputState):
+        speed: float = InputField(1.0, ge=0, le=4)
+        words: str = InputField("wolf", min_length=1, max_length=5)
+        style: str = InputField("oil", choices=["oil", "pen"])
+
+    class Assigning(ReactorPipeline):
+        state: Bounded
+        output: Picture
+
+        @event
+        def wrong(self):
+            setattr(self.state, name, value)
+
+        @event
+        def read(self) -> bool:
+            return bool(getattr(self.state, name) == value)
+
+        @event
+        def right(self):
+            self.state.speed, self.state.words, self.state.style = 4, "wolfs", "pen"
+
+        def inference(self):
+            while True:
+                yield picture(1)
+
+    Bounded.__qualname__ = f"Bounded_{name}_{value}_{options.get('isolation')}"  # it is said once in a process
+    async with open_server(Assigning, **options) as server, server.connect() as client:
+        await client.command("right")
+        await client.command("wrong")
+        await client.command("wrong")
+        assert await client.command("read") is True
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    line = Assigning.wrong.__code__.co_firstlineno + 2
+    assert told == (
+        f"{Bounded.__qualname__}.{name} is set to {said}: it is kept, but no client can set it. Bound the value, or change "
+        f"the limit (at {__file__}:{line}) (docs/reference/errors.md#state)"
+    )
+
+
+def test_a_state_that_is_made_with_a_value_outside_the_limits_names_the_line(caplog):
+    class Made(InputState):
+        speed: float = InputField(1.0, le=4)
+
+    assert Made(speed=9).speed == 9
+    line = sys._getframe().f_lineno - 1
+    assert "is set to 9, outside its le=4: it is kept" in caplog.text
+    assert f"(at {__file__}:{line})" in caplog.text

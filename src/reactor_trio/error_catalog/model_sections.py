@@ -44,7 +44,8 @@ MODEL_SECTIONS: Final[dict[str, Section]] = {
     "state": Section(
         "The state class cannot be used",
         "Each field of an `InputState` has a type and a default, the value as a session begins: `strength: float = "
-        "0.5`, or `InputField(default=0.5, ge=0, le=1)`. Annotate it in the model's class, `state: MyState`.",
+        "0.5`, or `InputField(default=0.5, ge=0, le=1)`. Annotate it in the model's class, `state: MyState`. A value that "
+        "your own code sets outside the limits is kept, and a warning names the line, once.",
         ("interface.state", "interface.input_field", "interface.dataclass_base"),
     ),
     "client-types": Section(

@@ -125,9 +125,14 @@ def calling_line() -> str:
 
 def _calling_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _package(frame) == __package__.partition(".")[0]:
+    while frame is not None and (_package(frame) == __package__.partition(".")[0] or _is_generated(frame.f_code)):
         frame = frame.f_back
     return None if frame is None or _package(frame) in _LOOP_PACKAGES else frame
+
+
+def _is_generated(code: CodeType) -> bool:
+    """Whether `@dataclass` has written this function: it has no line."""
+    return code.co_name == "__init__" and code.co_filename == "<string>"
 
 
 def yielding_line(steps: Generator[Any, None, None] | AsyncGenerator[Any, None]) -> str:

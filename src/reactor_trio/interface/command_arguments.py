@@ -122,7 +122,7 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
         try:
             extra["default"] = msgspec.to_builtins(info.default)
         except TypeError:
-            raise TypeError(f"the default {_short(info.default)} cannot be JSON; {CLIENT_TYPES}") from None
+            raise TypeError(f"the default {short_repr(info.default)} cannot be JSON; {CLIENT_TYPES}") from None
     if info.choices is not None:
         if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
             annotation = Literal[info.choices] | None if type(None) in typing.get_args(annotation) else Literal[info.choices]
@@ -143,11 +143,11 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
             text = str(error).replace("`", "")
             raise TypeError(f"the default breaks the field's own rule: {text}") from None
         if "enum" in extra and info.default not in (info.choices or ()):
-            raise TypeError(f"the default {_short(info.default)} is not one of its choices")
+            raise TypeError(f"the default {short_repr(info.default)} is not one of its choices")
     return described
 
 
-def _short(value: object) -> str:
+def short_repr(value: object) -> str:
     """The value as a message shows it: on one line, and only its beginning if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
@@ -158,7 +158,7 @@ def _json_choices(choices: tuple[Any, ...], *, optional: bool) -> list[Any]:
     try:
         found: list[Any] = msgspec.json.decode(msgspec.json.encode(choices))
     except TypeError:
-        raise TypeError(f"choices {_short(choices)} cannot be JSON") from None
+        raise TypeError(f"choices {short_repr(choices)} cannot be JSON") from None
     return [*found, None] if optional else found
 
 

@@ -66,6 +66,20 @@ class FieldInfo:
         """The author's line, for the end of an error's message."""
         return f" (at {self.location})" if self.location else ""
 
+    def broken_by(self, value: object) -> str:
+        """Return the limit that a value of author code breaks, as `le=4`; empty if none, and for an array."""
+        if self.choices is not None and isinstance(value, bool | int | float | str) and value not in self.choices:
+            return f"choices={list(self.choices)!r}"
+        measured: tuple[tuple[str, float | None, int], ...] = ()
+        if isinstance(value, int | float):
+            measured = ("ge", self.ge, -1), ("le", self.le, 1)
+        elif isinstance(value, str | list):
+            value, measured = len(value), (("min_length", self.min_length, -1), ("max_length", self.max_length, 1))
+        else:
+            return ""
+        broken = (f"{name}={limit!r}" for name, limit, way in measured if limit is not None and (value - limit) * way > 0)
+        return next(broken, "")
+
     def fresh_default(self) -> Any:
         """Return a new default: the factory's result, or a deep copy, so that sessions and calls never share one object."""
         return copy.deepcopy(self.default) if self.factory is None else self.factory()

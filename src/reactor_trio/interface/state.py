@@ -12,7 +12,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 from reactor_trio.errors import ERRORS_PAGE, DeclarationError
 from reactor_trio.interface.author_code import calling_line
-from reactor_trio.interface.command_arguments import Arguments, Parameter
+from reactor_trio.interface.command_arguments import Arguments, Parameter, short_repr
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_field import MISSING, FieldInfo, InputField
@@ -66,8 +66,11 @@ class InputState:
             raise AttributeError(f"{type(self).__qualname__} has no field {name}{hint}")
 
         def __setattr__(self, name, value):
-            fields = self.__reactor_arguments__
-            if name not in fields and not name.startswith("_") and not hasattr(type(self), name):
+            fields = self._public_fields
+            if (info := fields.get(name)) is not None:
+                if limit := info.broken_by(value):
+                    _doubt_value(type(self).__qualname__, name, value, limit)
+            elif not name.startswith("_") and not hasattr(type(self), name):
                 _doubt_new_attribute(type(self).__qualname__, name, tuple(fields))
             object.__setattr__(self, name, value)
 
@@ -78,7 +81,7 @@ def _similar(name: str, fields: tuple[str, ...]) -> str:
     return next(iter(get_close_matches(name, fields, n=1, cutoff=0.75)), "")
 
 
-#: the names that were warned of, each with its class
+#: the fields and the names that were warned of, each with its class
 _doubted: set[tuple[str, str]] = set()
 
 
@@ -88,6 +91,17 @@ def _doubt_new_attribute(state: str, name: str, fields: tuple[str, ...]) -> None
         _doubted.add((state, name))
         at, link = calling_line(), f"{ERRORS_PAGE}#state"
         log.warning("%s has no field %s, so no client sees it; did you mean %s? (at %s) (%s)", state, name, near, at, link)
+
+
+def _doubt_value(state: str, name: str, value: object, limit: str) -> None:
+    """Warn once that author code sets a field to a value which its own limits refuse to clients."""
+    if (state, name) not in _doubted:
+        _doubted.add((state, name))
+        at = f" (at {place})" if (place := calling_line()) else ""
+        log.warning(
+            "%s.%s is set to %s, outside its %s: it is kept, but no client can set it. Bound the value, or change the "
+            "limit%s (%s)", state, name, short_repr(value), limit, at, f"{ERRORS_PAGE}#state",
+        )  # fmt: skip
 
 
 def _factory(cls: type, name: str) -> Callable[[], Any] | None:
