@@ -56,7 +56,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec outcome trio",
     ),
     "kinds": (
-        "errors concurrency interface pacing media configuration execution",
+        "errors plain_text concurrency interface pacing media configuration execution",
         "msgspec outcome trio",
     ),
     "placement": (

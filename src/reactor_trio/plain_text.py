@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def one_line(text: str) -> str:
     """Return `text` in one line: white space and control characters are single blanks."""
@@ -18,3 +20,10 @@ def sendable(text: object) -> str:
     except Exception as raised:
         said = f"(its __str__ raised {type(raised).__name__})"
     return said.encode(errors="replace").decode()
+
+
+def similar(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the known name that is most like this one; "" if none is, as far as `cutoff` (0 to 1) asks for."""
+    import difflib  # here, since only a mistake needs it
+
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), "")

@@ -25,7 +25,7 @@ ELSEWHERE = [
 #: what a server needs only for its clients, or not at all
 LATE = [
     *ELSEWHERE,
-    "anyio", "asyncio", "av", "concurrent.futures", "cv2", "doctest", "email", "http.client", "http.server",
+    "anyio", "asyncio", "av", "concurrent.futures", "cv2", "difflib", "doctest", "email", "http.client", "http.server",
     "importlib.metadata", "jwt",
     "numpy.testing", "opentelemetry", "prometheus_client", "pydantic", "reactor_trio.client",
     "reactor_trio.testing", "rich", "structlog", "trio_websocket", "unittest", "watchfiles", "wsgiref", "wsproto",

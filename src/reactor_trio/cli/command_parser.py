@@ -25,6 +25,7 @@ from reactor_trio.cli.option_values import (
     share,
 )
 from reactor_trio.cli.terminal import UsageError
+from reactor_trio.plain_text import similar
 
 _Commands = argparse._SubParsersAction
 #: `add_argument` of one command's parser.
@@ -49,8 +50,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _meant(given: str, known: list[str]) -> str:
-    from reactor_trio.configuration.checked_struct import similar  # for a mistake alone
-
     near = similar(given, known)
     return f"; did you mean {near}?" if near else ""
 

@@ -55,6 +55,12 @@ def configure_logging(
     route_structlog()
 
 
+def tell_doubts(manifest: Manifest, tell: Callable[[str], object]) -> None:
+    """Give `tell` what is probably a mistake in the manifest, line by line."""
+    for doubt in manifest.doubts:
+        tell(doubt)
+
+
 class _LineHandler(logging.StreamHandler[TextIO]):
     def __init__(self, before_line: Callable[[], object]) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from typing import Any
 import trio
 
 from reactor_trio.cli import INTERRUPTED
-from reactor_trio.cli.log_output import configure_logging
+from reactor_trio.cli.log_output import configure_logging, tell_doubts
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import Manifest, load_manifest
@@ -73,8 +73,7 @@ def replay(options: argparse.Namespace, terminal: Terminal) -> int:
 def _manifest_of(options: argparse.Namespace) -> Manifest:
     manifest = load_manifest(options.path, options.overrides)
     configure_logging(manifest, as_json=None, debug=options.debug)
-    for doubt in manifest.doubts:
-        log.warning("%s", doubt)
+    tell_doubts(manifest, log.warning)
     return manifest
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import trio
 
-from reactor_trio.cli.log_output import configure_logging
+from reactor_trio.cli.log_output import configure_logging, tell_doubts
 from reactor_trio.cli.serving import manifest_of
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest, project_folder
@@ -76,8 +76,7 @@ def serve_here(
         log.warning(
             "%s: %s has no effect here; docs/reference/model/migration.md names what replaces it", MANIFEST_NAME, key
         )
-    for doubt in manifest.doubts:
-        log.warning("%s", doubt)
+    tell_doubts(manifest, log.warning)
     prepare_to_serve()
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # if model code crashes the process, its stack is printed

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
+from reactor_trio.cli.log_output import tell_doubts
 from reactor_trio.cli.serving import cannot_listen, manifest_of, where
 from reactor_trio.cli.signals import Stop, handled
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
@@ -37,8 +38,7 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
         if getattr(options, option):
             raise UsageError(f"--{option}: works with one process only; leave --replicas out, or use runtime.auth")
     manifest = manifest_of(options, terminal)
-    for doubt in manifest.doubts:
-        terminal.say(doubt)
+    tell_doubts(manifest, terminal.say)
     from reactor_trio.replicas.cluster import Application, joined_cluster, local_cluster
     from reactor_trio.replicas.options import Options
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from reactor_trio.errors import ERRORS_PAGE, ManifestError
+from reactor_trio.plain_text import similar
 
 T = TypeVar("T", bound=msgspec.Struct)
 E = TypeVar("E", bound=Exception)
@@ -91,13 +92,6 @@ def nearest(name: str, known: Iterable[str], path: str = "") -> str:
     """What to write instead of a name that is not known: the most like one below `path`, or else one of all."""
     near = similar(name, known)
     return f"did you mean {f'{path}.{near}'.lstrip('.')}?" if near else f"known keys: {', '.join(known)}"
-
-
-def similar(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like this one; "" if none is."""
-    import difflib  # for a mistake alone
-
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
 
 
 def noted(error: E, anchor: str) -> E:

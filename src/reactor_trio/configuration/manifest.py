@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from reactor_trio.configuration.checked_struct import parse_struct, similar
+from reactor_trio.configuration.checked_struct import parse_struct
 from reactor_trio.configuration.credentials import under
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction, read_introduction
 from reactor_trio.configuration.model_import import import_project_module, model_of, no_model_class, only_model_of
@@ -30,6 +30,7 @@ from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSetti
 from reactor_trio.configuration.yaml_values import override, read_mapping
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
+from reactor_trio.plain_text import similar
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model

@@ -9,7 +9,6 @@ Every failure is a `ManifestError` of one line; `at` is how that line starts.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 import sys
@@ -21,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from reactor_trio.errors import DeclarationError, ManifestError
-from reactor_trio.plain_text import one_line
+from reactor_trio.plain_text import one_line, similar
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
@@ -57,8 +56,8 @@ def model_of(module: ModuleType, class_name: str, at: str, near_path: str) -> ty
     found = getattr(module, class_name, None)
     if found is None:
         models = models_of(module)
-        near = difflib.get_close_matches(class_name, models, n=1) or list(models)[:1]
-        hint = f"; did you mean {near_path}:{near[0]}?" if near else ""
+        near = similar(class_name, models) or next(iter(models), "")
+        hint = f"; did you mean {near_path}:{near}?" if near else ""
         raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
     if not isinstance(found, type) or not issubclass(found, Model):
         modules = [base.__module__ for base in getattr(found, "__mro__", ())]
@@ -168,8 +167,8 @@ def _meant(error: BaseException) -> str:
     if not isinstance(error, ImportError) or found is None or found[2] not in sys.modules:
         return ""
     module = sys.modules[found[2]]
-    near = difflib.get_close_matches(found[1], getattr(module, "__all__", None) or dir(module), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = similar(found[1], getattr(module, "__all__", None) or dir(module))
+    return f"; did you mean {near}?" if near else ""
 
 
 def _module_files(folder: Path, name: str) -> tuple[str, str]:

@@ -7,16 +7,16 @@ settings.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from reactor_trio.configuration.checked_struct import nearest, parse_struct, similar
+from reactor_trio.configuration.checked_struct import nearest, parse_struct
 from reactor_trio.configuration.introduction import IntroductionKeys
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
+from reactor_trio.plain_text import similar
 
 __all__ = ["ReactorConfig", "split_path"]
 
@@ -72,8 +72,8 @@ class ReactorConfig(msgspec.Struct, frozen=True):
             flat, unused, model_key = dict(raw), (), "model"
         if "model" not in flat:
             unknown = [str(key) for key in flat if key not in _Flat.__struct_fields__]
-            if meant := difflib.get_close_matches("model", unknown, n=1):
-                raise ManifestError(f"{meant[0]}: unknown key; did you mean model?")
+            if meant := similar("model", unknown):
+                raise ManifestError(f"{meant}: unknown key; did you mean model?")
             raise ManifestError("model: missing; write `model: module:Class`")
         for key in flat:
             if key not in _Flat.__struct_fields__:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from types import CodeType
 from typing import Any
 
 from reactor_trio.interface.kinds import authors_classes
+from reactor_trio.plain_text import similar
 
 #: how like each other two names are, from 0 to 1, if one is a typo of the other
 _ALIKE = 0.75
@@ -31,8 +31,8 @@ def unread_keys(model: type, config: Mapping[str, Any]) -> Iterator[tuple[str, s
                 continue
             read = [word for word in _words(code) if word in words and word not in config]
             for key in config:
-                if key not in words and (near := difflib.get_close_matches(str(key), read, n=1, cutoff=_ALIKE)):
-                    yield str(key), near[0], f"{code.co_filename}:{code.co_firstlineno}"
+                if key not in words and (near := similar(str(key), read, cutoff=_ALIKE)):
+                    yield str(key), near, f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _nothing() -> None:

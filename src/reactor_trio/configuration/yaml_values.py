@@ -8,9 +8,8 @@ from typing import Any
 
 import yaml
 
-from reactor_trio.configuration.checked_struct import similar
 from reactor_trio.errors import ManifestError
-from reactor_trio.plain_text import one_line
+from reactor_trio.plain_text import one_line, similar
 
 __all__ = ["override", "parse_value", "read_mapping"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
@@ -30,7 +29,7 @@ from reactor_trio.interface.files import (
     not_of_a_client,
 )
 from reactor_trio.interface.input_field import MISSING, FieldInfo, refuse_wrong_widget
-from reactor_trio.plain_text import sendable
+from reactor_trio.plain_text import sendable, similar
 
 _LIMITS: Final = ("ge", "le", "min_length", "max_length")
 #: characters of a value that a message shows
@@ -272,5 +271,6 @@ def _with_path(text: str, known: Sequence[str]) -> str:
                 name, path = text, ""
             text = f"Object {what} field {name} - at ${path}.{name}"
             if not path and what == "contains unknown" and len(name) <= _LONGEST:
-                text += "".join(f"; did you mean {near}?" for near in get_close_matches(name, known, n=1))
+                near = similar(name, known)
+                text += f"; did you mean {near}?" if near else ""
     return text.replace("`", "")

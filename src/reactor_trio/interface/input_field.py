@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 import inspect
 import re
@@ -18,6 +17,7 @@ import msgspec
 import msgspec.inspect
 
 from reactor_trio.errors import DeclarationError
+from reactor_trio.plain_text import similar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,8 +100,8 @@ def _refuses_other_keywords(function: F) -> F:
     def call(*args: Any, **given: Any) -> Any:
         for name, value in given.items():
             if name not in known and name != "default":
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                near = similar(name, known)
+                hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
                 if name in _MEANT:
                     hint = f"write {_MEANT[name]}={value!r}"
                 raise DeclarationError(f"InputField has no {name}; {hint} (at {_line(sys._getframe(1))})")
@@ -164,8 +164,8 @@ def InputField(
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise DeclarationError(f"InputField: {key} must be a text that is not empty, not {text!r} (at {location})")
     if widget is not None and widget not in WIDGETS:
-        near = difflib.get_close_matches(str(widget), WIDGETS, 1)
-        meant = f"; did you mean {near[0]!r}?" if near else f"; the widgets are {', '.join(WIDGETS)}"
+        near = similar(str(widget), WIDGETS)
+        meant = f"; did you mean {near!r}?" if near else f"; the widgets are {', '.join(WIDGETS)}"
         raise DeclarationError(f"InputField: there is no widget {widget!r}{meant} (at {location})")
     return FieldInfo(
         default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate,

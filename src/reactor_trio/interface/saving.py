@@ -8,7 +8,6 @@ imports it, so a model without `Saves` pays nothing for it.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import enum
 import inspect
 import keyword
@@ -24,6 +23,7 @@ from reactor_trio.interface.dataclass_base import resolved_hints
 from reactor_trio.interface.events import yields
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.state import InputState
+from reactor_trio.plain_text import similar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -230,8 +230,8 @@ def _allowed(given: Sequence[str]) -> tuple[str, ...]:
 
 def nearest(given: str, known: Sequence[str]) -> str:
     """Return the question whether a known name was meant, "" if none is near."""
-    near = difflib.get_close_matches(given, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = similar(given, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _saves_of(cls: type) -> tuple[str, Saves] | None:

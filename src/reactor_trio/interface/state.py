@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import typing
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, ClassVar, dataclass_transform
 
@@ -16,6 +15,7 @@ from reactor_trio.interface.command_arguments import Arguments, Parameter, short
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_field import MISSING, FieldInfo, InputField
+from reactor_trio.plain_text import similar
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -78,7 +78,7 @@ class InputState:
 @lru_cache(maxsize=256)
 def _similar(name: str, fields: tuple[str, ...]) -> str:
     """The field that is most like a name that is none, "" if none is. Models may ask for such a name in each step."""
-    return next(iter(get_close_matches(name, fields, n=1, cutoff=0.75)), "")
+    return similar(name, fields, cutoff=0.75)
 
 
 #: the fields and the names that were warned of, each with its class

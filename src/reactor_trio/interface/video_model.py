@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, overload
 
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface.declaration import ModelKind
 from reactor_trio.interface.events import event
 from reactor_trio.interface.model import Model
-from reactor_trio.plain_text import one_line
+from reactor_trio.plain_text import one_line, similar
 
 C = TypeVar("C", bound="type[VideoModel]")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -159,8 +158,8 @@ def instantiate(cls: type[VideoModel], config: dict[str, Any]) -> VideoModel:
                             f"{', '.join(map(str, config)) or 'nothing'}")  # fmt: skip
     unknown = [str(key) for key in config if key not in named]
     if unknown and len(others) == len(parameters):
-        near = get_close_matches(unknown[0], [name for name in named if name not in config], n=1)
-        meant = f"did you mean {near[0]}?" if near else f"it takes: {', '.join(named)}"
+        near = similar(unknown[0], [name for name in named if name not in config])
+        meant = f"did you mean {near}?" if near else f"it takes: {', '.join(named)}"
         raise ManifestError(f"config: the configuration has {', '.join(unknown)}, which {where} does not take; {meant}")
     return make(**Config.of(config))
 

@@ -6,10 +6,11 @@ they cannot bind becomes a button or a form, without a word. `unreachable` says 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
+
+from reactor_trio.plain_text import similar
 
 _ARROWS: Final = ("up", "down", "left", "right")
 #: The names of keys in a browser's events, in small letters and without `Arrow`; the numeric pad's by their places.
@@ -139,8 +140,7 @@ def _unknown(name: str, device: str, rest: str, known: Any, why: str, remedy: st
     plain = _plain(rest)
     meant = _MEANT[device].get(plain) or (plain if plain in known else None)
     if meant is None and len(plain) > 2:
-        near = difflib.get_close_matches(plain, [each for each in known if len(each) > 2], 1, 0.84)
-        meant = near[0] if near else None
+        meant = similar(plain, [each for each in known if len(each) > 2], cutoff=0.84) or None
     text = f"no {device} gives the command {name}: {why}, so the page shows a button"
     return Unreachable(text, remedy if meant is None else f"name it {device}_{meant}")
 

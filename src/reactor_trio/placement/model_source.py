@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.configuration.checked_struct import nearest, parse_struct, similar
+from reactor_trio.configuration.checked_struct import nearest, parse_struct
 from reactor_trio.configuration.introduction import NOT_INTRODUCED, Introduction
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
@@ -20,6 +20,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.kinds.model_checks import CheckedModel, check_model
 from reactor_trio.placement.loading import load_model
 from reactor_trio.placement.placement import Check, LoadPlacement, LocalPlacement, Placement, called, failing_load
+from reactor_trio.plain_text import similar
 from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import itertools
 import sys
@@ -19,7 +18,7 @@ from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.saving import SavedPath, WorldDeclaration, is_named_tuple
 from reactor_trio.interface.tensors import is_tensor
-from reactor_trio.plain_text import sendable
+from reactor_trio.plain_text import sendable, similar
 from reactor_trio.worlds import generators
 from reactor_trio.worlds.buffers import Copies, Live, live_array, live_tensor
 from reactor_trio.worlds.instances import attributes_of
@@ -132,8 +131,8 @@ def attribute_of(parent: Any, path: SavedPath) -> Any:
     try:
         return getattr(parent, name)
     except AttributeError:
-        near = difflib.get_close_matches(name, getattr(parent, "__dict__", {}), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = similar(name, getattr(parent, "__dict__", {}))
+        hint = f"; did you mean {near}?" if near else ""
         raise NoValue(f"{type(parent).__qualname__} has no attribute {name}{hint}") from None
     except Exception as error:  # a property of the author
         raise NoValue(f"to read {name} raised {type(error).__name__}: {sendable(error)}") from None
