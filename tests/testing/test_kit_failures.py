@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 import trio
 from tests.support.models import Picture
 
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.settings import Settings as RuntimeSettings
 from reactor_trio.errors import ReactorError, SessionEnded
 from reactor_trio.interface import (
     ClientInfo,
@@ -413,4 +416,35 @@ async def test_an_option_that_the_kit_does_not_have_is_named(autojump_clock, ope
     with pytest.raises(ReactorError) as refused:
         async with opened(ReactorPipeline, **options):
             pass
+    assert str(refused.value) == words
+
+
+class NoModel:
+    """A class that forgot its base."""
+
+
+MANIFEST = Manifest(Path("/project"), "sky:Sky", "sky", {}, RuntimeSettings())
+
+
+@pytest.mark.parametrize("opened", [open_server, open_session, PipelineExecutor])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Plain(), "expected a model class, got an instance of Plain: give the class itself, Plain"),
+        ("sky:Sky", "expected a model class, got 'sky:Sky': give the class itself: `from sky import Sky`"),
+        ("sky.py", "expected a model class, got 'sky.py': give the class itself"),
+        (MANIFEST, "expected a model class, got Manifest: give its class, manifest.model, and config=manifest.config with "
+         "it"),
+        (NoModel, "NoModel is not a model: subclass ReactorPipeline, ReactorModel or VideoModel"),
+        (picture, "picture is not a model: subclass ReactorPipeline, ReactorModel or VideoModel"),
+        (None, "expected a model class, got NoneType: give the class itself"),
+    ],
+)  # fmt: skip
+async def test_what_is_no_model_class_is_told_what_to_give(autojump_clock, opened, given, words):
+    with pytest.raises(ReactorError) as refused:
+        if opened is PipelineExecutor:
+            PipelineExecutor(given)
+        else:
+            async with opened(given):
+                pass
     assert str(refused.value) == words

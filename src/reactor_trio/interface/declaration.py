@@ -23,7 +23,7 @@ from reactor_trio.interface.events import EventMark, Handler, arguments_of, chec
 from reactor_trio.interface.input_buffer import InputBuffer
 from reactor_trio.interface.input_field import MISSING
 from reactor_trio.interface.json_values import json_of
-from reactor_trio.interface.kinds import authors_classes, is_subclass, refuse_members_of_other_kinds
+from reactor_trio.interface.kinds import authors_classes, is_subclass, no_model_class, refuse_members_of_other_kinds
 from reactor_trio.interface.messages import ModelMessage, message_schema, reply_schema
 from reactor_trio.interface.module_classes import classes_of_module
 from reactor_trio.interface.saving import WorldDeclaration, world_of
@@ -326,8 +326,8 @@ _RESERVED_ATTRIBUTES = frozenset(
 def declaration_of(cls: type) -> Declaration:
     """Return the declaration of a model class. Raises DeclarationError if `cls` is not a model."""
     declaration = getattr(cls, "__reactor_declaration__", None)
-    if not isinstance(declaration, Declaration):
-        raise DeclarationError(f"{cls.__qualname__} is not a model: subclass ReactorPipeline, ReactorModel or VideoModel")
+    if not isinstance(declaration, Declaration) or not isinstance(cls, type):
+        raise no_model_class(cls, is_instance=isinstance(declaration, Declaration))
     return declaration
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from typing import Any
 
 from reactor_trio.errors import DeclarationError
@@ -44,6 +46,21 @@ def _refuse_assigned_state(cls: type) -> None:
     if isinstance(given, InputState) or is_subclass(given, InputState):
         name = (given if isinstance(given, type) else type(given)).__name__
         raise DeclarationError(f"{cls.__qualname__}.state: annotate it, `state: {name}`; the runtime makes one a session")
+
+
+def no_model_class(given: object, *, is_instance: bool) -> DeclarationError:
+    """Make the error for what is given in place of a model class; `is_instance`: of one."""
+    if isinstance(given, type) or inspect.isroutine(given):
+        return DeclarationError(f"{given.__qualname__} is not a model: subclass ReactorPipeline, ReactorModel or VideoModel")
+    kind, remedy = type(given).__name__, "give the class itself"
+    what = repr(given) if isinstance(given, str | os.PathLike) else kind
+    if is_instance:
+        what, remedy = f"an instance of {kind}", f"give the class itself, {kind}"
+    elif isinstance(given, str) and (path := re.fullmatch(r"([\w.]+):(\w+)", given)):
+        remedy = f"give the class itself: `from {path[1]} import {path[2]}`"
+    elif kind == "Manifest":
+        remedy = "give its class, manifest.model, and config=manifest.config with it"
+    return DeclarationError(f"expected a model class, got {what}: {remedy}")
 
 
 def authors_classes(cls: type) -> list[type]:

@@ -78,6 +78,7 @@ def check_given(model: object, settings: object) -> None:
     """Refuse what is no model class and no manifest, and settings that are none. Raises ReactorError."""
     if not isinstance(model, Manifest) and not (isinstance(model, type) and issubclass(model, Model)):
         what = repr(model) if isinstance(model, str | os.PathLike) else type(model).__name__
+        what = f"{model.__name__}, which is no model" if isinstance(model, type) else what
         hint = f"the class itself, {type(model).__name__}" if isinstance(model, Model) else "the class of your model"
         raise ReactorError(
             f"expected a model class or a manifest, got {what}: give {hint}, or a project's manifest, "

@@ -208,6 +208,7 @@ async def open_server(
             meant = nearest(key, (*_OPTIONS, *Settings.__struct_fields__))
             raise ReactorError(f"open_server: unknown option {key}; {meant}", anchor="wrong-use")
     settings = settings or Settings(**runtime)
+    declaration = declaration_of(model)
     source = model_source(model, name=name, config=config, settings=settings, moderate=moderate)
     source = msgspec.structs.replace(source, path="the:test's")
     failure: BaseException | None = None
@@ -215,7 +216,7 @@ async def open_server(
     time = HeldTime(step_cost) if thread else InlineTime(step_cost)
     with one_failure():
         async with open_model_host(time) as host, AsyncExitStack() as virtual, trio.open_nursery() as nursery:
-            if kind_of(declaration_of(model)).threads:
+            if kind_of(declaration).threads:
                 virtual.enter_context(virtual_sleep(host))
             open_process = partial(inline_ranks, host, nursery, model)
             load = placement_loader(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
