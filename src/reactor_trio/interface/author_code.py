@@ -54,7 +54,8 @@ def awaited_as(call: str) -> Callable[[F], F]:
     """
 
     def name(function: F) -> F:
-        function.__qualname__ = f"{call} is not awaited, so nothing is shown: write `await {call}` ({ERRORS_PAGE}#not-awaited)"
+        said = f"{call} is not awaited, so nothing is shown: write `await {call}`"
+        function.__qualname__ = f"{said} ({ERRORS_PAGE}#not-awaited)"
         return function
 
     return name

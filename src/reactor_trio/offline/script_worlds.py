@@ -72,7 +72,8 @@ class Worlds:
         if digest is None:
             raise ScriptError("the recording does not say which world that was; it is of an older version")
         if digest in self._files:
-            return {"world": "", "loaded": self._load(self._files[digest])._replace(why=entry.arguments.get("why", "restore"))}
+            loaded = self._load(self._files[digest])
+            return {"world": "", "loaded": loaded._replace(why=entry.arguments.get("why", "restore"))}
         if digest in self._saves:
             return {"world": "", "saved_before": SavedBefore(self._saves[digest], self._declared.saves.version)}
         raise ScriptError(f"the file of {_named(entry.arguments)} is missing: name it, or the folder of the store, with "

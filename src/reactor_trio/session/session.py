@@ -92,7 +92,6 @@ class Session:
         self.playout = Playout(services.telemetry, self._channel)
         self._late = LateCode(session_id, declaration.model.__name__, services.telemetry)
         whose = session_id, subject, self._attachments, self.controller
-        #: its worlds; None if the model saves none
         self.worlds = None if services.worlds is None else services.worlds.of_session(*whose, self._show_again)
         self._channel.connect({
             Bundle: self.playout.put, messages.FlushPlayout: self.playout.flush, messages.RetimePlayout: self.playout.retime,
@@ -121,7 +120,8 @@ class Session:
         finally:
             if self.error is not None:  # also if the client has left at the same moment
                 self.reason = "model_error"
-                self.services.failures.log(log, self.error, "session %s: %s raised", self.id, self._run.failed_hook or "the model")
+                who = self._run.failed_hook or "the model"
+                self.services.failures.log(log, self.error, "session %s: %s raised", self.id, who)
             self.playout.close()
             self._run.close()
             if self.uploads is not None:
