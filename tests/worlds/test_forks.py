@@ -15,7 +15,6 @@ from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Moment, restored
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import shown
-from tests.worlds.test_emitting_kinds import Blocks, Loop
 from tests.worlds.test_rewind import Counter, Forgetful, refusal
 from tests.worlds.test_saving_worlds import with_store
 
@@ -154,22 +153,6 @@ async def test_forks_count_as_slots_and_one_is_under_way(autojump_clock, folder,
     async with open_server(Counter, settings=nothing) as server, server.connect() as client:
         with refusal("not_allowed"):
             await client.worlds.fork()
-
-
-@pytest.mark.parametrize("model", [Loop, Blocks])
-async def test_a_model_that_emits_by_itself_restores_its_world_and_begins_at_none(autojump_clock, folder, model):
-    async with open_server(model, settings=with_store(folder)) as server:
-        async with server.connect() as client:
-            await client.take(5)
-            world = await client.worlds.save()
-            await client.command("follow", plan=[3])
-            assert (await client.worlds.restore(world.id)).step == world.step
-            assert server.model.plan == [0]
-            with refusal("not_saveable"):
-                await client.worlds.fork()
-        with pytest.raises(ConnectionRefused, match="not_saveable"):
-            async with server.connect(world=world.id):
-                pass
 
 
 async def test_a_client_that_comes_back_does_not_begin_again(autojump_clock, folder, way):

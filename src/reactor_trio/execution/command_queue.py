@@ -28,6 +28,12 @@ class CommandQueue:
         """Whether a command can be applied now."""
         return bool(self._groups)
 
+    @property
+    def begins_at_world(self) -> bool:
+        """Whether the oldest command puts the world at which the session begins."""
+        oldest = next(iter(self._groups.values()), None)
+        return oldest is not None and oldest[0].name == "reactor.restore" and oldest[0].arguments["loaded"].why == "fork"
+
     def add(self, command: Command) -> None:
         """Put a command behind the others, or to those of its group."""
         self._groups.setdefault(command.group, []).append(command)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import trio
 
-from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency import ModelHost, current_call
 from reactor_trio.concurrency.model_host import Call
 from reactor_trio.crossing.channel import ChannelEnd
 from reactor_trio.crossing.message_flow import MessageFlow
@@ -163,6 +163,9 @@ class DrivenSession:
 
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
         """Queue what author code emitted; a `run()` then takes its next turn if the model's thread is shared."""
+        if self.boundary is not None and self.boundary.holds:
+            await self._emit_unseen(chunk, self.boundary)
+            return
         async with nullcontext() if self.boundary is None else self.boundary.emitting(chunk.length) as queued:
             step, command, waited = self.step, self.newest_command, self.command_waited()
             if chunk.length == 0:
@@ -185,6 +188,17 @@ class DrivenSession:
                 self._turn_waited = await self.turn.take(False)
             if queued is None and (costs := self.host.time.costs) is not None:
                 await costs.run_loop_resumes()
+
+    async def _emit_unseen(self, chunk: Chunk, boundary: EmitBoundary) -> None:
+        """Drop a frame from before the world at which the session begins, and return with that world."""
+        async with boundary.emitting(chunk.length, stands=current_call() is not self.call):
+            if chunk.length:
+                await self.until_computed(chunk, self.step)
+                self.output_pacer.dropped("buffer", "flushed", chunk.length)
+            self.turn.give_back()
+        if self.turn.of_this_task and not self.over:
+            self._turn_waited = await self.turn.take(False)
+        await self.resumes()
 
     async def resumes(self) -> None:
         """In a rendering: wait until the commands that the next frame sees are applied, or one waits for this emit."""
@@ -222,4 +236,4 @@ class DrivenSession:
         """Release what refers back to this object: the session is over, or has never begun."""
         self._messages.close()
         self.channel.close()
-        self.driver = None
+        self.driver = self.boundary = None

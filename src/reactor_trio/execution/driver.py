@@ -47,6 +47,7 @@ class Driver(ABC):
         next_block: number of the step that is the first to see a command that is applied now; None: that of the session.
         whole_steps: see `SessionLife`.
         steps_ahead: `DrivenSession.step` counts so many steps that author code still computes.
+        emits_alone: author code emits by itself, so its world is whole inside its emits.
     """
 
     observer: Observer | None = None
@@ -55,6 +56,7 @@ class Driver(ABC):
     next_block: int | None = None
     whole_steps: bool = False
     steps_ahead: int = 0
+    emits_alone: bool = False
 
     def __init__(self, session: DrivenSession) -> None:
         self._session = session
@@ -73,11 +75,14 @@ class Driver(ABC):
         if commands.moments is None:
             yield commands.apply_next
             return
-        session.boundary = EmitBoundary(session.wakeup, lambda: session.over, commands.step_ended, session.resumes)
+        if (boundary := session.boundary) is None:
+            ended, resumes = commands.step_ended, session.resumes
+            boundary = session.boundary = EmitBoundary(session.wakeup, lambda: session.over, ended, resumes)
         try:
-            yield partial(session.boundary.handle, commands.apply_next)
+            yield partial(boundary.handle, commands.apply_next)
         finally:
-            session.boundary = None
+            if not boundary.holds:  # else nothing is shown until the session is over
+                session.boundary = None
 
     async def apply_commands(
         self, apply_next: Callable[[], Awaitable[bool]], settle: Callable[[bool], Awaitable[None]]

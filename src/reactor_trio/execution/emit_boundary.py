@@ -3,6 +3,9 @@
 The runtime makes no step of a `run()` or of a `start_session()`, so it cannot stop between two. But the code stands still
 while it emits. With `Saves` the author promises that the code emits once a round, and reads the world again after each emit.
 So the runtime takes a moment, and puts a world, while an emit is about to return.
+
+A session that begins at a saved world has a first emit of its own beginning. Its frame is not shown, and the world is put
+inside of it.
 """
 
 from __future__ import annotations
@@ -31,12 +34,17 @@ class EmitBoundary:
         over: whether it is.
         step_ended: called when the frames of an emit are queued, with their number and whether the world is whole.
         resumes: called before an emit that has stood still returns: a rendering has more commands applied then.
+        holds: whether the session begins at a saved world.
+
+    Attributes:
+        holds: the world at which the session begins is not there yet, so no frame is to be shown, and emits stand still.
     """
 
     def __init__(
         self, wakeup: RepeatedEvent, over: Callable[[], bool], step_ended: Callable[[int, bool], Awaitable[None]],
-        resumes: Callable[[], Awaitable[None]],
+        resumes: Callable[[], Awaitable[None]], *, holds: bool = False,
     ) -> None:  # fmt: skip
+        self.holds = holds
         self._wakeup = wakeup
         self._over = over
         self._step_ended = step_ended
@@ -57,8 +65,10 @@ class EmitBoundary:
         return self._wanted
 
     @asynccontextmanager
-    async def emitting(self, frames: int) -> AsyncGenerator[Callable[[], None], None]:
+    async def emitting(self, frames: int, stands: bool = True) -> AsyncGenerator[Callable[[], None], None]:
         """An emit of so many frames: at the end of the block keep the moment after them, and stand still for a put.
+
+        Unless it `stands`: then it is one of a hook, for whose end the put waits.
 
         Gives what the block calls when the frames are queued: clients see them, and what they now ask for comes after the
         moment.
@@ -79,7 +89,7 @@ class EmitBoundary:
             finally:
                 self._ending -= ending
                 self._changed.set()
-            while self._wanted and not self._over():
+            while (self._wanted or self.holds) and stands and not self._over():
                 await self._stand()
                 await self._resumes()
         finally:
@@ -114,10 +124,15 @@ class EmitBoundary:
             await self._until_reached()
             self._wanted, self._putting = False, True
             yield
+            self.holds = False  # if it fails, the session ends, and shows nothing
         finally:
             self._wanted = self._putting = False
             self._handling += 1
             self._changed.set()
+
+    def session_ends(self) -> None:
+        """Let the emits go on that stand still: no world is put any more."""
+        self._changed.set()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -143,7 +158,7 @@ class EmitBoundary:
         self._wakeup.set()
         try:
             with trio.CancelScope(shield=True):  # the code after this emit must not run beside the put
-                while self._wanted or self._putting:
+                while ((self._wanted or self.holds) and not self._over()) or self._putting:
                     await self._changed.wait()
         finally:
             self._standing -= 1

@@ -16,6 +16,7 @@ from reactor_trio.errors import CommandError, ModelFailed
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
+from reactor_trio.execution.emit_boundary import EmitBoundary
 from reactor_trio.execution.landing import Landing, LoadedWorld
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_run import FILE_UPLOADED
@@ -71,6 +72,17 @@ class ServedPerformer(Performer):
         self.session.driver = self.driver = driver = self._new_driver(self)
         self.observer, self.call_handler, self.thread = driver.observer, driver.call_handler, driver.thread
         self.session.life.whole_steps = driver.whole_steps
+        if self.moments is not None and driver.emits_alone:
+            self._hold_emits()
+
+    def _hold_emits(self) -> None:
+        """If the session begins at a world, have no frame of its own beginning shown. `run()` may emit from now on."""
+        session = self.session
+        session.channel.take()
+        if session.commands.begins_at_world:
+            session.boundary = EmitBoundary(
+                session.wakeup, lambda: session.over, self.step_ended, session.resumes, holds=True
+            )
 
     def steps(self, of_author: StepSource) -> StepSource:
         """The steps of the author's code that the driver makes."""

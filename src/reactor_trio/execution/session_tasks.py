@@ -170,6 +170,8 @@ class SessionTasks:
         """Tell the life of an end and perform what follows, each action in its time, whatever has brought the end."""
         actions = self.session.life.event(event)
         self.session.ending.set()
+        if self.session.boundary is not None:
+            self.session.boundary.session_ends()
         await perform_each(actions, self._perform_in_time)
 
     async def _perform_in_time(self, action: Action) -> None:

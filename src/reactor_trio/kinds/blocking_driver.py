@@ -57,6 +57,7 @@ class BlockingDriver(Driver):
     """Runs `start_session()` of a `VideoModel`; its end is the session's."""
 
     call_handler: HandlerCalls
+    emits_alone = True
     steps_ahead = 1  # the thread computes the first block before the session counts one
 
     def __init__(self, session: DrivenSession) -> None:

@@ -49,6 +49,10 @@ class EmittedBlocks:
         try:
             if (boundary := self._session.boundary) is None:
                 await self.push(chunk)
+            elif boundary.holds:
+                self.next_block -= 1  # this one has no number
+                async with boundary.emitting(1):
+                    await self.push(chunk)
             else:
                 async with boundary.emitting(1 if chunk is None else chunk.length) as queued:
                     await self.push(chunk)
@@ -66,6 +70,9 @@ class EmittedBlocks:
     async def push(self, chunk: Chunk | None) -> None:
         """Queue the block that was computed, or black frames (None). Several threads may wait here, each with its block."""
         session = self._session
+        if session.boundary is not None and session.boundary.holds:
+            await self._drop(chunk)
+            return
         number, session.step = session.step - 1, session.step + 1
         if self.next_block is not None:
             self.next_block = session.step - 1
@@ -79,6 +86,15 @@ class EmittedBlocks:
             await self._pacer.push_black(origin)
         elif chunk.length:
             await self._pacer.push(chunk, origin)
+
+    async def _drop(self, chunk: Chunk | None) -> None:
+        """Drop a block from before the world at which the session begins."""
+        session = self._session
+        if chunk is None:
+            await session.spend(session.step - 1)
+        else:
+            await session.until_computed(chunk, session.step - 1)
+            session.output_pacer.dropped("buffer", "flushed", chunk.length)
 
     async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
         """Send a message of the model to all clients."""

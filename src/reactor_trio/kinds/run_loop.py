@@ -20,6 +20,8 @@ from reactor_trio.interface.model import Model, ReactorModel
 class RunLoopDriver(Driver):
     """Applies the commands of a session. `run()` is not the session's."""
 
+    emits_alone = True
+
     async def drive(self, commands: AppliesCommands) -> None:
         """Apply commands as they come."""
         settle = self._session.host.time.settle

@@ -24,7 +24,6 @@ from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.server_routes import Handlers, server_routes
 from reactor_trio.server.upload_handler import upload_handler
-from reactor_trio.session.playback_commands import check_may_begin
 from reactor_trio.transport import Conversation, Exchange, Refusal, Refused, Response
 
 
@@ -99,7 +98,6 @@ class ReactorRoutes:
         try:
             if worlds is None or self._sessions.loaded.services.placement.processes > 1:
                 raise CommandError("not_saveable", "no session of this server can begin at a saved world")
-            check_may_begin(worlds.declaration)
             await worlds.look(id, request.claims.subject or "")
         except CommandError as error:
             raise Refused(Refusal("no_world", f"{error.code}: {error.message}")) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import Rewound
 from reactor_trio.errors import CommandError
-from reactor_trio.interface.declaration import Declaration, Sharing
+from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.lifecycle import Stepping
 from reactor_trio.placement.placement import Placement
@@ -61,18 +61,6 @@ def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
     if needed in ("save", "fork") and placement.processes > 1:
         why = f"{name}: the worlds of a model on several ranks cannot be saved yet"
-        raise CommandError("not_saveable", why)
-    if needed == "fork":
-        check_may_begin(declaration)
-
-
-def check_may_begin(declaration: Declaration) -> None:
-    """Raise CommandError if no session of the model can begin at a saved world.
-
-    Code that emits by itself would show a frame of its own beginning first.
-    """
-    if declaration.kind in ("run_loop", "blocking"):
-        why = "a session of a model with run() or start_session() cannot begin at a saved world yet"
         raise CommandError("not_saveable", why)
 
 
