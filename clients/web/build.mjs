@@ -52,6 +52,7 @@ const LATER = {
   devices: "src/input/devices.ts",
   inputs: "page/inputs.ts",
   iterators: "src/client/iterators.ts",
+  "idle-bar": "page/idle-bar.ts",
   "key-legend": "page/key-legend.ts",
   limits: "page/limits.ts",
   "made-hint": "page/made-hint.ts",

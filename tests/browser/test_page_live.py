@@ -92,7 +92,7 @@ def test_a_second_load_transfers_almost_nothing(url: str, page: Page) -> None:
     first = dict(page.evaluate(transferred))
     until_the_picture = json.loads(BUDGETS.read_text())["firstLoad"]["files"]
     later = {  # asked for once the picture is there
-        "details.css", "message-log.js", "scrub.js", "failure-notice.js", "ending-banner.js",
+        "details.css", "message-log.js", "scrub.js", "failure-notice.js", "ending-banner.js", "idle-bar.js",
             "worlds.js", "worlds.css",  # of a model that saves its worlds
     }  # fmt: skip
     assert first.keys() - set(until_the_picture) <= later

@@ -156,6 +156,17 @@ def test_our_own_settings_stand_beside_the_import(project):
     assert (manifest.name, manifest.config, manifest.model.marker) == ("pipeline:MyModel", {}, "project")
 
 
+def test_the_store_of_worlds_and_its_keys_are_relative_to_the_manifest(project, tmp_path):
+    (project / "reactor.yaml").write_text(
+        "model: pipeline:MyModel\nruntime: {worlds: {store: saved/worlds, keys: ['file:key', 'env:KEY']}}\n"
+    )
+    worlds = load_manifest(project).settings.worlds
+    assert worlds.store == str(project / "saved/worlds")
+    assert worlds.keys == (f"file:{project / 'key'}", "env:KEY")
+    (project / "reactor.yaml").write_text(f"model: pipeline:MyModel\nruntime: {{worlds: {{store: {tmp_path}/store}}}}\n")
+    assert load_manifest(project).settings.worlds.store == f"{tmp_path}/store"
+
+
 @pytest.mark.parametrize("header", ["apiVersion: v1beta\nkind: VideoModel\n", "$schema: reactor/v1\n", ""])
 def test_every_header_of_the_nested_form_is_taken(project, header):
     (project / "reactor.yaml").write_text(header + "model: {name: mine}\nruntime: {import: 'pipeline:MyModel'}\n")

@@ -59,6 +59,7 @@ async def test_a_saved_world_outlives_its_session_and_its_server(autojump_clock,
             await client.take(5)
             await client.command("jump", to=100)
             world = await client.worlds.save()
+            assert client.worlds.lasting
     assert files(folder) == [".world", "key"]
     async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
         await client.take(3)
@@ -71,6 +72,7 @@ async def test_a_saved_world_outlives_its_session_and_its_server(autojump_clock,
 async def test_without_a_store_a_saved_world_ends_with_its_session(autojump_clock):
     async with open_server(Counter) as server:
         async with server.connect() as client:
+            assert not client.worlds.lasting
             world = await client.worlds.save()
         async with server.connect() as client:
             with refusal("no_such_world"):

@@ -22,7 +22,7 @@ export interface Diagnosis {
   readonly kind?: "failed" | "locked" | "viewing" | "lost";
   /** Whether another token may help. */
   readonly tokenWanted?: boolean;
-  /** Whether it is the end of the session that a link was for. */
+  /** Whether the session or the world that a link was for is gone. */
   readonly linkOver?: boolean;
 }
 
@@ -84,6 +84,8 @@ export async function explain(base: string, wishes: Wishes, error: ReactorError)
       kind: "viewing",
       ...(wishes.watched ? { text: STRINGS.watchedEnded, note: STRINGS.nextSession } : { text: STRINGS.nothingToWatch }),
     };
+  if (error instanceof ConnectionRefused && error.refusal === "no_world")
+    return { final: true, kind: "lost", linkOver: true, text: STRINGS.noWorld };
   const letIn = error instanceof ConnectionRefused && error.status !== null && error.code !== "token_wanted";
   return diagnose(base, { ...wishes, letIn });
 }

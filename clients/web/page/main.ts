@@ -13,7 +13,6 @@ import { withToken } from "./endings.ts";
 import { Figures } from "./figures.ts";
 import { callToAction, fileCall, Hands } from "./hands.ts";
 import { Hint } from "./hint.ts";
-import { hideWhenIdle } from "./idle-bar.ts";
 import type { Inputs } from "./inputs.ts";
 import { KeyMap } from "./key-map.ts";
 import { Keyboard } from "./keyboard.ts";
@@ -51,6 +50,7 @@ const model = query.get("model") ?? undefined;
 const client = connect(document.baseURI, {
   // Another token than the refused one comes from the user, who is asked for it.
   token: (why) => (why === "first" ? access.token : null),
+  fork: access.fork,
   // While the model is loaded again, the client asks /health, which says to those with a token how far that is.
   fetch: (url, options) => fetch(url, { ...withToken(access.token), ...options }),
   newSession: "after-loss",
@@ -70,7 +70,9 @@ rove(byId("bar"), "button:not([data-state]),summary");
 rove(within(byId("presets"), ".list"), "button");
 const hero = byId("hero");
 const stage = byId("stage");
-hideWhenIdle(stage, byId("bar"), () => document.body.dataset.state === "live" && document.body.dataset.picture === "shown");
+later(() => import("./idle-bar.ts"))(({ hideWhenIdle }) =>
+  hideWhenIdle(stage, byId("bar"), () => document.body.dataset.state === "live" && document.body.dataset.picture === "shown"),
+);
 const ambient = new Ambient(hero, largeCanvas);
 const leadToggle = byId("lead-toggle", HTMLInputElement);
 leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
@@ -144,7 +146,9 @@ client.on("state", (state) => {
 
 // The user has opened another link to this page in this tab. If only the part behind the `#` differs, the browser does not reload.
 addEventListener("hashchange", () => {
-  if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
+  const hidden = new URLSearchParams(location.hash.slice(1));
+  if (hidden.has("fork")) void client.close(); // whose place another session takes
+  if (hidden.has("fork") || hidden.has("token")) location.reload();
   running?.takeLink();
   if (location.hash === "#api") void running?.showApi();
 });

@@ -64,9 +64,10 @@ export function offerTurn(note: HTMLElement): void {
   note.append(" ", link);
 }
 
-/** Offers whoever watched a session that is over, below the words `after`, to play; gone with them. */
+/** Offers whoever has a link that is over, to a session or to a world, to play; below the words `after`, and gone with them. */
 export function offerPlay(after: HTMLElement): void {
-  const play = element("button", { type: "button", id: "play", class: "primary" }, SHARE.play);
+  const watched = new URL(location.href).searchParams.has("role");
+  const play = element("button", { type: "button", id: "play", class: "primary" }, watched ? SHARE.play : SHARE.begin);
   play.addEventListener("click", () => location.assign(playerAddress(location.href)));
   after.after(play);
 }

@@ -158,6 +158,7 @@ export const STRINGS = /* @__PURE__ */ inLanguage("STRINGS", {
   otherModel: "This server runs the model “{is}”, not “{wanted}”.",
   nothingToWatch: "There is no session to watch yet.",
   watchedEnded: "The session you watched has ended.",
+  noWorld: "The moment that this link leads to is not kept any more.",
   busy: "Server not ready or busy.",
   busyBecause: "Server not ready or busy: {detail}.",
   tools: {
@@ -296,6 +297,7 @@ export const SHARE = /* @__PURE__ */ inLanguage("SHARE", {
   hereOnly: "It works on this computer only.",
   turn: "Wait for your turn",
   play: "Play yourself",
+  begin: "Play from the beginning",
   copyYourself: "Copy this link: anyone who has it can watch.",
 } as const);
 

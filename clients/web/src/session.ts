@@ -22,6 +22,7 @@ export type {
   Transport,
   UploadOptions,
   UploadRef,
+  WorldFork,
   Worlds,
 } from "./client/types.ts";
 export { CommandError, ConnectionRefused, ReactorError, SessionEnded, UploadRefused } from "./wire/errors.ts";

@@ -446,6 +446,15 @@ test("a token is taken out of the address and kept for the tab", () => {
     access.set(null);
     assert.equal(tab("http://h/at/?role=viewer", kept).access.token, null);
   }
+  {
+    const { access, shown, kept } = tab("http://h/?model=a#fork=f%261");
+    assert.deepEqual([access.fork, access.token], ["f&1", null]);
+    assert.deepEqual(shown, [[1, "", "http://h/?model=a"]]);
+    assert.equal(kept.size, 0);
+    assert.equal(tab("http://h/?model=a", kept).access.fork, undefined); // loaded anew
+    const both = tab("http://h/#token=t&fork=f&s=1");
+    assert.deepEqual([both.access.fork, both.access.token, both.shown], ["f", "t", [[1, "", "http://h/#s=1"]]]);
+  }
   const { access, shown } = tab("http://h/#top");
   assert.deepEqual([access.token, shown], [null, []]);
   const forbidden = () => {

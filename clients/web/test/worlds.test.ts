@@ -1,9 +1,9 @@
-/** `client.worlds` against a scripted server: rewind, undo, saved worlds, and what hands hold afterwards. */
+/** `client.worlds` against a scripted server: rewind, undo, saved worlds, forks, and what hands hold afterwards. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { handsNow } from "../src/client/hands-again.ts";
-import { connect, type WorldChange } from "../src/index.ts";
+import { type ConnectionRefused, connect, type WorldChange } from "../src/index.ts";
 import { connect as connectSession } from "../src/session.ts";
 import { type ScriptedConnection, scriptedServer } from "../src/testing.ts";
 
@@ -55,7 +55,7 @@ for (const [kind, open] of [["client", connect] as const, ["client without track
     const { client, connection } = await begin("control", open);
     const { worlds } = client;
     assert.equal(connection.url.searchParams.get("worlds"), "1");
-    assert.deepEqual(worlds.may, ["rewind"]);
+    assert.deepEqual([worlds.may, worlds.lasting], [["rewind"], false]);
     const calls = [worlds.rewind({ step: 12 }), worlds.rewind({ steps: 3 }), worlds.rewind({ seconds: 5 }), worlds.undo()];
     assert.deepEqual(await next(connection, 4, { moment: MOMENT }), [
       ["reactor.rewind", { step: 12 }],
@@ -147,6 +147,10 @@ test("what is sent and heard is that of protocol-vectors.json", async () => {
   assert.deepEqual(await next(connection, 1, { world }), [["reactor.save", one(sent, "save")]]);
   connection.say("reactor.saved", one(said, "saved"));
   const { id } = await saving;
+  const forking = worlds.fork({ step: 64 });
+  assert.deepEqual(await next(connection, 1, FORK), [["reactor.fork", one(sent, "fork")]]);
+  connection.say("reactor.saved", { world: FORK.fork });
+  await forking;
   const calls = [worlds.restore(id), worlds.forget(id), worlds.rewind({ seconds: 2.5 }), worlds.list()];
   assert.deepEqual(await next(connection, 4, { moment: MOMENT }), [
     ["reactor.restore", one(sent, "restore")],
@@ -199,8 +203,9 @@ test("the moments are listed, and shown with the session's token", async () => {
   };
   const client = connect("http://model.test/deep/", { WebSocket: server.WebSocket, fetch });
   const connection = await server.connection();
-  connection.welcome({ worlds: { may: ["rewind"], token: "t&1" } });
+  connection.welcome({ worlds: { may: ["rewind"], token: "t&1", lasting: true } });
   await client.ready;
+  assert.equal(client.worlds.lasting, true);
   const list = { moments: [MOMENT], worlds: [], bytes: 1, most: 2, undo: null };
   const listed = client.worlds.list();
   assert.deepEqual(await next(connection, 1, list), [["reactor.worlds", {}]]);
@@ -246,4 +251,103 @@ test("only what is held can be released", () => {
     ["brush", { down: false, size: 2 }],
     ["gamepad_a", { value: 0 }],
   ]);
+});
+
+const FORK = { fork: "0af6c1d27e3b4859", expires: 1e9 + 86_400 };
+
+for (const [kind, open] of [["client", connect] as const, ["client without tracks", connectSession] as const])
+  test(`a ${kind} forks the world, and has the token when that is stored`, async () => {
+    const { client, connection } = await begin("control", open);
+    const { worlds } = client;
+    const forking = worlds.fork();
+    assert.deepEqual(await next(connection, 1, FORK), [["reactor.fork", {}]]);
+    assert.equal(await settled(forking), false);
+    connection.say("reactor.saved", { world: FORK.fork });
+    assert.deepEqual(await forking, FORK);
+    const failed = worlds.fork({ step: 7 });
+    assert.deepEqual(await next(connection, 1, FORK), [["reactor.fork", { step: 7 }]]);
+    connection.say("reactor.saved", { world: FORK.fork, code: "store_failed", message: "no space" });
+    await assert.rejects(failed, { code: "store_failed", message: "no space", command: "reactor.fork" });
+    const refused = worlds.fork({ world: "w1", seconds: 60 });
+    const { data, id } = await connection.next();
+    assert.deepEqual(data, { world: "w1", seconds: 60 });
+    connection.error(id as number, "no_such_world", "there is none");
+    await assert.rejects(refused, { code: "no_such_world" });
+    await client.close();
+  });
+
+/** What a connection asks for. */
+const asked = ({ url }: ScriptedConnection): (string | null)[] => ["fork", "world", "resume"].map((name) => url.searchParams.get(name));
+
+/** The next connection, after as many waits of the client as it takes. */
+async function nextTry(server: ReturnType<typeof scriptedServer>, client: { reconnect(): void }): Promise<ScriptedConnection> {
+  await new Promise(setImmediate);
+  client.reconnect(); // tries now
+  return server.connection();
+}
+
+test("the first session alone begins at a fork: neither its resumption nor the session after it", async () => {
+  const server = scriptedServer({ commands: COMMANDS });
+  const client = connect("http://model.test/", { WebSocket: server.WebSocket, fork: "f1", newSession: "after-loss" });
+  const first = await server.connection();
+  assert.deepEqual(asked(first), ["f1", null, null]);
+  first.refuse(503, "full", null, "full"); // before a session began
+  const second = await nextTry(server, client);
+  assert.deepEqual(asked(second), ["f1", null, null]);
+  second.welcome({ resume_token: "r" });
+  await client.ready;
+  second.lose();
+  const resumed = await server.connection();
+  assert.deepEqual(asked(resumed), [null, null, "r"]);
+  resumed.welcome({ resumed: true, received: 0, missed: 0, resume_token: "r" });
+  await new Promise(setImmediate);
+  resumed.bye("model_error");
+  assert.deepEqual(asked(await nextTry(server, client)), [null, null, null]);
+  await client.close();
+});
+
+test("a saved world that cannot be had is final", async () => {
+  const server = scriptedServer({ commands: COMMANDS });
+  const client = connect("http://model.test/", { WebSocket: server.WebSocket, world: "w1", newSession: "after-loss" });
+  const tries = [];
+  let done = false;
+  void client.ended.then(() => {
+    done = true;
+  });
+  while (!done && tries.length < 3) {
+    const connection = await server.connection();
+    tries.push(asked(connection));
+    connection.refuse(404, "no_such_world: there is none", null, "no_world");
+    await settled(client.ended);
+  }
+  assert.deepEqual(tries, [[null, "w1", null]]);
+  const end = await client.ended;
+  assert.deepEqual([end?.code, (end as ConnectionRefused).refusal, end?.message], ["refused", "no_world", "no_such_world: there is none"]);
+});
+
+test("a reloaded page goes on with the session that began at its fork, and leaves a session of before it", async () => {
+  const server = scriptedServer({ commands: COMMANDS });
+  let text: string | null = null;
+  const memory = {
+    load: () => text,
+    save(given: string | null) {
+      text = given;
+    },
+  };
+  /** A page that is opened, and goes away without a goodbye. */
+  const open = async (fork?: string): Promise<ReturnType<typeof asked>> => {
+    const client = connect("http://model.test/", { WebSocket: server.WebSocket, memory, ...(fork ? { fork } : {}) });
+    const connection = await server.connection();
+    connection.welcome({ resume_token: `r${fork ?? ""}`, resumed: connection.url.searchParams.has("resume"), received: 0, missed: 0 });
+    await client.ready;
+    const kept = text;
+    await client.close();
+    text = kept;
+    return asked(connection);
+  };
+  assert.deepEqual(await open(), [null, null, null]);
+  assert.deepEqual(await open("f1"), ["f1", null, null]);
+  assert.deepEqual(await open("f1"), ["f1", null, "rf1"]);
+  assert.deepEqual(await open(), [null, null, "rf1"]);
+  assert.deepEqual(await open("f2"), ["f2", null, null]);
 });

@@ -44,6 +44,12 @@ class WorldControl:
         welcome = self._receiver.protocol.welcome
         return () if welcome is None or not welcome.worlds else welcome.worlds.may
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the server has a store, so that saved worlds outlive their session."""
+        welcome = self._receiver.protocol.welcome
+        return False if welcome is None or not welcome.worlds else welcome.worlds.lasting
+
     async def rewind(
         self, *, step: int | None = None, steps: int | None = None, seconds: float | None = None
     ) -> WorldMoment:

@@ -174,6 +174,9 @@ def load_manifest(
     if (auth := settings.auth) is not None:
         token, viewer_token = (text and under(folder, text) for text in (auth.token, auth.viewer_token))
         paths["auth"] = AuthSettings(token, viewer_token, tuple(under(folder, text) for text in auth.ticket_keys))
+    worlds = settings.worlds
+    store = worlds.store and _absolute(folder, worlds.store)
+    paths["worlds"] = msgspec.structs.replace(worlds, store=store, keys=tuple(under(folder, text) for text in worlds.keys))
     if (tls := settings.tls) is not None:
         paths["tls"] = TlsSettings(_absolute(folder, tls.certfile), tls.keyfile and _absolute(folder, tls.keyfile))
     settings = msgspec.structs.replace(settings, **paths)

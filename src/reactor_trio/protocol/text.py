@@ -156,6 +156,8 @@ class Worlds(msgspec.Struct, omit_defaults=True):
     may: tuple[str, ...]
     #: for `GET /moments`; left out for a viewer
     token: str | None = None
+    #: whether saved worlds outlive their session, because the server has a store
+    lasting: bool = False
 
 
 class Welcome(msgspec.Struct):

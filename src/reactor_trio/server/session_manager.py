@@ -245,6 +245,7 @@ class SessionManager:
         declaration = self.loaded.services.placement.declaration
         world = declaration.world
         may = allowed_worlds(world, self._facts.settings) if world is not None and controls else ()
+        lasting = bool(may) and self._facts.settings.worlds.store is not None
         token = session.worlds.pictures.token if controls and session.worlds is not None else None
         missed = served.detached.message_log.missed_after(request.after) if resumed else 0
         if resumed:
@@ -264,7 +265,7 @@ class SessionManager:
             resumed=resumed, received=served.received if controls else 0, missed=missed,
             state=session.values.welcome(sender.number), schema_hash=self.loaded.described.schema["schema_hash"],
             transport=declaration.playback if controls else (), paused=session.stepping.paused,
-            worlds=UNSET if not request.worlds else None if world is None else Worlds(may, token),
+            worlds=UNSET if not request.worlds else None if world is None else Worlds(may, token, lasting),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

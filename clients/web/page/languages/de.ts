@@ -106,6 +106,7 @@ const texts: Texts = {
     otherModel: "Auf diesem Server läuft das Modell „{is}“, nicht „{wanted}“.",
     nothingToWatch: "Es gibt noch keine Sitzung zum Zuschauen.",
     watchedEnded: "Die Sitzung, der Sie zugesehen haben, ist zu Ende.",
+    noWorld: "Der Moment, zu dem dieser Link führt, ist nicht mehr gespeichert.",
     busy: "Der Server ist nicht bereit oder ausgelastet.",
     busyBecause: "Der Server ist nicht bereit oder ausgelastet: {detail}.",
     tools: {
@@ -240,6 +241,7 @@ const texts: Texts = {
     hereOnly: "Er gilt nur auf diesem Rechner.",
     turn: "Warten, bis Sie an der Reihe sind",
     play: "Selbst spielen",
+    begin: "Von vorn spielen",
     copyYourself: "Diesen Link kopieren: Wer ihn hat, kann zuschauen.",
   },
   HINTS: {

@@ -106,6 +106,7 @@ const texts: Texts = {
     otherModel: "Ce serveur exécute le modèle « {is} », pas « {wanted} ».",
     nothingToWatch: "Il n’y a pas encore de session à regarder.",
     watchedEnded: "La session que vous regardiez est terminée.",
+    noWorld: "L’instant auquel mène ce lien n’est plus conservé.",
     busy: "Le serveur n’est pas prêt, ou occupé.",
     busyBecause: "Le serveur n’est pas prêt, ou occupé : {detail}.",
     tools: {
@@ -247,6 +248,7 @@ const texts: Texts = {
     hereOnly: "Il ne fonctionne que sur cet ordinateur.",
     turn: "Attendre votre tour",
     play: "Jouer vous-même",
+    begin: "Jouer depuis le début",
     copyYourself: "Copiez ce lien : quiconque l’a peut regarder.",
   },
   HINTS: {

@@ -78,7 +78,7 @@ export class ClientCore implements SessionClient {
       (name, args) => this.command(name, args),
       options.fetch,
     );
-    const { model, role } = options;
+    const { model, role, fork, world } = options;
     // In the query, or behind the `#` as in the page's links.
     const token = new URLSearchParams(address.search + address.hash.replace("#", "&")).get("token");
     const url = socketUrl(address);
@@ -90,6 +90,7 @@ export class ClientCore implements SessionClient {
         return options.token ?? token;
       },
       resume: options.resume ?? true,
+      begin: { fork, world },
       newSession: options.newSession ?? "never",
       memory: options.memory === undefined ? defaultMemory(url, role) : options.memory,
       WebSocket: options.WebSocket,

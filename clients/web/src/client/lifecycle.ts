@@ -33,6 +33,8 @@ export interface LifecycleOptions {
   /** Read before each connection. */
   readonly token: string | GiveToken | null | undefined;
   resume: boolean;
+  /** Where the first session begins. */
+  begin: Pick<SocketOptions, "fork" | "world">;
   newSession: "never" | "after-loss";
   memory: Memory | null;
   WebSocket: SocketOptions["WebSocket"];
@@ -73,13 +75,16 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
   /** Until when a saved session is asked for again, as `performance.now()`. */
   #savedUntil = 0;
   #saved: SavedSessions;
+  /** Where the next session begins; the first one alone begins at a saved world. */
+  #begin: LifecycleOptions["begin"];
   /** Whether the browser keeps this page to go back to, or did, and no session went on since: as on a page that is loaded, one may begin. */
   #kept = false;
 
   constructor(options: LifecycleOptions) {
     super();
     this.#options = options;
-    this.#saved = new SavedSessions(options.memory, (why) => this.emit("unsaved", why));
+    const { fork, world } = (this.#begin = options.begin);
+    this.#saved = new SavedSessions(options.memory, fork ?? world, (why) => this.emit("unsaved", why));
   }
 
   get state(): ClientState {
@@ -192,6 +197,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
     // A replica takes the resume token alone; the gate's token stays at the gate.
     const session = connect({
       ...this.#request(url, atReplica ? undefined : token),
+      ...this.#begin,
       ...saved,
       comesBack: resume,
     });
@@ -223,6 +229,7 @@ export class Lifecycle extends Emitter<LifecycleEvents> {
       on("welcome", () => {
         since = performance.now();
         this.#letIn = true;
+        this.#begin = {};
         this.#goOn(session);
       });
       on("lost", () => {

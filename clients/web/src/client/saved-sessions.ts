@@ -9,13 +9,16 @@ export interface SavedSession {
   readonly url: string;
 }
 
-/** The session that `memory` has, or null; also null for an entry that is not a client's. Throws what `memory` throws. */
-export function loadSession(memory: Memory): SavedSession | null {
+/**
+ * The session that `memory` has, or null; also null for an entry that is not a client's, and for a session of another beginning than the
+ * fork or the saved world `wanted`. Throws what `memory` throws.
+ */
+export function loadSession(memory: Memory, wanted?: string): SavedSession | null {
   const text = memory.load();
   try {
-    const { resume, after, url } = JSON.parse(text ?? "{}");
+    const { resume, after, url, begin } = JSON.parse(text ?? "{}");
     const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
-    return whole ? { resume, after, url } : null;
+    return whole && (!wanted || wanted === begin) ? { resume, after, url } : null;
   } catch {
     return null;
   }
@@ -23,23 +26,26 @@ export function loadSession(memory: Memory): SavedSession | null {
 
 export class SavedSessions {
   #memory: Memory | null;
+  #begin: string | undefined;
   #failed: (why: string) => void;
   #hasFailed = false;
 
-  /** `failed` is told once why the memory cannot be used. */
-  constructor(memory: Memory | null, failed: (why: string) => void) {
+  /** `begin`: the fork or the saved world at which the client was told to begin. `failed` is told once why the memory cannot be used. */
+  constructor(memory: Memory | null, begin: string | undefined, failed: (why: string) => void) {
     this.#memory = memory;
+    this.#begin = begin;
     this.#failed = failed;
   }
 
   load(): SavedSession | null {
-    return this.#use(loadSession);
+    return this.#use((memory) => loadSession(memory, this.#begin));
   }
 
   /** Saves the session, so that a reloaded page finds it. */
   save(session: Session | null): void {
     const resume = session?.welcome?.resume_token;
-    if (session && resume) this.#use((memory) => memory.save(JSON.stringify({ resume, after: session.newest, url: session.url })));
+    if (session && resume)
+      this.#use((memory) => memory.save(JSON.stringify({ resume, after: session.newest, url: session.url, begin: this.#begin })));
   }
 
   forget(): void {

@@ -57,6 +57,10 @@ export interface SessionClientOptions<M extends ModelShape = AnyModel> {
   role?: "control" | "viewer";
   /** Without it, the token of the address: `?token=`, or `#token=` as in the page's links. */
   token?: string | GiveToken | undefined;
+  /** The token of a fork (`client.worlds.fork`), at whose world the first session begins. If it cannot, the client ends; a session that is resumed stays what it is. */
+  fork?: string | undefined;
+  /** The id of a saved world, likewise. */
+  world?: string | undefined;
   /** Whether a lost link is resumed; default true. */
   resume?: boolean;
   /** Whether a new session begins after a lost one; default "never", for it would be another world. */
@@ -193,10 +197,20 @@ export interface RestoredWorld {
   readonly warnings: readonly string[];
 }
 
+/** Lets another session begin at a world: `connect(url, { fork })`. */
+export interface WorldFork {
+  /** The token. Whoever has it may begin there, as often as they like. */
+  readonly fork: string;
+  /** Until when it is good, in seconds since 1970. */
+  readonly expires: number;
+}
+
 /** Earlier moments of the session and saved worlds, where the model saves its worlds. Each call is fulfilled when the world is there, and rejects as a command does. */
 export interface Worlds {
   /** What this client may do; nothing as a viewer, without a session, and with a model that saves no worlds. */
   readonly may: readonly WorldAction[];
+  /** Whether the server has a store, so that saved worlds outlive their session. */
+  readonly lasting: boolean;
   /** Goes back to the newest kept moment at or before this one, or to the oldest; gives the moment where it landed. */
   rewind(to: RewindTo): Promise<Moment>;
   /** Takes the newest rewind back, and those before it without a step between, within 60 s. */
@@ -214,6 +228,11 @@ export interface Worlds {
   restore(id: string): Promise<RestoredWorld>;
   /** Deletes a saved world. */
   forget(id: string): Promise<void>;
+  /**
+   * Makes a token with which another session may begin: at the world as it is between two steps, at a kept moment, or at a saved world.
+   * It is good for `seconds`, a day unless given. Fulfilled when the world is in the server's store.
+   */
+  fork(options?: { readonly step?: number; readonly world?: string; readonly seconds?: number }): Promise<WorldFork>;
 }
 
 export interface UploadRef {

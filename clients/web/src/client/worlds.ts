@@ -4,7 +4,7 @@ import type { Moment, WorldAction, WorldInStore, WorldList } from "../wire/messa
 import { pageOf, type Session } from "../wire/protocol.ts";
 import type { Arguments } from "./commands.ts";
 import { NOTHING } from "./transport.ts";
-import type { RestoredWorld, RewindTo, Worlds } from "./types.ts";
+import type { RestoredWorld, RewindTo, WorldFork, Worlds } from "./types.ts";
 
 export class ModelWorlds implements Worlds {
   #session: () => Session | null;
@@ -23,6 +23,10 @@ export class ModelWorlds implements Worlds {
 
   get may(): readonly WorldAction[] {
     return this.#session()?.welcome?.worlds?.may ?? NOTHING;
+  }
+
+  get lasting(): boolean {
+    return Boolean(this.#session()?.welcome?.worlds?.lasting);
   }
 
   async rewind(to: RewindTo | { readonly undo: true }): Promise<Moment> {
@@ -55,6 +59,10 @@ export class ModelWorlds implements Worlds {
 
   async forget(id: string): Promise<void> {
     await this.#ask("forget", { world: id });
+  }
+
+  fork(options: Parameters<Worlds["fork"]>[0] = {}): Promise<WorldFork> {
+    return this.#ask("fork", { ...options });
   }
 
   async #ask<Reply>(what: string, args: Arguments): Promise<Reply> {

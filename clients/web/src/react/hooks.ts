@@ -191,7 +191,7 @@ export function useWorlds(): WorldsHook {
   const [latest, note] = useState<{ client: Client; change: WorldChange } | null>(null);
   useEffect(() => client.on("moment", (change) => note({ client, change })), [client]);
   const calls = useMemo(
-    (): Omit<Worlds, "may"> => ({
+    (): Omit<Worlds, "may" | "lasting"> => ({
       rewind: (to) => watch(worlds.rewind(to)),
       undo: () => watch(worlds.undo()),
       list: () => worlds.list(),
@@ -199,9 +199,10 @@ export function useWorlds(): WorldsHook {
       save: (name, options) => watch(worlds.save(name, options)),
       restore: (id) => watch(worlds.restore(id)),
       forget: (id) => watch(worlds.forget(id)),
+      fork: (options) => watch(worlds.fork(options)),
     }),
     [worlds, watch],
   );
   const change = latest?.client === client ? latest.change : null;
-  return { may, change, ...calls, pending, error: error instanceof CommandError ? error : null };
+  return { may, lasting: worlds.lasting, change, ...calls, pending, error: error instanceof CommandError ? error : null };
 }

@@ -16,10 +16,10 @@ export function ReactorProvider(props: ProviderProps<AnyModel>): ReactNode {
 
 type OwnProps = Extract<ProviderProps<AnyModel>, { url: string | URL }>;
 
-/** Another session begins for another address, role or model alone; the token is the newest at each connection. */
+/** Another session begins for another address, role, model or world alone; the token is the newest at each connection. */
 function OwnClient({ url, active = true, children, ...options }: OwnProps): ReactNode {
-  const { role, model, token } = options;
-  const key = JSON.stringify([String(url), role, model]);
+  const { role, model, fork, world, token } = options;
+  const key = JSON.stringify([String(url), role, model, fork, world]);
   // Nothing of a client that is only made has to be given back: React may throw it away.
   const make = (): { key: string; held: HeldClient } => ({ key, held: new HeldClient(key, absolute(url), options, active) });
   const [kept, keep] = useState(make);

@@ -21,7 +21,7 @@ export class CommandOutbox {
   #socket: () => WebSocket | null;
   /** By their numbers in the session, which are their ids. */
   #unanswered = new Map<number, Waiting>();
-  /** The newest save that is applied; none if another page has begun the session, and saved. */
+  /** The newest save or fork that is applied; none if another page has begun the session, and saved. */
   #saving: { readonly id: number; readonly resolve: () => void } | undefined;
   #lastId = 0;
   #sentId = 0;
@@ -86,14 +86,14 @@ export class CommandOutbox {
     }
   }
 
-  /** The answer of a save is passed on when its world is in the store: see `saved`. */
+  /** The answer of a save or a fork is passed on when its world is in the store: see `saved`. */
   applied(id: number, step: number, reply: unknown): void {
     const resolve = (): void => this.#take(id)?.resolve({ id, step, reply });
-    if (this.#unanswered.get(id)?.command === "reactor.save") this.#saving = { id, resolve };
+    if (/^reactor\.(save|fork)$/.test(this.#unanswered.get(id)?.command ?? "")) this.#saving = { id, resolve };
     else resolve();
   }
 
-  /** The world of the save that was applied last is in the store; with `code` it is not. A session has one save under way. */
+  /** The world of the save or fork that was applied last is in the store; with `code` it is not. A session has one under way. */
   saved(data: WorldSaved): void {
     if (data.code) this.refused(this.#saving?.id, data.code, data.message);
     else this.#saving?.resolve();

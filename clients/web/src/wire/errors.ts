@@ -16,7 +16,7 @@ type Meaning = "busy" | "token_wanted" | "wrong_model";
 
 /** What the codes of refusals (docs/reference/protocol.md) mean for a client: the same may succeed later, or another token may help. */
 const MEANINGS: readonly (readonly [codes: RegExp, meaning: Meaning | "refused"])[] = [
-  [/^(not_found|too_many_files)$/, "refused"], // whose statuses mean something else without a code
+  [/^(not_found|no_world|too_many_files)$/, "refused"], // whose statuses mean something else without a code
   [
     /^(request_timeout|uploads_under_way|address_.+|connections|loading|failed|draining|full|no_session|not_decided|tickets_full|429|503)$/,
     "busy",

@@ -115,7 +115,7 @@ export interface Welcome {
   readonly transport?: readonly TransportAction[];
   readonly paused?: boolean;
   /** What this client may do with the session's worlds; null if the model saves none, absent without `worlds=1`. */
-  readonly worlds?: { readonly may: readonly WorldAction[]; readonly token?: string } | null;
+  readonly worlds?: { readonly may: readonly WorldAction[]; readonly token?: string; readonly lasting?: boolean } | null;
 }
 
 /** What a client may do with the worlds of its session. */

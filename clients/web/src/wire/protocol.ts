@@ -35,7 +35,7 @@ export interface SessionOptions extends Omit<SocketOptions, "follow"> {
  *   resume, after  the resume token of a session, and the number of its last received message: continue that session, if the
  *              server still has it
  *   comesBack  the caller handles the event `lost`
- *   beat, refusalsAsBye, worlds   see `SocketOptions`
+ *   beat, refusalsAsBye, worlds, fork, world   see `SocketOptions`
  */
 export function connect(options: SessionOptions): Session;
 export function connect<S extends Session>(options: SessionOptions, make: new (...args: ConstructorParameters<typeof Session>) => S): S;

@@ -180,7 +180,7 @@ export class Session extends TypedEvents<SessionEvents> {
   }
 
   /**
-   * Sends a command. Resolves with {id, step, reply} when the model has applied it; a save, when its world is in the store. Rejects with a CommandError if it is refused,
+   * Sends a command. Resolves with {id, step, reply} when the model has applied it; a save or a fork, when its world is in the store. Rejects with a CommandError if it is refused,
    * with the code "closed" if the session ends before the answer, and with a TypeError for a value without a JSON form. While the link is lost, or about to be, the command waits.
    */
   async command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {

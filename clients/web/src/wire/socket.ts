@@ -39,6 +39,9 @@ export interface SocketOptions {
   refusalsAsBye?: boolean | undefined;
   /** Ask to be told when the world becomes that of an earlier moment, and what this client may do with worlds. */
   worlds?: boolean | undefined;
+  /** Begin at the world of a fork, by its token, or at a saved world, by its id. */
+  fork?: string | undefined;
+  world?: string | undefined;
   WebSocket?: OpenWebSocket | undefined;
 }
 
@@ -60,6 +63,8 @@ export function openSocket({
   beat = false,
   refusalsAsBye = false,
   worlds = false,
+  fork,
+  world,
   WebSocket = globalThis.WebSocket,
 }: SocketOptions): WebSocket {
   const address = new URL(url);
@@ -78,6 +83,8 @@ export function openSocket({
     refusals: refusalsAsBye && "bye",
     paused,
     worlds,
+    fork,
+    world,
     ...Object.fromEntries(Object.entries(tracks).map(([name, codecs]) => [`video.${name}`, codecs])),
   };
   for (const [name, value] of Object.entries(query)) {
