@@ -93,7 +93,8 @@ def test_a_second_load_transfers_almost_nothing(url: str, page: Page) -> None:
     until_the_picture = json.loads(BUDGETS.read_text())["firstLoad"]["files"]
     later = {  # asked for once the picture is there
         "details.css", "message-log.js", "scrub.js", "failure-notice.js", "ending-banner.js", "idle-bar.js",
-            "worlds.js", "worlds.css",  # of a model that saves its worlds
+            "figures-panel.js", "latency.css",
+            "worlds.js", "worlds.css", "slots.js", "slots.css",  # of a model that saves its worlds
     }  # fmt: skip
     assert first.keys() - set(until_the_picture) <= later
     assert 30_000 < sum(first.get(name, 0) for name in until_the_picture) < 65_400  # in gzip

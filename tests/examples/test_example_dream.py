@@ -8,10 +8,12 @@ import importlib.util
 import itertools
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
+from reactor_trio.configuration.settings import WorldSettings
 from reactor_trio.offline import rendered
 from reactor_trio.testing import open_server
 
@@ -180,6 +182,38 @@ async def test_a_lost_dream_begins_again_where_it_was_last_clear(autojump_clock,
             after, same = place(frames[-1])
             assert np.hypot(*(after - before)) < 0.3
             assert same == heading
+
+
+def test_it_serves_two_and_keeps_their_places_beside_its_manifest(dream):
+    assert dream.settings.max_sessions == 2
+    assert dream.settings.worlds.store == str(dream.path / "worlds")
+    ignored = (dream.path.parents[1] / ".gitignore").read_text().splitlines()
+    assert "examples/dream/worlds/" in ignored
+
+
+async def test_a_friend_dreams_on_from_here_and_a_place_is_there_tomorrow(autojump_clock, dream, tmp_path):
+    settings = msgspec.structs.replace(dream.settings, worlds=WorldSettings(store=str(tmp_path / "worlds")))
+
+    def serve():
+        return open_server(dream.model, config=dream.config, settings=settings, step_cost=STEP)
+
+    async with serve() as server, server.connect() as client:
+        await client.take(10)
+        await hold(client, "left", 8)
+        world = await client.worlds.save("the corner")
+        fork = await client.worlds.fork(world=world.id)
+        async with server.connect(fork=fork.token) as friend:
+            theirs = await friend.take(10)
+            await hold(friend, "right", 5)
+            await client.worlds.restore(world.id)
+            await client.take_after()
+            mine = await client.take(5)
+        assert any(np.array_equal(frame.data, mine[0].data) for frame in theirs)
+    async with serve() as server, server.connect() as client:
+        await client.worlds.restore(world.id)
+        await client.take_after()
+        again = await client.take(1)
+        assert any(np.array_equal(frame.data, again[0].data) for frame in theirs)
 
 
 def test_a_picture_of_the_game_says_where_it_is(maze):

@@ -221,7 +221,10 @@ class RunningSession {
     sound.show(outputs.some(({ kind }) => kind === "audio"));
     const serverPage = pageOf(info.url);
     share.show(info.shareToken, serverPage);
-    if (client.worlds.may.length) withWorlds((worlds) => worlds.show());
+    const { may } = client.worlds;
+    byId("slots").hidden = !may.some((what) => what !== "rewind");
+    byId("slots").style.minHeight = preferences.get("slots") ?? "";
+    if (may.length) withWorlds((worlds) => worlds.show());
     this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
     this.#parts = this.#showControls(schema.commands);
     this.#figures = new Figures(

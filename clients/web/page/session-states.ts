@@ -64,7 +64,7 @@ export class SessionStates {
     byId("access").hidden = true;
     // Commands wait while the session resumes; those who watch see the settings.
     const may = (state === "live" || state === "resuming") && this.#client.session?.role !== "viewer";
-    for (const id of ["presets", "controls"]) byId(id, HTMLFieldSetElement).disabled = !may;
+    for (const id of ["presets", "slots", "controls"]) byId(id, HTMLFieldSetElement).disabled = !may;
   }
 
   /** Shows that the session's link is lost and is coming back. */

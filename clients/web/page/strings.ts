@@ -59,6 +59,7 @@ export interface Texts {
   readonly CLIP: Words<typeof CLIP>;
   readonly WORLDS: Words<typeof WORLDS>;
   readonly STRIP: Words<typeof STRIP>;
+  readonly SLOTS: Words<typeof SLOTS>;
   readonly STEP_DOWN: Words<typeof STEP_DOWN>;
 }
 type Words<Table> = Table extends string ? string : { readonly [Name in keyof Table]: Words<Table[Name]> };
@@ -514,6 +515,9 @@ export const WORLDS = /* @__PURE__ */ inLanguage("WORLDS", {
   rewound: "rewound {n} s",
   undone: "back again: {n} s later",
   failed: "It was not possible to go back",
+  loaded: "loaded “{name}”",
+  loadedByPlayer: "a saved place was loaded",
+  forked: "From here on this is a world of your own",
 } as const);
 
 export const STRIP = /* @__PURE__ */ inLanguage("STRIP", {
@@ -521,6 +525,44 @@ export const STRIP = /* @__PURE__ */ inLanguage("STRIP", {
   ago: { one: "{n} second ago", other: "{n} seconds ago" },
   now: "now",
   close: "Close the moments",
+} as const);
+
+/** The texts of the saved places and of the link from here, which are loaded for a model that saves its worlds. */
+export const SLOTS = /* @__PURE__ */ inLanguage("SLOTS", {
+  title: "Saved places",
+  name: "Name",
+  save: "Save",
+  saveHint: "Keep this moment, and come back to it later",
+  saved: "Saved: {name}",
+  load: "Go on from “{name}”",
+  delete: "Delete “{name}”",
+  deleted: "Deleted: {name}",
+  undo: "Undo",
+  kept: "Still there: {name}",
+  session: "Saved places last as long as this session.",
+  fork: "Link from here",
+  forkHint: "Copy a link with which somebody else plays on from this moment, in a world of their own",
+  linkLabel: "Link from this moment",
+  copied: "Link copied.",
+  copyYourself: "Copy this link.",
+  goes: "Whoever has it plays on from this moment, in a world of their own. It takes along your settings, texts and uploaded pictures as they are now.",
+  good: "It is good until {when}.",
+  goodInSession: "It is good until {when}, and no longer than your session.",
+  hereOnly: "It works on this computer only.",
+  refused: {
+    no_such_world: "This place is gone.",
+    foreign_world: "This place is of another version of the model, which cannot load it.",
+    old_world: "This place is of an older version of the model, which cannot load it any more.",
+    damaged_world: "The file of this place is damaged.",
+    cannot_save: "This moment cannot be saved: the model does not allow it.",
+    restore_failed: "This place could not be loaded. You are where you were.",
+    too_many: "You have as many places and links as one session may have. Delete a place that you have just saved.",
+    too_big: "This moment is too large to be saved.",
+    store_failed: "The server could not store or read it. Please try again later.",
+    not_saveable: "This server cannot save places.",
+    not_allowed: "This server does not allow that.",
+    busy: "Another place is still being saved.",
+  },
 } as const);
 
 export const STEP_DOWN = /* @__PURE__ */ inLanguage("STEP_DOWN", {

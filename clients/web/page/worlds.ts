@@ -1,8 +1,9 @@
-/** Going back to an earlier moment, where the model saves its worlds: the button, Backspace, and a note for everyone. Loaded when it is needed. */
+/** Going back to an earlier moment, where the model saves its worlds: the button, Backspace, and a note for everyone. Loaded when it is needed, as are the strip and the saved places. */
 import { needsKey } from "../src/controls.ts";
-import type { Client, Moment, WorldChange } from "../src/index.ts";
+import type { Client, Moment, RestoredWorld, WorldChange } from "../src/index.ts";
 import { element, icon, loadStyle } from "./dom.ts";
 import { type Moments, newestAt } from "./moments.ts";
+import type { Slots } from "./slots.ts";
 import { fillIn, number, WORLDS } from "./strings.ts";
 import type { Strip } from "./strip.ts";
 
@@ -35,6 +36,9 @@ export class PageWorlds {
   #going: Promise<void> | null = null;
   #resumes = false;
   #strip: Promise<Strip> | null = null;
+  #slots: Promise<Slots> | null = null;
+  /** The name of the place that is being loaded. */
+  #loads = "";
   /** Resolves when what holds lets go; null while nothing does. */
   #letGo: (() => void) | null = null;
 
@@ -59,7 +63,9 @@ export class PageWorlds {
   show(): void {
     const { status } = this.#client.state;
     if (status === "resuming") return;
-    const may = this.#client.worlds.may.includes("rewind");
+    const allowed = this.#client.worlds.may;
+    if (allowed.includes("save") || allowed.includes("fork")) this.#showSlots();
+    const may = allowed.includes("rewind");
     this.#button.hidden = !may;
     if (may) {
       document.body.dataset.world ??= "live";
@@ -77,13 +83,35 @@ export class PageWorlds {
 
   /** The world is that of an earlier moment: tells everyone how far that is. */
   changed(change: WorldChange): void {
-    const { to, from = to.age } = change;
+    const { to, from = to.age, why } = change;
     this.#change = change;
-    this.#offerUndo(from >= to.age && !this.#button.hidden);
+    this.#offerUndo(from >= to.age && why !== "fork" && !this.#button.hidden);
+    if (why !== "rewind") {
+      this.#noted = 0; // seconds of another past
+      this.#tell(why === "fork" ? WORLDS.forked : this.#loads ? fillIn(WORLDS.loaded, { name: this.#loads }) : WORLDS.loadedByPlayer);
+      return;
+    }
     if (from === to.age) return;
     this.#noted += from - to.age;
     const n = number(Math.abs(this.#noted), 0, Math.abs(this.#noted) < 10 ? 1 : 0);
-    this.#note.textContent = fillIn(this.#noted < 0 ? WORLDS.undone : WORLDS.rewound, { n });
+    this.#tell(fillIn(this.#noted < 0 ? WORLDS.undone : WORLDS.rewound, { n }));
+  }
+
+  /** Goes on from a saved place. What is paused stays so, and shows it. */
+  async restore(id: string, name: string): Promise<RestoredWorld> {
+    const { worlds, transport } = this.#client;
+    this.#loads = name;
+    try {
+      const restored = await worlds.restore(id);
+      if (transport.paused && transport.allowed.includes("step")) await transport.step();
+      return restored;
+    } finally {
+      this.#loads = "";
+    }
+  }
+
+  #tell(words: string): void {
+    this.#note.textContent = words;
     clearTimeout(this.#noteTimer);
     this.#noteTimer = setTimeout(() => {
       this.#note.textContent = "";
@@ -249,6 +277,14 @@ export class PageWorlds {
       ([{ Strip }]) => new Strip(this.#client, this, this.#stage.querySelector("#hero") as HTMLElement),
     );
     this.#strip.then(use, () => {}); // without it one can go back, too
+  }
+
+  #showSlots(): void {
+    this.#slots ??= Promise.all([import("./slots.ts"), loadStyle("slots.css")]).then(([{ Slots }]) => new Slots(this.#client, this));
+    this.#slots.then(
+      (slots) => slots.begin(),
+      () => {}, // without it there is the picture
+    );
   }
 
   #do(answer: Promise<unknown>): void {

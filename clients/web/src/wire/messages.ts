@@ -159,7 +159,7 @@ export type WorldSaved = { readonly world: string } & ({ readonly code?: undefin
 export interface WorldChange {
   readonly step: number;
   readonly to: Moment;
-  readonly why: "rewind" | "restore" | "continued";
+  readonly why: "rewind" | "restore" | "fork" | "continued";
   /** The age of the world on screen before; absent if the two are not of one past. */
   readonly from?: number;
 }
