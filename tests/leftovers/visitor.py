@@ -25,6 +25,9 @@ class Visitor:
         self.welcome: dict[str, Any] = {}
         #: the reason of `reactor.bye`; empty without one
         self.bye = ""
+        #: the newest answer, and the newest message `reactor.saved`, with its data
+        self.answered: dict[str, Any] = {}
+        self.saved: dict[str, Any] = {}
 
     async def open(self, path: str = "/ws?video=raw") -> Visitor:
         """Connect, and read until the welcome."""
@@ -69,6 +72,10 @@ class Visitor:
                 self.welcome = text["data"]
             elif text["type"] == "reactor.bye":
                 self.bye = text["data"]["reason"]
+            elif text["type"] in ("reactor.ack", "reactor.error"):
+                self.answered = text
+            elif text["type"] == "reactor.saved":
+                self.saved = text["data"]
         return first & 0xF
 
     async def pictures(self, number: int = 1) -> None:

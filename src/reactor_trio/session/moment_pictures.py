@@ -90,6 +90,10 @@ class MomentPictures:
             else:
                 await self._news.wait()
 
+    def close(self) -> None:
+        """Let go of what shows them, which refers to this object: the session is over."""
+        self._show = _nowhere
+
     def shown(self, bundle: Bundle, at: float) -> None:
         """Keep the picture of a bundle that is shown now, unless that of another one is as new."""
         self._duration = bundle.duration
@@ -166,3 +170,7 @@ class MomentPictures:
             seqs = {name: message.seqs[name] for name in frames}
             origin = Origin(message.step - 1, again=True)
             self._show(Bundle(frames, seqs, self._duration, True, origin, trio.current_time()))
+
+
+def _nowhere(_bundle: Bundle) -> None:
+    """Of a session that is over: nothing is shown."""

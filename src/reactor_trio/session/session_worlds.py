@@ -257,6 +257,7 @@ class SessionWorlds:
             async for captured in self._to_store:
                 await self._store_one(*captured)
         finally:
+            self.pictures.close()
             if self._model.settings.store is None:
                 for id in self._slots:  # noqa: A001
                     self._store.remove(id)

@@ -162,10 +162,6 @@ class _Walk:
         self._known: dict[int, tuple[Node, object]] = {}
         #: ids of tuples and sets that are being walked: if one is met again, it holds itself
         self._open: set[int] = set()
-        self._makers: dict[type, Callable[[Any, int], Node]] = {
-            list: self._list, deque: self._deque, dict: self._dict, tuple: self._closed, set: self._closed,
-            frozenset: self._closed, np.ndarray: self._array, bytes: self._bytes, str: self._text,
-        }  # fmt: skip
 
     def capture(self, value: Any, depth: int) -> Node:
         """Return the node of a value. Raises NoValue."""
@@ -177,8 +173,8 @@ class _Walk:
             return known[0]
         if depth > DEEPEST:
             raise NoValue(f"values lie in each other {DEEPEST} deep at most")
-        maker = self._makers.get(kind)
-        return self._other(value, depth) if maker is None else maker(value, depth)
+        maker = _MAKERS.get(kind)
+        return self._other(value, depth) if maker is None else maker(self, value, depth)
 
     def _note(self, value: object, node: Node) -> Node:
         self._known[id(value)] = node, value
@@ -304,3 +300,10 @@ class _Walk:
             raise NoValue("a conjugated view of a tensor cannot be saved; write .resolve_conj().resolve_neg()")
         self.living.append(live_tensor(value))
         return self._note(value, self.living[-1].node)
+
+
+#: plain functions: methods of a walk would keep it, and the live values that it has seen, until the collector comes
+_MAKERS: Final[dict[type, Callable[[_Walk, Any, int], Node]]] = {
+    list: _Walk._list, deque: _Walk._deque, dict: _Walk._dict, tuple: _Walk._closed, set: _Walk._closed,
+    frozenset: _Walk._closed, np.ndarray: _Walk._array, bytes: _Walk._bytes, str: _Walk._text,
+}  # fmt: skip
