@@ -20,7 +20,7 @@ from tests.support.real_server import real_server
 STILL = MODEL.replace("fps = 20", "fps = 20\n    max_sessions = 2").replace(
     "self.state._number += 1", "self.state._number = self.state.light"
 ).replace("    _number: int = 0", "    light: int = 40\n    _number: int = 0")
-STORE = "runtime: {resume_window: 20, worlds: {store: saved}}\n"
+STORE = "runtime: {resume_window: 300, worlds: {store: saved}}\n"
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def test_a_deleted_place_comes_back_by_undo_and_is_forgotten_when_the_page_is_le
 
 
 def test_without_a_store_places_last_as_long_as_their_session(tmp_path: Path, page: Page) -> None:
-    with serving(tmp_path, "runtime: {resume_window: 20}\n") as url:
+    with serving(tmp_path, "runtime: {resume_window: 300}\n") as url:
         begin(page, url)
         expect(page.locator("#slots .description")).to_have_text("Saved places last as long as this session.")
         save(page, "here")
@@ -221,6 +221,17 @@ def test_on_a_phone_a_finger_saves_loads_and_deletes(url: str, browser: Browser)
     expect(page.locator("#slots .undo")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.context.close()
+
+
+def test_a_place_that_is_loaded_in_a_pause_is_shown(url: str, page: Page) -> None:
+    begin(page, url)
+    save(page, "here")
+    set_light(page, 90)
+    page.locator("#pause-toggle").click()
+    expect(page.locator("#pause-toggle")).to_have_attribute("aria-pressed", "true")
+    page.get_by_title("Go on from “here”").click()
+    shows(page, 40)
+    expect(page.locator("#pause-toggle")).to_have_attribute("aria-pressed", "true")
 
 
 def test_with_the_keyboard_alone(url: str, page: Page) -> None:

@@ -112,6 +112,16 @@ def test_another_address_or_role_begins_another_session_and_closes_the_old_one(p
     assert told["closed"][:2] == [3, 3]
 
 
+def test_another_fork_begins_another_session_there(place: Page) -> None:
+    told = ask(place, BEGIN + """
+      app.render({ fork: "of-another-day" });
+      await sockets[0].closed;
+      await until(() => seen.statuses.at(-1) === "ended");
+      return sockets.map(({ socket }) => new URL(socket.url).searchParams.get("fork"));
+    """)  # fmt: skip
+    assert told == [None, "of-another-day"]  # which cannot be had, and is final
+
+
 def test_a_provider_that_is_not_active_has_no_session_until_it_is(place: Page) -> None:
     told = ask(place, """
       window.app = mount({ active: false });

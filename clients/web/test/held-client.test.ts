@@ -33,6 +33,21 @@ test("it connects when somebody holds it, with the token of then", async () => {
   assert.equal(server.opened, 1);
 });
 
+test("its first session alone begins at a fork, also when it is held once more later", async () => {
+  const { server, held: client } = held("f", { fork: "f1" });
+  const asked = async (): Promise<string | null> => {
+    const release = client.hold();
+    const connection = await server.connection();
+    connection.welcome();
+    release();
+    await macrotask();
+    assert.equal(connection.closed, 1000);
+    return connection.url.searchParams.get("fork");
+  };
+  assert.equal(await asked(), "f1");
+  assert.equal(await asked(), null);
+});
+
 test("the last of two holders decides", async () => {
   const { server, held: client } = held("b");
   const [one, two] = [client.hold(), client.hold()];

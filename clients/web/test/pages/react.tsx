@@ -60,6 +60,7 @@ interface Shape {
   key?: string;
   url?: string;
   role?: "control" | "viewer";
+  fork?: string;
   active?: boolean;
   picture?: boolean;
   given?: boolean;
@@ -78,6 +79,7 @@ function page({
   key,
   url = "/",
   role = "control",
+  fork,
   active = true,
   picture = true,
   given: yours = false,
@@ -95,7 +97,7 @@ function page({
       {yours && given ? (
         <ReactorProvider client={given}>{children}</ReactorProvider>
       ) : (
-        <ReactorProvider key={key ?? null} {...{ url, role, active, token, workers }} memory={null}>
+        <ReactorProvider key={key ?? null} {...{ url, role, fork, active, token, workers }} memory={null}>
           {children}
         </ReactorProvider>
       )}
