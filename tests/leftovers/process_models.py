@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from reactor_trio.interface import DistributedPipeline
+from reactor_trio.interface import DistributedPipeline, Saves, session_started
 from tests.leftovers import kinds
 from tests.leftovers.held import Held, hold_still, why
 from tests.leftovers.kinds import picture
+
+#: bytes of a world
+LARGE = 9 * 1024 * 1024
 
 
 class Ranked(DistributedPipeline):
@@ -36,7 +40,17 @@ class Ranked(DistributedPipeline):
             yield picture(self.state.level)
 
 
-KINDS: dict[str, type[Any]] = kinds.KINDS | {"two ranks": Ranked}
+class Saving(kinds.Generated):
+    """Saves its worlds, which are larger than what is under way between the processes at a time."""
+
+    saves = Saves("large")
+
+    @session_started
+    def fill(self) -> None:
+        self.large = np.zeros(LARGE, np.uint8)
+
+
+KINDS: dict[str, type[Any]] = kinds.KINDS | {"two ranks": Ranked, "saving": Saving}
 
 
 # ---- what a process holds ---------------------------------------------------------------------------------------------

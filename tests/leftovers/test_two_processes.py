@@ -22,7 +22,7 @@ from reactor_trio.memory.shared_arrays import MOST_KEPT
 from reactor_trio.protocol import Packet, encode_packet
 from tests.leftovers.held import Held
 from tests.leftovers.kinds import BREAKS, SHAPE
-from tests.leftovers.process_models import KINDS, ask
+from tests.leftovers.process_models import KINDS, LARGE, ask
 from tests.support.fault_peers import BINARY, PATIENCE, RawClient, ReactorProcess, frame, health, reactor_run
 from tests.support.model_processes import children
 
@@ -122,6 +122,22 @@ def window_passes(visits: Visits) -> None:
         time.sleep(0.01)
 
 
+def saves_and_restores(visits: Visits) -> None:
+    with visits.enter() as client:
+        client.say("reactor.rewind", 10, steps=1)
+        assert client.answer(10)["type"] == "reactor.ack"
+        client.say("reactor.save", 11)
+        world = client.answer(11)["data"]["reply"]["world"]["id"]
+        assert "code" not in client.text("reactor.saved")["data"]
+        client.say("reactor.restore", 12, world=world)
+        assert client.answer(12)["type"] == "reactor.ack"
+        client.say("reactor.forget", 13, world=world)
+        assert client.answer(13)["type"] == "reactor.ack"
+        client.say("reactor.save", 14)  # and it leaves while that one crosses
+        assert client.answer(14)["type"] == "reactor.ack"
+        client.vanish()
+
+
 def killed(visits: Visits) -> None:
     with visits.enter() as client:
         os.kill(visits.model, signal.SIGKILL)
@@ -145,10 +161,12 @@ def stopped_and_killed(visits: Visits) -> None:
 
 ENDINGS: dict[str, Callable[[Visits], None]] = {
     "client resets": resets, "model raises": model_raises, "takes over": takes_over, "resume window passes": window_passes,
-    "model's process is killed": killed, "model's process is stopped and killed": stopped_and_killed,
+    "saves and restores": saves_and_restores, "model's process is killed": killed,
+    "model's process is stopped and killed": stopped_and_killed,
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "takes over": {"takeover": "anyone"}, "resume window passes": {"resume_window": 0.2},
+    "saves and restores": {"worlds": {"store": "store", "ring": 4 * LARGE}},
 }  # fmt: skip
 #: endings of the model's process: each costs a load
 OF_THE_PROCESS = ("model's process is killed", "model's process is stopped and killed")
@@ -156,6 +174,7 @@ IMPOSSIBLE = {
     ("run loop", "model raises"): "a `run()` that raises ends the model, not a session",
     ("async generator", "takes over"): "with two places the second client takes the other one",
     ("batch", "takes over"): "with two places the second client takes the other one",
+    **{(kind, "saves and restores"): "it saves no worlds" for kind in KINDS if kind != "saving"},
 }
 CELLS = [(kind, ending) for kind in KINDS for ending in ENDINGS if (kind, ending) not in IMPOSSIBLE]
 #: those that CI runs
@@ -163,6 +182,7 @@ FEW = [
     ("generator", "client resets"), ("generator", "model's process is killed"), ("async generator", "model raises"),
     ("app", "takes over"), ("batch", "resume window passes"), ("run loop", "model's process is stopped and killed"),
     ("blocking", "client resets"), ("two ranks", "client resets"),
+    ("saving", "saves and restores"),
 ]  # fmt: skip
 
 
