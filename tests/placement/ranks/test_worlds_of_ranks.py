@@ -13,6 +13,7 @@ import trio
 from tests.support.behaviour_models import shown
 
 from reactor_trio import CommandError, DistributedPipeline, InputField, InputState, Output, Video, connected
+from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Moment, Saves, restored, saving
 from reactor_trio.testing import open_server
 from reactor_trio.worlds import World
@@ -179,3 +180,17 @@ async def test_the_parts_of_moments_that_are_gone_go_on_every_rank(autojump_cloc
             assert alive() - before <= 3 * (kept + 3)
         await trio.sleep(5)
         assert alive() == before
+
+
+async def test_worlds_of_several_ranks_are_not_saved_yet_and_no_session_begins_at_one(autojump_clock):
+    async with open_server(Parts) as server:
+        async with server.connect() as client:
+            await client.take(3)
+            for ask in (client.worlds.save, client.worlds.fork):
+                with pytest.raises(CommandError, match="on several ranks cannot be saved yet") as raised:
+                    await ask()
+                assert raised.value.code == "not_saveable"
+            await client.worlds.rewind(steps=1)
+        with pytest.raises(ConnectionRefused, match="not_saveable"):
+            async with server.connect(world="w"):
+                pass
