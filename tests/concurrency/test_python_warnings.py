@@ -29,6 +29,7 @@ def logged(caplog):
     with warnings.catch_warnings():  # Python's functions come back, too
         warnings.simplefilter("default")
         before = warnings.formatwarning
+        logging.captureWarnings(False)  # another test may have left it on, for pytest's function of that time
         log_warnings()
         yield caplog
         logging.captureWarnings(False)
