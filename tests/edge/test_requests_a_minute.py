@@ -43,12 +43,12 @@ async def test_requests_come_at_once_and_then_at_their_rate(autojump_clock):
     assert {over_limit(endless, "192.0.2.1:1") for _ in range(2000)} == {None}
 
 
-ROUTES = {"/": 20, "/page/main.js": 20, "/pictures/none.png": 20, "/schema": 20, "/metrics": 20, "/nothing": 840}
+ROUTES = {"/": 20, "/page/main.js": 20, "/pictures/none.png": 20, "/schema": 20, "/metrics": 20, "/nothing": 900}
 
 
 @pytest.mark.parametrize(("target", "most"), ROUTES.items())
 async def test_an_address_has_its_requests_on_every_route_and_no_more(autojump_clock, monkeypatch, target, most):
-    limits = LimitSettings() if most == 840 else LimitSettings(http_per_minute=most)
+    limits = LimitSettings() if most == 900 else LimitSettings(http_per_minute=most)
     with behind_a_proxy(monkeypatch):
         async with open_server(Black, proxies=[PROXY], limits=msgspec.to_builtins(limits)) as server:
             site = server._site

@@ -49,7 +49,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, met
     end_warning: SecondsOrOff = 10.0
     connections_per_address: CountOrOff = 16
     handshakes_per_minute: CountOrOff = 60
-    http_per_minute: CountOrOff = 840
+    http_per_minute: CountOrOff = 900
     waiting_per_address: CountOrOff = 4
     resume_messages: Count = 1024
     resume_bytes: Bytes = 4 * 1024 * 1024
