@@ -12,7 +12,7 @@ from tests.support.models import Picture
 
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings as RuntimeSettings
-from reactor_trio.errors import CommandError, ReactorError, SessionEnded
+from reactor_trio.errors import ReactorError, SessionEnded
 from reactor_trio.interface import (
     ClientInfo,
     InputField,
@@ -417,17 +417,6 @@ async def test_an_option_that_the_kit_does_not_have_is_named(autojump_clock, ope
         async with opened(ReactorPipeline, **options):
             pass
     assert str(refused.value) == words
-
-
-@pytest.mark.parametrize("placement", [{}, {"isolation": "process"}], ids=["inline", "isolated"])
-async def test_a_refusal_that_does_not_name_its_command_has_a_note_of_it(autojump_clock, placement):
-    async with open_session(Plain, **placement) as client:
-        for command, arguments, notes in (
-            ("set_value", {"value": "one"}, ["the command was set_value"]), ("set_valeu", {"value": 1}, []),
-        ):  # fmt: skip
-            with pytest.raises(CommandError) as refused:
-                await client.command(command, **arguments)
-            assert [note for note in getattr(refused.value, "__notes__", []) if "command" in note] == notes
 
 
 class NoModel:

@@ -131,8 +131,6 @@ class Client(SessionView):
         finally:
             del self._receiver.answers[number]
         if answer.error is not None:
-            if name not in str(answer.error):  # a traceback ends with it
-                answer.error.add_note(f"the command was {name}")
             raise answer.error
         return answer.reply
 
