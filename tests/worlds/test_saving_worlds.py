@@ -259,6 +259,40 @@ async def test_neither_a_step_nor_a_sessions_end_waits_for_a_stopped_disk(autoju
     assert files(folder) == ["key"]
 
 
+async def test_behind_a_disk_that_stands_still_commands_wait_two_minutes(autojump_clock, folder, monkeypatch, way):
+    call_here = memory_server._call_here
+    still = trio.Event()
+
+    async def hang(function: Any, *arguments: Any, **how: Any) -> Any:
+        if getattr(function, "__name__", "") in ("_save", "_load") and still.is_set():
+            with trio.CancelScope(shield=not how["abandon_on_cancel"]):  # as a thread
+                await trio.sleep(1000)
+        return await call_here(function, *arguments, **how)
+
+    monkeypatch.setattr(memory_server, "_call_here", hang)
+    async with open_server(Counter, settings=with_store(folder, way)) as server, server.connect() as client:
+        world = await client.worlds.save()
+        still.set()
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fails, client.worlds.restore, world.id)
+            await trio.sleep(1)
+            await client.command("set_speed", speed=2)
+            assert trio.current_time() == began + 120
+            await client.take(1)
+        began = trio.current_time()
+        await fails(client.worlds.save)
+        assert trio.current_time() == pytest.approx(began + 120, abs=0.2)  # the step that is captured
+        still = trio.Event()
+        assert (await client.worlds.list()).worlds == (world,)
+        await client.worlds.restore(world.id)
+
+
+async def fails(call: Any, *arguments: Any) -> None:
+    with refusal("store_failed"):
+        await call(*arguments)
+
+
 class Prompted(InputState):
     prompt: str = InputField(default="", max_length=100, moderate=True)
     prompts: list[str] = InputField(default=[], moderate=True)

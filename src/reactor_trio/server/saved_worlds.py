@@ -15,16 +15,19 @@ import trio
 
 from reactor_trio.configuration.credentials import read_key
 from reactor_trio.configuration.settings import WorldSettings
-from reactor_trio.errors import ManifestError
+from reactor_trio.errors import CommandError, ManifestError
 from reactor_trio.placement.placement import Placement
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.runtime_parts import ProcessParts
 from reactor_trio.session.session_worlds import ModelWorlds
+from reactor_trio.session.upload_store import Disk
 from reactor_trio.world_store import FolderShelf, MemoryShelf, WorldStore
 from reactor_trio.worlds.file_header import Origin
 
 #: files that are read and written at once; more wait. A disk that stands still holds so many threads.
 AT_ONCE: Final = 4
+#: seconds for which a command, and those behind it, wait for the store. A disk may stand still.
+ANSWERS_WITHIN: Final = 120.0
 #: what a killed server had begun to write this many seconds ago is removed
 ABANDONED: Final = 86_400.0
 
@@ -33,14 +36,22 @@ async def open_worlds(
     placement: Placement, settings: WorldSettings, schema: Mapping[str, Any], config: Mapping[str, Any], parts: ProcessParts
 ) -> ModelWorlds:
     """Open the store. Raises ManifestError."""
-    disk = partial(parts.disk, limiter=trio.CapacityLimiter(AT_ONCE), abandon_on_cancel=True)
+    in_thread = partial(parts.disk, limiter=trio.CapacityLimiter(AT_ONCE), abandon_on_cancel=True)
     keys = [read_key(text, f"runtime.worlds.keys[{place}]") for place, text in enumerate(settings.keys)]
-    store = await disk(_open_store, keys, settings)
+    store = await in_thread(_open_store, keys, settings)
     origin = partial(_origin, placement, schema, config, placement.weights)
     return ModelWorlds(
-        placement.declaration, settings, placement.max_sessions, origin, store, disk, parts.worker, placement.moderate,
+        placement.declaration, settings, placement.max_sessions, origin, store, partial(_within, in_thread), parts.worker,
+        placement.moderate,
         crosses=placement.process is not None,
     )  # fmt: skip
+
+
+async def _within(in_thread: Disk, function: Callable[..., object], *args: Any) -> Any:
+    """Read or write. Raises CommandError if that takes longer than `ANSWERS_WITHIN`; the thread ends by itself."""
+    with trio.move_on_after(ANSWERS_WITHIN):
+        return await in_thread(function, *args)
+    raise CommandError("store_failed", f"the store of worlds has not answered for {ANSWERS_WITHIN:g} s")
 
 
 def _origin(

@@ -5,8 +5,9 @@ worker thread, while steps and commands go on; `reactor.saved` says how that end
 the world is read and verified before the model gets the command, and those behind it wait. One such world of a session is in
 memory at a time.
 
-A disk may stand still. The end of a session waits neither for a file that is being written nor for one that is being read:
-the thread ends by itself, and a file of it is whole or absent.
+A disk may stand still. After a while its command is refused, and those behind it go on. The end of a session waits neither
+for a file that is being written nor for one that is being read: the thread ends by itself, and a file of it is whole or
+absent.
 """
 
 from __future__ import annotations
@@ -299,7 +300,10 @@ class SessionWorlds:
         origin = msgspec.structs.replace(
             self._model.origin(self._session_id), subject=subject, label=kept.name, saved_at=kept.saved_at
         )
-        return self._model.save(kept.id, world, origin, kept.expires)
+        saved = self._model.save(kept.id, world, origin, kept.expires)
+        if kept.id not in self._slots:  # the client was told that it failed: the disk took too long
+            self._store.remove(kept.id)
+        return saved
 
     async def _load(self, command: Command) -> None:
         """Read the world that a command names, once the model has answered the one before: a step may take long."""
