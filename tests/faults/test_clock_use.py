@@ -17,6 +17,7 @@ MAY = {
     "edge/tickets.py": "expiry",
     "server/tracing.py": "when a span began, as OpenTelemetry wants it",
     "cli/doctor/tls_checks.py": "expiry of a certificate",
+    "cli/world_command.py": "writes the time in a file as a date",
     "world_store/store.py": "when a world was saved, and its expiry",
     "testing/world_losses.py": "finds a model that keeps it",
 }

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Any)
 #: Packages of event loops. If one of their frames called this package, no line of the author did.
 _LOOP_PACKAGES = ("trio", "anyio", "outcome")
 #: flags of code that may `await`
-_AWAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+AWAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class _Thread(threading.local):
@@ -72,7 +72,7 @@ def awaited_call(call: str, so: str, function: Callable[..., F], *args: object) 
     frame = _calling_frame()
     if isinstance(coroutine, CoroutineType) and frame is not None:
         remedy, code = f"write `await {call}`", frame.f_code
-        if not code.co_flags & _AWAITS and code.co_name.isidentifier():
+        if not code.co_flags & AWAITS and code.co_name.isidentifier():
             remedy = f"make it `async def {code.co_name}` and {remedy}"
         coroutine.__qualname__ = f"{call} is not awaited, so {so}: {remedy} (at {_line(frame)}) ({ERRORS_PAGE}#not-awaited)"
     return coroutine
