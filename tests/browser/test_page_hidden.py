@@ -19,6 +19,14 @@ HIDE = """
 """
 
 
+#: In the page: whether the large picture is the last one of those that were sent.
+SHOWS_THE_LAST = """() => {
+    const copy = new OffscreenCanvas(8, 8).getContext("2d");
+    copy.drawImage(document.querySelector("#hero canvas"), 0, 0, 8, 8);
+    return copy.getImageData(4, 4, 1, 1).data[0] > 185;
+}"""
+
+
 def play(page: Page, peer: Peer, first: int, count: int) -> None:
     for seq in range(first, first + count):
         peer.frame(seq, picture(8 * seq, 0, 0, 320, 240))
@@ -39,6 +47,7 @@ def test_a_hidden_page_asks_for_no_pictures_unless_it_records(server: FakeServer
     play(page, peer, 1, 10)
     page.evaluate("hide(true)")
     play(page, peer, 11, 15)
+    page.wait_for_function(SHOWS_THE_LAST)
     assert peer.silent()
     with page.expect_download() as download:
         page.evaluate("document.querySelector('#record').click()")

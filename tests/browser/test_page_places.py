@@ -265,12 +265,12 @@ def test_the_places_have_their_room_before_they_are_loaded(url: str, page: Page,
     page.reload()
     shows(page, 40)
     empty = page.locator("#slots").bounding_box()["height"]
-    troubles.clear()
     page.unroute("**/slots.js")
     page.evaluate("localStorage.clear()")
     page.reload()
     expect(page.locator("#save-place")).to_be_visible()
     assert page.locator("#slots").bounding_box()["height"] == pytest.approx(empty, abs=1)
+    troubles[:] = [each for each in troubles if "ERR_FAILED" not in each]  # the browser tells of both aborts, late
 
 
 @pytest.mark.parametrize(("may", "shown"), [(("rewind",), []), (("save",), ["Save"]), (("fork",), ["Link from here"])])
