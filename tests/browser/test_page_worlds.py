@@ -93,9 +93,12 @@ def begin(page: Page, url: str, above: int = 30) -> None:
 def test_a_click_goes_back_and_undo_comes_back(url: str, page: Page) -> None:
     begin(page, url, above=110)
     expect(page.locator("#undo-rewind")).to_be_hidden()
+    place = page.locator("#rewind").bounding_box()
     page.locator("#rewind").click()
     page.wait_for_function(f"() => ({BRIGHTNESS})() < 90")
     noted(page, r"^rewound (4\.\d|5|5\.\d) s$")
+    expect(page.locator("#undo-rewind")).to_be_visible()
+    assert page.locator("#rewind").bounding_box() == place  # it does not slip from under the pointer that holds it
     page.locator("#undo-rewind").click()
     until(page, 105)
     expect(page.locator("#undo-rewind")).to_be_hidden()

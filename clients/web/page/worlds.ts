@@ -49,7 +49,7 @@ export class PageWorlds {
     this.#stage = stage;
     this.#button = element("button", { type: "button", id: "rewind", hidden: true }, icon(BACK_FIVE));
     this.#undo = element("button", { type: "button", id: "undo-rewind", hidden: true }, WORLDS.undo);
-    bar.prepend(this.#button, this.#undo);
+    bar.prepend(this.#undo, this.#button); // the bar grows to the left, so the button stays under the pointer that holds it
     void loadStyle("worlds.css").then(() => stage.append(this.#note)); // without its style it would move the bar
     this.#undo.addEventListener("click", () => this.#do(client.worlds.undo()));
     this.#listenToButton();

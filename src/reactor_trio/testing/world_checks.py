@@ -77,6 +77,7 @@ def assert_restores(
     Raises AssertionError that names the first frame that differs, what is lost, and the remedy; ValueError for an `at` that
     is no step before the last; and what model code raises.
     """
+    __tracebackhide__ = True  # pytest shows the author's own line, and not these
     if declaration_of(model).world is None:
         raise AssertionError(f"{model.__qualname__} cannot save its worlds: its class needs `saves = Saves()`")
     if wrong := [number for number in at if not 0 < number < steps]:
