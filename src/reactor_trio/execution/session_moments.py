@@ -133,7 +133,7 @@ class SessionMoments:
     async def to_save(self, author: AuthorCalls, step: int | None) -> World:
         """The world as it is, or the newest kept moment at or before a step.
 
-        Raises CommandError if there is none, or if it is too big.
+        Raises CommandError if no such moment is kept, or if the world is too big.
         """
         if step is not None:
             world = self.landing({"undo": None, "step": step}, step)

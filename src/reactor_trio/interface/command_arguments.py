@@ -258,7 +258,7 @@ def with_integers(value: Any) -> Any:
 def _with_path(text: str, known: Sequence[str]) -> str:
     """Remove the backticks from msgspec's error text, and add the path where the text names only the field.
 
-    Of an argument that is none of the `known`, it adds the one that was meant.
+    If an argument is none of the `known`, the text also names the one that was probably meant.
 
     The client chose the field's name, so the text is as long as a message may be: no search here may start again within it.
     """

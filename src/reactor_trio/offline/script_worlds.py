@@ -1,7 +1,7 @@
 """`Worlds`: finds the worlds that a recording restores: in files, by their digests, or among those that it has saved itself.
 
 A file is taken for the digest alone: the recording names it, it covers all of the file, and no class is made that the model
-does not list. So nobody needs the key that has signed it. Only for a script that saves or restores.
+does not list. So a replay needs no key. A rendering imports this module only for a model that saves its worlds.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class MomentPictures:
         return self._of(step) is not None
 
     async def jpeg(self, step: int, width: int) -> bytes | None:
-        """Return the picture of the moment after this step as a JPEG file of at most this width; None if there is none.
+        """Return the picture of the moment after this step as a JPEG file of at most this width; None if no picture is kept.
 
         It is that of the first video track.
         """

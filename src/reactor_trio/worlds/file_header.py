@@ -24,7 +24,7 @@ MAC_BYTES: Final = 32
 ALIGNMENT: Final = 64
 #: a blob has one digest for each of these, so that several threads can make them
 CHUNK: Final = 16 << 20
-#: bytes of a file whose size nobody limits
+#: allows a file of any size, in bytes
 ANY_SIZE: Final = 1 << 62
 #: what a header may have at most: a million values have about that much
 MOST_HEADER: Final = 64 << 20

@@ -68,7 +68,7 @@ def read_head(file: BinaryIO, most_bytes: int) -> bytes:
 def read_header(file: BinaryIO, keys: Sequence[bytes] | None, most_bytes: int) -> Header:
     """Verify and read the header of a file, which then stands at its first blob.
 
-    Without keys nobody knows who has written the file. What it says of its own parts is checked all the same.
+    Without keys the signature is not checked; everything else is.
 
     Raises CommandError: `damaged_world`, `too_big`, or `foreign_world` if none of the keys has signed it.
     """
