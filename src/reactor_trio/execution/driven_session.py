@@ -6,6 +6,7 @@ A `DrivenSession` lives on the model loop. A `SessionTasks` runs it, from its fi
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, Protocol
 
@@ -188,6 +189,11 @@ class DrivenSession:
                 self._turn_waited = await self.turn.take(False)
             if queued is None and (costs := self.host.time.costs) is not None:
                 await costs.run_loop_resumes()
+
+    def open_boundary(self, step_ended: Callable[[int, bool], Awaitable[None]], *, holds: bool = False) -> EmitBoundary:
+        """Keep and put the worlds of code that emits by itself inside its emits; see `EmitBoundary`."""
+        self.boundary = EmitBoundary(self.wakeup, lambda: self.over, step_ended, self.resumes, holds=holds)
+        return self.boundary
 
     async def _emit_unseen(self, chunk: Chunk, boundary: EmitBoundary) -> None:
         """Drop a frame from before the world at which the session begins, and return with that world."""

@@ -13,7 +13,6 @@ import trio
 
 from reactor_trio.execution.author_calls import CallHandler
 from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.emit_boundary import EmitBoundary
 from reactor_trio.execution.traced_awaitable import Observer
 
 
@@ -76,8 +75,7 @@ class Driver(ABC):
             yield commands.apply_next
             return
         if (boundary := session.boundary) is None:
-            ended, resumes = commands.step_ended, session.resumes
-            boundary = session.boundary = EmitBoundary(session.wakeup, lambda: session.over, ended, resumes)
+            boundary = session.open_boundary(commands.step_ended)
         try:
             yield partial(boundary.handle, commands.apply_next)
         finally:

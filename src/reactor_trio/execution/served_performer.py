@@ -16,7 +16,6 @@ from reactor_trio.errors import CommandError, ModelFailed
 from reactor_trio.execution.author_failures import is_failure
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
-from reactor_trio.execution.emit_boundary import EmitBoundary
 from reactor_trio.execution.landing import Landing, LoadedWorld
 from reactor_trio.execution.performer import Performer
 from reactor_trio.execution.session_run import FILE_UPLOADED
@@ -80,9 +79,7 @@ class ServedPerformer(Performer):
         session = self.session
         session.channel.take()
         if session.commands.begins_at_world:
-            session.boundary = EmitBoundary(
-                session.wakeup, lambda: session.over, self.step_ended, session.resumes, holds=True
-            )
+            session.open_boundary(self.step_ended, holds=True)
 
     def steps(self, of_author: StepSource) -> StepSource:
         """The steps of the author's code that the driver makes."""
