@@ -11,7 +11,7 @@ import trio.testing
 from tests.support.child_processes import in_a_fork
 
 from reactor_trio.crossing.messages import Command
-from reactor_trio.crossing.socket_link import SocketLink
+from reactor_trio.crossing.socket_link import _CHUNK, SocketLink
 from reactor_trio.crossing.wire import MARK
 from reactor_trio.placement.isolation import ipc_messages
 
@@ -133,9 +133,11 @@ async def test_what_is_no_message_ends_the_link_and_is_logged_in_one_line(ends, 
 async def test_bytes_without_the_head_of_a_message_end_the_link_at_once(autojump_clock, ends, caplog, data):
     """They were taken for a length before, and the server waited until the model's process had missed `step_timeout`."""
     one, other = ends
-    other._socket.send(data)
+    other._socket.send(data * (4096 // len(data)))
+    other._socket.send(data * (_CHUNK // len(data)))  # the kernel holds more than one read takes
     with trio.fail_after(1):
         await one.receive(lambda _message, _session: None)
+        await one.receive(lambda _message, _session: None)  # as when the process ends: for its last lines of the log
     assert [record.getMessage() for record in caplog.records] == [
         "the other process of the model has sent what is no message (it has no head): it counts as lost"
     ]

@@ -73,15 +73,17 @@ class FramedSocket:
         self.wire = Wire(message_types)
         self._gone = False
         self._received = bytearray()  # of a message whose end has not come
+        self._refused = False  # the other end has sent what is no message
         self._lock = threading.Lock()  # for the encoder, and the order of the bytes
 
     async def receive(self, handle: Handle) -> None:
         """Give each message of the other end to `handle`, in order, until that end is gone or sends what is no message.
 
-        If it is cancelled, the next call goes on where it was.
+        If it is cancelled, the next call goes on where it was. After what is no message nothing more is read, also by a later
+        call: what the kernel still holds of it would be refused, and told, once more.
         """
         buffer = self._received
-        while True:
+        while not self._refused:
             await trio.lowlevel.wait_readable(self._socket)
             try:
                 data = self._socket.recv(_CHUNK)
@@ -97,6 +99,7 @@ class FramedSocket:
                 try:
                     decoded = self.wire.decode(buffer)
                 except Exception as error:  # model code has written to the link's descriptor, or over its memory
+                    self._refused = True
                     with self._lock:
                         self._cut()
                     log.error("the other process of the model has sent what is no message (%s): it counts as lost", error)
