@@ -7,12 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import weakref
 
 import pytest
 import trio
 
-from reactor_trio.descriptors import keep_from_children
+from reactor_trio.descriptors import keep_from_children, open_kept_from_children
 from tests.support.child_processes import in_a_fork
 
 #: Python from 3.12 on warns of a fork in a process with threads, which is what these tests are about.
@@ -119,3 +121,19 @@ def test_a_program_that_is_started_does_not_have_what_this_process_inherited(pai
     asks = f"import os; print(os.path.exists('/proc/self/fd/{ours.fileno()}'))"
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True, close_fds=False)
     assert done.stdout == "False\n"
+
+
+def test_a_fork_of_another_thread_waits_until_what_is_opened_is_registered():
+    """The recorder opens its file in a thread of its own, while a handler may start a process."""
+    files, said = [], []
+    forks = threading.Thread(target=lambda: said.append(in_a_fork(lambda: target(files[0].fileno()))))
+
+    def opened():
+        files.append(tempfile.TemporaryFile())  # noqa: SIM115 - the test closes it
+        forks.start()
+        forks.join(0.2)  # were the fork not held up, it would be over by now
+        return files[0]
+
+    with open_kept_from_children(opened):
+        forks.join()
+    assert said == ["/dev/null"]

@@ -16,7 +16,9 @@ A fork in C code that does not pass through Python (`PyOS_AfterFork_Child`) keep
 from __future__ import annotations
 
 import os
+import threading
 import weakref
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 
@@ -28,6 +30,7 @@ class _HasDescriptor(Protocol):
 T = TypeVar("T", bound=_HasDescriptor)
 
 _KEPT: weakref.WeakSet[_HasDescriptor] = weakref.WeakSet()
+_OPENING = threading.RLock()  # no other thread forks meanwhile
 
 
 def keep_from_children(owner: T) -> T:
@@ -35,6 +38,15 @@ def keep_from_children(owner: T) -> T:
     os.set_inheritable(owner.fileno(), False)
     _KEPT.add(owner)
     return owner
+
+
+def open_kept_from_children(opener: Callable[[], T]) -> T:
+    """Return what `opener` opens, registered; a fork of another thread waits until it is.
+
+    Raises what `opener` raises.
+    """
+    with _OPENING:
+        return keep_from_children(opener())
 
 
 def _let_go() -> None:
@@ -59,4 +71,9 @@ def _let_go() -> None:
         os.close(null)
 
 
-os.register_at_fork(after_in_child=_let_go)
+def _after_in_child() -> None:
+    _OPENING.release()
+    _let_go()
+
+
+os.register_at_fork(before=_OPENING.acquire, after_in_parent=_OPENING.release, after_in_child=_after_in_child)

@@ -207,6 +207,8 @@ def test_sound_that_is_on_stays_on_in_the_next_session(server: FakeServer, page:
     peer = server.accept()
     peer.welcome(tracks=tracks)
     turn_on(page)
+    # The figures come after the first look; the block's two seconds of sound would be over on a busy machine.
+    expect(page.locator("#figure-format")).to_have_text(re.compile("."))
     peer.socket.send(block)
     expect(page.locator("#figure-audio-buffer")).to_have_text(re.compile(r"^[1-9]\d+$"))
     peer.bye("model_restarting")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from reactor_trio.descriptors import keep_from_children
+from reactor_trio.descriptors import open_kept_from_children
 from reactor_trio.errors import ReactorError
 from reactor_trio.protocol import Packet, TrackInfo
 from reactor_trio.recording.containers import Container
@@ -24,7 +24,8 @@ class _Sink:
     """The file that the muxer writes into. A fragment is written whole; if the disk is full, the written part is removed."""
 
     def __init__(self, path: Path) -> None:
-        self._file = keep_from_children(path.open("xb", buffering=0))  # "x": a recording never overwrites another
+        # "x": a recording never overwrites another.
+        self._file = open_kept_from_children(lambda: path.open("xb", buffering=0))
         self._pieces: list[bytes] = []
 
     def write(self, data: bytes) -> int:

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from reactor_trio.descriptors import keep_from_children
+from reactor_trio.descriptors import open_kept_from_children
 from reactor_trio.protocol import TrackInfo, Welcome
 
 #: returns a frame as an array
@@ -55,7 +55,7 @@ class Timeline:
     """
 
     def __init__(self, path: Path, most: float) -> None:
-        self._file = keep_from_children(path.open("xb", buffering=0))
+        self._file = open_kept_from_children(lambda: path.open("xb", buffering=0))
         self._most = most
         self._size = 0
 

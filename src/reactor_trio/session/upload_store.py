@@ -23,7 +23,7 @@ from typing import IO, Any
 import trio
 
 from reactor_trio.configuration.settings import UploadSettings
-from reactor_trio.descriptors import keep_from_children
+from reactor_trio.descriptors import open_kept_from_children
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.protocol.refusals import Refusal, RefusalCode, Refused
 
@@ -179,7 +179,7 @@ def _refused(code: RefusalCode, message: str) -> Refused:
 
 
 def _create(folder: str | None) -> IO[bytes]:
-    return keep_from_children(tempfile.TemporaryFile(dir=folder, buffering=0, prefix="reactor-"))
+    return open_kept_from_children(lambda: tempfile.TemporaryFile(dir=folder, buffering=0, prefix="reactor-"))
 
 
 def _write(content: IO[bytes], data: bytearray, digest: hashlib.blake2b) -> None:
