@@ -45,7 +45,8 @@ def begin(page: Page, server: FakeServer, *commands: Any, **more: Any) -> Peer:
 
 
 def drop(page: Page, selector: str) -> None:
-    """Drop a file on the first element that `selector` finds, once it is there: a field for files loads what it shows."""
+    """Drop a file on the first element that `selector` finds, once there is a field for files: it loads what it shows."""
+    expect(page.locator(".drop").first).to_be_visible()
     page.locator(selector).first.evaluate(
         """(target) => {
             const dataTransfer = new DataTransfer();
@@ -140,7 +141,6 @@ def test_with_two_fields_a_file_goes_to_the_field_that_it_is_dropped_on(server: 
 def test_a_model_that_accepts_files_outside_commands_gets_a_card_for_them(server: FakeServer, page: Page) -> None:
     uploads = UploadPeer(page)
     peer = begin(page, server, command("reset"), upload="t")
-    expect(page.locator("[data-upload] .drop")).to_be_visible()  # the card comes after the page is live
     drop(page, "#hero")
     uploads.accept(uploads.next(), "u6")
     expect(page.locator("[data-upload] .drop")).to_have_text("a cat.png, 20 bytes")

@@ -79,8 +79,8 @@ class FramedSocket:
     async def receive(self, handle: Handle) -> None:
         """Give each message of the other end to `handle`, in order, until that end is gone or sends what is no message.
 
-        If it is cancelled, the next call goes on where it was. After what is no message, a later call reads nothing: what the
-        kernel still holds would be refused, and told, once more.
+        If it is cancelled, the next call goes on where it was. After what is no message, a later call reads nothing: what is
+        left in the kernel would be refused, and told, once more.
         """
         buffer = self._received
         while not self._refused:
