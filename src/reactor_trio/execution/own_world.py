@@ -35,8 +35,11 @@ class SessionWorld(Protocol):
     async def call_restored(self, author: AuthorCalls, landing: Landing, saved: dict[str, Any]) -> None:
         """Call `@restored`, if the model has it. Raises what it raises."""
 
+    async def with_all_parts(self, world: World) -> World:
+        """Return a captured world with the parts of all ranks. Raises CommandError `too_big`."""
+
     def release(self, world: World) -> None:
-        """Let go of a captured world: nothing goes back to it."""
+        """Let go of a world that was captured or put: nothing goes back to it."""
 
 
 class OwnWorld:
@@ -85,6 +88,10 @@ class OwnWorld:
             version = self._declared.saves.version if version is None else version
             moment = Moment(world.step, world.age, landing.why, version, same_process=landing.same_process)
             await author.call(Handler(restored), {"saved": saved, "moment": moment})
+
+    async def with_all_parts(self, world: World) -> World:
+        """The world, which is whole."""
+        return world
 
     def release(self, world: World) -> None:
         """Do nothing: whoever has the world has its memory."""

@@ -136,12 +136,12 @@ class SessionMoments:
         Raises CommandError if no such moment is kept, or if the world is too big.
         """
         if step is not None:
-            world = self.landing({"undo": None, "step": step}, step)
-        else:
-            world = await self._world.capture(author, self._place)
-        if world.size > self._most_saved:
-            raise too_big(world.size, self._most_saved)
-        return world
+            return await self._whole(self.landing({"undo": None, "step": step}, step))
+        world = await self._world.capture(author, self._place)
+        try:
+            return await self._whole(world)
+        finally:
+            self._world.release(world)
 
     async def put(self, author: AuthorCalls, landing: Landing) -> CommandError | None:
         """Put a world. If that cannot be done, the world stays as it is, and the error is returned.
@@ -155,6 +155,8 @@ class SessionMoments:
             return error
         if (refused := await self._put(author, landing, before)) is not None:
             self._world.release(before)
+            if landing.why != "rewind":
+                self._world.release(landing.world)
             return refused
         world = landing.world
         if landing.why == "rewind":
@@ -190,6 +192,16 @@ class SessionMoments:
             await self._world.call_restored(author, back, await self._world.put(author, back, before))
             return CommandError("restore_failed", f"@restored raised {type(raised).__name__}; the world stays as it was")
         return None
+
+    async def _whole(self, world: World) -> World:
+        self._check_size(world)  # before the parts of other ranks are brought here
+        whole = await self._world.with_all_parts(world)
+        self._check_size(whole)
+        return whole
+
+    def _check_size(self, world: World) -> None:
+        if world.size > self._most_saved:
+            raise too_big(world.size, self._most_saved)
 
     def _tell(self, error: CommandError, what: str) -> None:
         """Log why a world cannot be captured, once."""

@@ -64,12 +64,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     named_moments: frozenset[int] | None = None
 
     def weights(self) -> str:
-        """What identifies the weights in saved worlds; empty for a model that saves none. Blocks."""
-        if self.declaration.world is None:
-            return ""
-        from reactor_trio.worlds.weights import weights_of  # late: as above all of `worlds`
-
-        return weights_of(self.model)
+        """See `world_weights`."""
+        return world_weights(self.declaration, self.model)
 
     def open_session_run(
         self, session_id: str, client: tuple[int, float], open_channel: OpenChannel = open_local_channel
@@ -184,3 +180,12 @@ def _declared_fps(model: Model) -> float | None:
                                    and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
         return checked_fps(model.fps)
     return None
+
+
+def world_weights(declaration: Declaration, model: Model) -> str:
+    """What identifies the weights in saved worlds; empty for a model that saves none. Blocks."""
+    if declaration.world is None:
+        return ""
+    from reactor_trio.worlds.weights import weights_of  # late: as above all of `worlds`
+
+    return weights_of(model)

@@ -96,7 +96,7 @@ class ReactorRoutes:
         """Raise Refused if the client's session cannot begin at this world."""
         worlds = self._sessions.loaded.services.worlds
         try:
-            if worlds is None or self._sessions.loaded.services.placement.processes > 1:
+            if worlds is None:
                 raise CommandError("not_saveable", "no session of this server can begin at a saved world")
             await worlds.look(id, request.claims.subject or "")
         except CommandError as error:

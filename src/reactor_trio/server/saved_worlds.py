@@ -64,7 +64,7 @@ def _origin(
     return msgspec.convert(
         facts | {
             "name": schema["name"], "version": declared.saves.version, "schema_hash": schema["schema_hash"],
-            "weights": weights(), "session": session_id,
+            "weights": weights(), "world_size": placement.processes, "session": session_id,
         },
         Origin,
     )  # fmt: skip

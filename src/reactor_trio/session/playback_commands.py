@@ -59,9 +59,6 @@ def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
     if needed is not None and needed not in (may := allowed_worlds(declaration.world, settings)):
         allowed = ", ".join(may) or "nothing of the kind"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
-    if needed in ("save", "fork") and placement.processes > 1:
-        why = f"{name}: the worlds of a model on several ranks cannot be saved yet"
-        raise CommandError("not_saveable", why)
 
 
 def no_worlds(message: Rewound) -> None:

@@ -20,7 +20,7 @@ from reactor_trio.placement.isolation.isolated_worker import Given, WorkerModel,
 from reactor_trio.placement.isolation.model_process import receive_to_end
 from reactor_trio.placement.isolation.shared_frames import MODEL, FrameExchange
 from reactor_trio.placement.ranks.rank_group import RankGroup
-from reactor_trio.placement.ranks.rank_messages import FromLeader, RankCallDone
+from reactor_trio.placement.ranks.rank_messages import FromLeader, ToLeader
 from reactor_trio.placement.ranks.rank_worker import follow, lead
 from reactor_trio.testing.memory_ipc_link import LeaderLink, memory_links
 
@@ -137,7 +137,7 @@ async def inline_ranks(
     await trio.lowlevel.checkpoint()
     if ranks == 1:
         return InlineProcess(host, nursery, model)
-    pairs = [memory_links(RankCallDone, FromLeader, LeaderLink) for _ in range(1, ranks)]
+    pairs = [memory_links(ToLeader, FromLeader, LeaderLink) for _ in range(1, ranks)]
     first = partial(lead, others=[mine for mine, _ in pairs])
     started = [InlineProcess(host, nursery, model, first)]
     for rank, (_, theirs) in enumerate(pairs, start=1):

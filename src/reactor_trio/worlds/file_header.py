@@ -79,6 +79,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     A value of the tree is a plain one, or an array with the number of a node; `nodes` are the objects (`packing.py`).
 
     Attributes:
+        others: how many of the blobs, the last ones, are the parts of the ranks from 1 on, each packed as `unsigned` does.
         envelope: of a parked session; empty otherwise.
     """
 
@@ -92,6 +93,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     saved: Any
     generators: dict[str, bytes]
     blobs: list[BlobEntry]
+    others: int = 0
     envelope: bytes = b""
 
 

@@ -67,7 +67,9 @@ def describe(header: Header, depth: int) -> list[Described]:
     except (ValueError, TypeError, IndexError, KeyError, SyntaxError, OverflowError, RecursionError, MemoryError) as error:
         raise damaged(f"a value cannot be read: {error}") from None
     process = "of the whole process"
-    return found + [Described(kind, f"generator of random numbers {process}") for kind in header.generators]
+    found += [Described(kind, f"generator of random numbers {process}") for kind in header.generators]
+    others = header.blobs[len(header.blobs) - header.others :] if header.others > 0 else []
+    return found + [Described(f"rank {rank}", f"its part, {part.size} bytes") for rank, part in enumerate(others, start=1)]
 
 
 class _Tree:

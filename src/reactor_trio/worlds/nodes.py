@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 #: how deep values may lie in each other
 DEEPEST = 64
@@ -111,6 +112,9 @@ class World(msgspec.Struct, eq=False):
         generators: the process's own generators, if no other session uses them: kind -> state.
         blobs: the memory of its arrays, and its long bytes, each once: what moments may share, by `id`.
         small_bytes: the size of all else.
+        number: of a model on several ranks, which each keep their part of it: what they call it; 0: they have none of it.
+        elsewhere: bytes that the largest part on another rank has beyond this one, which counts (`LedWorld`).
+        others: the parts of the other ranks, packed (`unsigned`), if they are here.
     """
 
     step: int
@@ -122,11 +126,15 @@ class World(msgspec.Struct, eq=False):
     generators: dict[str, bytes]
     blobs: dict[int, Buffer | bytes]
     small_bytes: int
+    number: int = 0
+    elsewhere: int = 0
+    others: tuple[npt.NDArray[np.uint8], ...] = ()
 
     @property
     def size(self) -> int:
         """Bytes in memory, shared or not."""
-        return self.small_bytes + sum(blob_bytes(blob) for blob in self.blobs.values())
+        blobs = sum(blob_bytes(blob) for blob in self.blobs.values())
+        return self.small_bytes + blobs + self.elsewhere + sum(map(len, self.others))
 
 
 def blob_bytes(blob: Buffer | bytes) -> int:

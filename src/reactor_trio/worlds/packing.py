@@ -64,20 +64,19 @@ def pack_header(world: World, origin: Origin, envelope: bytes, mapped: Mapper) -
     tree = _Tree()
     values = {path: tree.cell(node) for path, node in world.values.items()}
     saved = tree.cell(world.saved)
-    chunks = [chunks_of(blob) for blob in tree.blobs]
+    blobs = tree.blobs + [part.data for part in world.others]
+    chunks = [chunks_of(blob) for blob in blobs]
     digests = iter(mapped(digest_of, (chunk for each in chunks for chunk in each)))
     header = msgspec.msgpack.encode(
         Header(
             origin=origin, step=world.step, steps=world.steps, age=world.age, fps=world.fps, nodes=tree.nodes, values=values,
-            saved=saved, generators=world.generators, envelope=envelope,
-            blobs=[
-                BlobEntry(len(blob), [next(digests) for _ in each]) for blob, each in zip(tree.blobs, chunks, strict=True)
-            ],
+            saved=saved, generators=world.generators, others=len(world.others), envelope=envelope,
+            blobs=[BlobEntry(len(blob), [next(digests) for _ in each]) for blob, each in zip(blobs, chunks, strict=True)],
         )
     )  # fmt: skip
     if len(header) > MOST_HEADER:
         raise too_big(len(header), MOST_HEADER)
-    return len(header).to_bytes(8, "little") + header, tree.blobs
+    return len(header).to_bytes(8, "little") + header, blobs
 
 
 def too_big(size: int, most: int) -> CommandError:

@@ -211,4 +211,5 @@ class Ring:
 
 def _parts(world: World) -> list[tuple[int, int]]:
     """What a world consists of, each part with its size: it and others may hold the blobs."""
-    return [(id(world), world.small_bytes), *((name, blob_bytes(blob)) for name, blob in world.blobs.items())]
+    blobs = ((name, blob_bytes(blob)) for name, blob in world.blobs.items())
+    return [(id(world), world.small_bytes + world.elsewhere), *blobs]

@@ -112,7 +112,10 @@ def read_world(file: BinaryIO, header: Header, classes: Mapping[str, type], *, m
 
 def world_of(header: Header, blobs: list[np.ndarray[Any, Any]], classes: Mapping[str, type]) -> World:
     """Make the world of a header and its blobs. Raises CommandError, as `read_world`."""
-    tree = _Nodes(header.nodes, blobs, classes)
+    own = len(blobs) - header.others
+    if not 0 <= own <= len(blobs):
+        raise damaged("it has not the parts of the ranks that it names")
+    tree = _Nodes(header.nodes, blobs[:own], classes)
     try:
         values = {path: tree.node(cell, 0) for path, cell in header.values.items()}
         saved = tree.node(header.saved, 0)
@@ -122,7 +125,8 @@ def world_of(header: Header, blobs: list[np.ndarray[Any, Any]], classes: Mapping
         raise damaged("what @saving returned is no dict")
     small = VALUE_BYTES * tree.count + sum(len(state) for state in header.generators.values())
     return World(
-        header.step, header.steps, header.age, header.fps, values, saved, header.generators, tree.used, small
+        header.step, header.steps, header.age, header.fps, values, saved, header.generators, tree.used, small,
+        others=tuple(blobs[own:]),
     )
 
 

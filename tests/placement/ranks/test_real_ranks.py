@@ -60,11 +60,12 @@ def test_two_ranks_make_the_halves_of_each_picture(served):
             assert np.frombuffer(packet.payload, np.uint8)[-1] == packet.step % 256
 
 
-def test_both_ranks_go_back_to_the_same_step(tmp_path):
-    def halves(packet):
-        shown = np.frombuffer(packet.payload, np.uint8).reshape(16, 16, 3)
-        return int(shown[0, 0, 0]), int(shown[-1, 0, 0])
+def halves(packet):
+    shown = np.frombuffer(packet.payload, np.uint8).reshape(16, 16, 3)
+    return int(shown[0, 0, 0]), int(shown[-1, 0, 0])
 
+
+def test_both_ranks_go_back_to_the_same_step(tmp_path):
     with reactor_run(tmp_path, SAVES, step_timeout=4) as server, RawClient(server.port) as client:
         client.text("reactor.welcome")
         made = {}
@@ -86,6 +87,31 @@ def test_both_ranks_go_back_to_the_same_step(tmp_path):
         assert len(both) >= 5  # a viewer may miss some
         assert {step: again[step] for step in both} == {step: made[step] for step in both}
         assert "Traceback" not in server.log
+
+
+def test_both_ranks_go_on_from_a_world_that_an_earlier_server_has_saved(tmp_path):
+    settings = {"step_timeout": 4, "worlds": {"store": "worlds"}}
+    with reactor_run(tmp_path, SAVES, **settings) as server, RawClient(server.port, "/ws?video=raw&worlds=1") as client:
+        client.text("reactor.welcome")
+        client.picture()
+        client.say("reactor.save", 1)
+        world = client.answer(1)["data"]["reply"]["world"]
+        assert world["bytes"] > 2 * 8 * 300_000  # of both ranks
+        assert client.text("reactor.saved")["data"] == {"world": world["id"]}
+        made = {}
+        while len(made) < 40:
+            packet = client.picture()
+            made[packet.step] = halves(packet)
+        assert "Traceback" not in server.log
+    with reactor_run(tmp_path, SAVES, **settings) as server:
+        with RawClient(server.port, f"/ws?video=raw&worlds=1&world={world['id']}") as client:
+            client.text("reactor.welcome")
+            packets = [client.picture() for _ in range(12)]
+        assert "Traceback" not in server.log
+    found = {world["step"] + 1 + packet.step: halves(packet) for packet in packets}
+    both = found.keys() & made.keys()
+    assert len(both) >= 5  # a viewer may miss some
+    assert {step: found[step] for step in both} == {step: made[step] for step in both}
 
 
 @pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.soak)])

@@ -15,6 +15,7 @@ from tests.support.behaviour_models import shown
 from reactor_trio import CommandError, DistributedPipeline, InputField, InputState, Output, Video, connected
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Moment, Saves, restored, saving
+from reactor_trio.placement.ranks.world_parts import send_part
 from reactor_trio.testing import open_server
 from reactor_trio.worlds import World
 
@@ -182,15 +183,164 @@ async def test_the_parts_of_moments_that_are_gone_go_on_every_rank(autojump_cloc
         assert alive() == before
 
 
-async def test_worlds_of_several_ranks_are_not_saved_yet_and_no_session_begins_at_one(autojump_clock):
-    async with open_server(Parts) as server:
-        async with server.connect() as client:
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "worlds"
+
+
+def kept_in(folder: Any, ranks: int = 3, **worlds: Any) -> dict[str, Any]:
+    return {"ranks": ranks, "worlds": {"store": str(folder), **worlds}}
+
+
+class Mixed(Parts):
+    """With a large array, more than one piece, that differs from rank to rank."""
+
+    size = 400_000
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("begins", ["restore", "world", "fork"])
+async def test_each_rank_goes_on_from_its_part_of_a_saved_world(autojump_clock, folder, ranks, begins):
+    async with open_server(Mixed, **kept_in(folder, ranks)) as server, server.connect() as client:
+        await client.take(7)
+        await client.playback.pause()
+        asks = {"fork": (await client.worlds.fork()).token} if begins == "fork" else {}
+        world = await client.worlds.save("here")
+        made = [await parts(server)]
+        for _ in range(30):
+            await client.playback.step()
+            made.append(await parts(server))
+    if begins == "world":
+        asks = {"world": world.id}
+    async with open_server(Mixed, **kept_in(folder, ranks)) as server, server.connect(**asks) as client:
+        if begins == "restore":
             await client.take(3)
-            for ask in (client.worlds.save, client.worlds.fork):
-                with pytest.raises(CommandError, match="on several ranks cannot be saved yet") as raised:
-                    await ask()
-                assert raised.value.code == "not_saveable"
-            await client.worlds.rewind(steps=1)
-        with pytest.raises(ConnectionRefused, match="not_saveable"):
-            async with server.connect(world="w"):
+            await client.command("set_speed", speed=9)
+            await client.worlds.restore(world.id)
+        await client.take(5)
+        await client.playback.pause()
+        await client.playback.step()
+        assert made.index(await parts(server)) > 4
+        assert [model.told[-1][1] for model in models(server)] == ["restore" if begins == "restore" else "fork"] * ranks
+
+
+async def test_a_kept_moment_is_saved_and_what_was_restored_is_a_moment_on_every_rank(autojump_clock, folder):
+    async with open_server(Parts, **kept_in(folder)) as server, server.connect() as client:
+        await client.playback.pause()
+        made = []
+        for _ in range(8):
+            await client.playback.step()
+            made.append(await parts(server))
+        world = await client.worlds.save("before", step=3)
+        assert world.step == 3
+        assert await parts(server) == made[7]
+        await client.worlds.restore(world.id)
+        assert await parts(server) == made[3]
+        await client.playback.step()
+        assert await parts(server) == made[4]
+        await client.worlds.rewind(steps=1)
+        assert await parts(server) == made[3]
+        again = await client.worlds.save("again")
+        await client.worlds.undo()
+        assert await parts(server) == made[4]
+        await client.worlds.restore(again.id)
+        assert await parts(server) == made[3]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("fails", ["put", "restored"])
+async def test_when_one_rank_cannot_restore_none_does(autojump_clock, folder, fails, rank):
+    async with open_server(Parts, **kept_in(folder)) as server, server.connect() as client:
+        await client.take(5)
+        world = await client.worlds.save()
+        await client.take(5)
+        await client.playback.pause()
+        before = await parts(server)
+        models(server)[rank].fails = fails
+        with pytest.raises(CommandError) as raised:
+            await client.worlds.restore(world.id)
+        assert raised.value.code == "restore_failed"
+        assert await parts(server) == before
+        models(server)[rank].fails = ""
+        await client.worlds.restore(world.id)
+        assert await parts(server) != before
+
+
+async def test_a_part_that_its_rank_cannot_read_is_refused_and_nothing_changes(autojump_clock, folder, monkeypatch):
+    async with open_server(Parts, **kept_in(folder)) as server, server.connect() as client:
+        await client.take(5)
+        world = await client.worlds.save()
+        await client.playback.pause()
+        before = await parts(server)
+        with monkeypatch.context() as patched:
+            patched.setattr("reactor_trio.placement.ranks.leading_performer.send_part", _send_nonsense)
+            with pytest.raises(CommandError, match="rank 1: the file of the world is damaged") as raised:
+                await client.worlds.restore(world.id)
+            assert raised.value.code == "damaged_world"
+        assert await parts(server) == before
+        await client.playback.step()
+        await client.worlds.restore(world.id)
+
+
+def _send_nonsense(link, packed):
+    send_part(link, [memoryview(bytes(100))])
+
+
+async def test_a_world_of_another_number_of_ranks_is_foreign(autojump_clock, folder):
+    async with open_server(Parts, **kept_in(folder, 2)) as server, server.connect() as client:
+        world = await client.worlds.save()
+    async with open_server(Parts, **kept_in(folder, 3)) as server:
+        async with server.connect() as client:
+            with pytest.raises(CommandError, match="another world size: 2, and here is 3") as raised:
+                await client.worlds.restore(world.id)
+            assert raised.value.code == "foreign_world"
+        with pytest.raises(ConnectionRefused, match="foreign_world"):
+            async with server.connect(world=world.id):
                 pass
+
+
+@pytest.mark.parametrize("most", [8 * Mixed.size - 1, 16 * Mixed.size])
+async def test_the_parts_of_all_ranks_together_may_not_be_too_big(autojump_clock, folder, most):
+    async with open_server(Mixed, **kept_in(folder, bytes=most)) as server, server.connect() as client:
+        await client.take(3)
+        with pytest.raises(CommandError) as raised:
+            await client.worlds.save()
+        assert raised.value.code == "too_big"
+        assert len(set(shown(await client.take(10)))) > 5
+
+
+async def test_what_was_saved_or_restored_is_kept_on_no_rank_when_nothing_goes_back_to_it(autojump_clock, folder):
+    def alive() -> int:
+        gc.collect()
+        return sum(type(each) is World for each in gc.get_objects())
+
+    before = alive()
+    async with open_server(Parts, **kept_in(folder, ring=40_000)) as server:
+        async with server.connect() as client:
+            await client.take(20)
+            kept = len((await client.worlds.list()).moments)
+            for _ in range(12):
+                world = await client.worlds.save()
+                await client.worlds.restore(world.id)
+                await client.worlds.forget(world.id)
+                await client.take(2)
+            assert alive() - before <= 3 * (kept + 4)
+        await trio.sleep(5)
+        assert alive() == before
+
+
+async def test_a_weight_that_differs_on_one_rank_makes_the_world_foreign(autojump_clock, folder):
+    class Named(Parts):
+        changed = ""
+
+        def world_identity(self):
+            return f"part {self.rank}{self.changed if self.rank == 2 else ''}"
+
+    async with open_server(Named, **kept_in(folder)) as server, server.connect() as client:
+        world = await client.worlds.save()
+        await client.worlds.restore(world.id)
+    Named.changed = "!"
+    async with open_server(Named, **kept_in(folder)) as server, server.connect() as client:
+        with pytest.raises(CommandError, match="another weights") as raised:
+            await client.worlds.restore(world.id)
+        assert raised.value.code == "foreign_world"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import trio
@@ -20,6 +21,7 @@ from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import FilePieces
 from reactor_trio.crossing.messages import Command, FilePiece
 from reactor_trio.crossing.socket_link import MessageLink, answered_within
+from reactor_trio.crossing.world_pieces import PackedWorld, WorldPieces
 from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.driver_scopes import DriverScopes
@@ -33,9 +35,10 @@ from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
 from reactor_trio.placement.ranks.leader import RAISED_TIMEOUT, call_name, outcome_text
-from reactor_trio.placement.ranks.rank_messages import RankCall, RankCallDone, out_of_step
+from reactor_trio.placement.ranks.rank_messages import RankCall, RankCallDone, WorldPartPiece, out_of_step
 from reactor_trio.placement.ranks.rank_worlds import RankWorlds, open_worlds
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
+from reactor_trio.placement.ranks.world_parts import add_piece, send_part
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -56,8 +59,10 @@ class Follower:
         #: of the newest call that has come, with its number
         self._answers, self._newest = ReplicatedAnswers(host), 0
         self._files = FilePieces()
+        self._part = WorldPieces()
         #: on the model loop. Rank 0 sends the next call when this rank has made the call before.
         self._next_call, self._calls = trio.open_memory_channel[tuple[RankCall, ReplicatedAnswers]](1)
+        self._part_came, self._parts = trio.open_memory_channel[PackedWorld](1)
         #: the call that this rank makes, by its number, and the scope that cancels it
         self._making: int | None = None
         self._scope = trio.CancelScope()
@@ -78,6 +83,9 @@ class Follower:
                 self._files.give(message.files)
                 self._answers = ReplicatedAnswers(self._host)
                 self._host.post(self._add_call, message, self._answers)
+            case WorldPartPiece():
+                if add_piece(self._part, message):
+                    self._host.post(self._part_came.send_nowait, self._part.take())
             case rank_messages.RuntimeAnswer(number, key, value) if number == self._newest:
                 self._answers.put(key, value)
             case rank_messages.LeaderFinished():
@@ -197,7 +205,7 @@ class Follower:
             self._performer = Performer(self._model, self._declaration, client, self._binding, self._binding)
             self._performer.driver = self._source
             self._binding.begin()
-            self._worlds = open_worlds(self._declaration)
+            self._worlds = open_worlds(self._declaration, partial(send_part, self._link), self._parts.receive)
         assert self._performer is not None, "a call outside of a session"
         for action in call.before:
             await self._performer.perform(action)
@@ -216,7 +224,7 @@ class Follower:
                 await self._performer.carry_out(command)
             case "file":
                 await self._performer.file_uploaded(call.files)
-            case "capture" | "put" | "put_back" | "restored":
+            case "capture" | "pack" | "unpack" | "put" | "put_back" | "restored":
                 assert call.world is not None
                 assert self._worlds is not None, "rank 0 saves no worlds either"
                 return await self._worlds.carry_out(call.kind, call.world, self._performer)

@@ -32,6 +32,7 @@ from reactor_trio.concurrency import ModelHost, author_error, log_author_error
 from reactor_trio.crossing.failures import Failure
 from reactor_trio.crossing.file_pieces import pieces_of, without_data
 from reactor_trio.crossing.socket_link import MessageLink, answered_within
+from reactor_trio.crossing.world_pieces import WorldPieces
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_failures import ends_process, is_cancelled
 from reactor_trio.execution.driver_scopes import CLOSE_TIMEOUT
@@ -40,6 +41,7 @@ from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
 from reactor_trio.placement.ranks.rank_messages import REFUSABLE, out_of_step
+from reactor_trio.placement.ranks.world_parts import add_piece
 from reactor_trio.plain_text import sendable
 
 log = logging.getLogger("reactor_trio.model")
@@ -79,7 +81,7 @@ class Leader:
         self.first_step_timeout = self.step_timeout = math.inf
         self._stepped = False  # since the load, on all ranks
         self._made_frame = False  # a session has made its first frame in the newest call
-        self._links = links
+        self.links = links
         self._host = host
         self._report = report
         self._one_at_a_time = trio.Lock()
@@ -93,17 +95,19 @@ class Leader:
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
         self._news = trio.lowlevel.ParkingLot()  # tasks that wait for the other ranks
         self._asked = 0
+        #: the parts of a world that the other ranks send, while somebody waits for them
+        self.parts: Sequence[WorldPieces] | None = None
         self._stopped = trio.Event()
 
     async def run(self) -> None:
         """Task: receive the results of the other ranks until cancelled; then close the links, which ends those ranks."""
         try:
             async with trio.open_nursery() as nursery:
-                for index, link in enumerate(self._links):
+                for index, link in enumerate(self.links):
                     nursery.start_soon(link.receive, lambda message, _session, index=index: self._receive(index, message))
                 await trio.sleep_forever()
         finally:
-            for link in self._links:
+            for link in self.links:
                 link.close()
 
     def stop(self) -> None:
@@ -154,13 +158,14 @@ class Leader:
         Returns the bytes of the largest part of a world on another rank. Raises what a rank has raised alone; a CommandError
         gets this code.
         """
+        call = self._call  # a hook may begin the next one as soon as every rank has made this one
         await self.level()
         for rank, done in enumerate(self._done, start=1):
-            if done.number == self._call.number and done.failure is not None:
+            if done.number == call.number and done.failure is not None:
                 if done.failure.kind != CommandError.__name__:
                     raise done.failure.error()
                 text = done.failure.text
-                raise refusal(code, text if self._call.world is None else f"rank {rank}: {text}", done.failure.place)
+                raise refusal(code, text if call.world is None else f"rank {rank}: {text}", done.failure.place)
         return max((done.size for done in self._done), default=0)
 
     def performed(self, action: Action) -> None:
@@ -263,12 +268,16 @@ class Leader:
             return None
         return next((rank for rank, done in enumerate(self._done, start=1) if done.number < self._call.number), None)
 
-    def _receive(self, index: int, message: rank_messages.RankCallDone) -> None:
+    def _receive(self, index: int, message: rank_messages.ToLeader) -> None:
+        if isinstance(message, rank_messages.WorldPartPiece):
+            if self.parts is not None:
+                add_piece(self.parts[index], message)
+            return
         self._done[index] = message
         self._news.unpark_all()
 
     def _send(self, message: object) -> None:
-        for link in self._links:
+        for link in self.links:
             link.send(message)
 
 
@@ -299,6 +308,8 @@ def call_name(call: rank_messages.RankCall) -> str:
             return "@file_uploaded"
         case "capture":
             return f"the capture of the world before step {call.step}"
+        case "pack" | "unpack":
+            return f"the {call.kind}ing of a world before step {call.step}"
         case "put" | "put_back":
             return f"the put of a world before step {call.step}"
         case "restored":

@@ -9,7 +9,8 @@ that waits for something else gets `STEP_GRACE_PERIOD` seconds, and is then canc
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -17,6 +18,7 @@ import msgspec
 import trio
 
 from reactor_trio.crossing.messages import Command
+from reactor_trio.crossing.world_pieces import PackedWorld, WorldPieces
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.landing import Landing
@@ -27,6 +29,7 @@ from reactor_trio.lifecycle import HOOKS, Action, Event
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.led_world import LedWorld
 from reactor_trio.placement.ranks.rank_messages import AT_NEXT_CALL, LED, CallKind, RankCall
+from reactor_trio.placement.ranks.world_parts import send_part
 
 if TYPE_CHECKING:
     from reactor_trio.execution.session_moments import SessionMoments
@@ -51,6 +54,20 @@ class LedCalls:
     async def agree(self, code: str) -> int:
         """See `Leader.agree`."""
         return await self._leader.agree(code)
+
+    def send_parts(self, parts: Sequence[PackedWorld]) -> None:
+        """Send each of the other ranks its part of a world, in a call `unpack`."""
+        for link, part in zip(self._leader.links, parts, strict=True):
+            send_part(link, [part.data])
+
+    @contextmanager
+    def receiving_parts(self) -> Iterator[list[WorldPieces]]:
+        """In its block, the parts of the other ranks arrive in this list."""
+        self._leader.parts = parts = [WorldPieces() for _ in self._leader.links]
+        try:
+            yield parts
+        finally:
+            self._leader.parts = None
 
     async def level(self) -> None:
         """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
+import trio
 
+from reactor_trio.crossing.world_pieces import PackedWorld, WorldPieces
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.landing import Landing
@@ -30,6 +33,12 @@ class LeadsCalls(Protocol):
     async def agree(self, code: str) -> int:
         """Return when every rank has made it; see `Leader.agree`."""
 
+    def send_parts(self, parts: Sequence[PackedWorld]) -> None:
+        """Send each of the other ranks its part of a world, in a call `unpack`."""
+
+    def receiving_parts(self) -> AbstractContextManager[Sequence[WorldPieces]]:
+        """In its block, the parts of the other ranks arrive in this list."""
+
 
 class LedWorld:
     """A `SessionWorld` on several ranks, on rank 0.
@@ -43,8 +52,6 @@ class LedWorld:
         self._own = own
         self._calls = calls
         self._count = itertools.count(1)
-        #: id of each world that this rank keeps -> its number on every rank
-        self._numbers: dict[int, int] = {}
         self._released: list[int] = []
 
     async def capture(self, author: AuthorCalls, place: Place) -> World:
@@ -56,13 +63,12 @@ class LedWorld:
         except BaseException:
             self._released.append(number)
             raise
-        if others > world.size:  # all ranks have the same budget, and the largest part counts
-            world = msgspec.structs.replace(world, small_bytes=world.small_bytes + others - world.size)
-        self._numbers[id(world)] = number
-        return world
+        return _numbered(world, number, others)
 
     async def put(self, author: AuthorCalls, landing: Landing, before: World) -> dict[str, Any]:
         """Put on every rank, or on none. Raises RuntimeError if a rank then cannot have the world of before back."""
+        if not landing.world.number:
+            landing.world = await self._sent_out(landing.world)
         try:
             saved = await self._lead("put", partial(self._own.put, author, landing, before), self._about(landing))
             await self._calls.agree("restore_failed")
@@ -76,11 +82,34 @@ class LedWorld:
         await self._lead("restored", partial(self._own.call_restored, author, landing, saved), self._about(landing))
         await self._calls.agree("restore_failed")
 
+    async def with_all_parts(self, world: World) -> World:
+        """Bring the parts of the other ranks here. Every rank waits until they are: they may be large."""
+        with self._calls.receiving_parts() as parts:
+            await self._lead("pack", trio.lowlevel.cancel_shielded_checkpoint, RankWorld(world.number))
+            await self._calls.agree("too_big")
+            return msgspec.structs.replace(world, elsewhere=0, others=tuple(part.take() for part in parts))
+
     def release(self, world: World) -> None:
         """Have every rank let go of its part, at the next call."""
-        self._released.append(self._numbers.pop(id(world)))
+        if world.number:
+            self._released.append(world.number)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _sent_out(self, world: World) -> World:
+        """Give the other ranks their parts of a world that has come packed. Raises CommandError if one cannot read it."""
+        number, parts = next(self._count), world.others
+
+        async def send() -> None:  # without a checkpoint: a rank waits for all of its part
+            self._calls.send_parts(parts)
+
+        try:
+            await self._lead("unpack", send, RankWorld(number))
+            await self._calls.agree("damaged_world")
+        except BaseException:
+            self._released.append(number)
+            raise
+        return _numbered(msgspec.structs.replace(world, others=()), number, max(map(len, parts)))
 
     async def _put_back(self, author: AuthorCalls, before: Landing) -> None:
         try:
@@ -95,5 +124,10 @@ class LedWorld:
 
     def _about(self, landing: Landing) -> RankWorld:
         return RankWorld(
-            self._numbers[id(landing.world)], why=landing.why, same_process=landing.same_process, version=landing.version
+            landing.world.number, why=landing.why, same_process=landing.same_process, version=landing.version
         )
+
+
+def _numbered(world: World, number: int, others: int) -> World:
+    """The world with its number. All ranks have the same budget, and the largest part counts: `others` are its bytes."""
+    return msgspec.structs.replace(world, number=number, elsewhere=max(0, others - world.size))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -132,7 +132,7 @@ class RankGroup:
                 self._loaded[number] = message
                 if len(self._loaded) < len(self.ranks):
                     return
-                message = self._loaded[0]
+                message = _of_all(self._loaded)
             case ipc_messages.LoadReported():
                 self._reported[number] = message
                 message = min(self._reported.values(), key=lambda one: 0.0 if one.fraction is None else one.fraction)
@@ -167,6 +167,12 @@ async def open_ranks(ranks: int) -> RankGroup:
                     await process.end()
             raise
     return RankGroup(started)
+
+
+def _of_all(loaded: Mapping[int, ipc_messages.ModelLoaded]) -> ipc_messages.ModelLoaded:
+    """What rank 0 says, with the weights of all ranks: each may have a part of them."""
+    each = [loaded[rank].weights for rank in range(len(loaded))]
+    return msgspec.structs.replace(loaded[0], weights=each[0] if len(set(each)) == 1 else " ".join(each))
 
 
 def _free_port() -> int:

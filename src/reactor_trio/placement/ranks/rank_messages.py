@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -13,10 +13,12 @@ from reactor_trio.interface.files import UploadedFile
 from reactor_trio.lifecycle import HOOKS, Action
 from reactor_trio.placement.isolation.ipc_messages import IpcMessage, ModelStuck
 
-CallKind = Literal["perform", "arguments", "command", "file", "step", "capture", "put", "put_back", "restored"]
+#: what rank 0 has the others do with their parts of a world
+WorldCall = Literal["capture", "pack", "unpack", "put", "put_back", "restored"]
+CallKind = Literal["perform", "arguments", "command", "file", "step"] | WorldCall
 
 #: calls that one rank may refuse alone: rank 0 then has the others take it back (`Leader.agree`)
-REFUSABLE: Final = frozenset({"arguments", "capture", "put", "put_back", "restored"})
+REFUSABLE: Final = frozenset({"arguments", *get_args(WorldCall)})
 
 #: actions that are a call of every rank
 LED: Final = HOOKS | {Action.MAKE_STATE, Action.CLOSE_DRIVER, Action.RELEASE}
@@ -34,7 +36,7 @@ class RankWorld(msgspec.Struct, frozen=True, array_like=True):
     """About which world a call is. Each rank keeps its own part of it.
 
     Attributes:
-        number: counts the worlds that have been captured.
+        number: counts the worlds that have been captured, or have come packed.
         released: the numbers of those to which nothing goes back any more.
         place: of `capture`, the `Place` of the world.
         why, same_process, version: of the other calls, see `Landing`.
@@ -94,6 +96,19 @@ class CancelRankCall(IpcMessage, frozen=True, tag=4):
     number: int
 
 
+class WorldPartPiece(IpcMessage, frozen=True, tag=5):
+    """A piece of a rank's part of a world, packed (`worlds.unsigned`): to that rank in a call `unpack`, from it in `pack`.
+
+    `RankLink` waits for room, so pieces need no window.
+
+    Attributes:
+        rest: bytes of the part that come behind it.
+    """
+
+    data: bytes
+    rest: int
+
+
 # ---- to rank 0 -----------------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +127,8 @@ class RankCallDone(IpcMessage, frozen=True, tag=10):
     size: int = 0
 
 
-FromLeader: TypeAlias = FilePiece | RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall
+FromLeader: TypeAlias = FilePiece | RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall | WorldPartPiece
+ToLeader: TypeAlias = RankCallDone | WorldPartPiece
 
 
 # ---- to the server -------------------------------------------------------------------------------------------------------

@@ -34,14 +34,14 @@ from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.isolation.isolated_worker import IMPORTED, ProcessWorker, ToServer, WorkerModel, work
 from reactor_trio.placement.isolation.process_main import main
 from reactor_trio.placement.isolation.shared_frames import FrameExchange
-from reactor_trio.placement.loading import LoadedModel, load_model
+from reactor_trio.placement.loading import LoadedModel, load_model, world_weights
 from reactor_trio.placement.ranks import torch_group
 from reactor_trio.placement.ranks.follower import Follower
 from reactor_trio.placement.ranks.leader import Leader
 from reactor_trio.placement.ranks.leading_performer import LeadingPerformer
 from reactor_trio.placement.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
 from reactor_trio.placement.ranks.rank_link import RankLink
-from reactor_trio.placement.ranks.rank_messages import FromLeader, RankCallDone
+from reactor_trio.placement.ranks.rank_messages import FromLeader, ToLeader
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
@@ -148,7 +148,7 @@ class _FollowerWorker(ProcessWorker):
             await call_load(self.model, config)
         self.binding.loaded(settings.fps or self.model.fps)
         self.source.model_loaded(self.model)
-        return ipc_messages.ModelLoaded(1)
+        return ipc_messages.ModelLoaded(1, world_weights(self.declaration, self.model))
 
     async def serve(self) -> None:
         await self.host.run(self.follower.run, self.model, self.declaration, self.binding)
@@ -156,7 +156,7 @@ class _FollowerWorker(ProcessWorker):
 
 async def _serve(store: int, links: list[int], link: IpcLink, host: ModelHost, frames: FrameExchange) -> None:
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    message_types = RankCallDone if rank == 0 else FromLeader
+    message_types = ToLeader if rank == 0 else FromLeader
     others = [RankLink(socket.socket(fileno=descriptor), message_types) for descriptor in links]
     join = partial(torch_group.join, rank, world_size, store)
     if rank == 0:
