@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
-from tests.support.behaviour_models import shown
+from tests.support.behaviour_models import raw_session, shown
 
 from reactor_trio import CommandError, DistributedPipeline, InputField, InputState, Output, Video, connected
 from reactor_trio.errors import ConnectionRefused
@@ -344,3 +344,23 @@ async def test_a_weight_that_differs_on_one_rank_makes_the_world_foreign(autojum
         with pytest.raises(CommandError, match="another weights") as raised:
             await client.worlds.restore(world.id)
         assert raised.value.code == "foreign_world"
+
+
+async def test_a_session_that_ends_in_the_middle_of_a_save_or_a_restore_leaves_the_ranks_in_step(autojump_clock, folder):
+    async with open_server(Mixed, **kept_in(folder)) as server:
+        async with server.connect() as client:
+            await client.take(2)
+            world = await client.worlds.save()
+            made = await parts(server)
+        for name, data in [("reactor.save", {}), ("reactor.restore", {"world": world.id})]:
+            for passes in (0, 2, 5, 9, 15, 30):
+                async with raw_session(server, "worlds=1") as peer:
+                    await peer.command(name, 1, **data)
+                    for _ in range(passes):
+                        await trio.lowlevel.checkpoint()
+                await trio.sleep(5)
+        async with server.connect(world=world.id) as client:
+            await client.playback.pause()
+            again = await client.worlds.save()
+            await client.worlds.restore(again.id)
+            assert len(await parts(server)) == len(made)
