@@ -24,10 +24,11 @@ def test_a_view_shows_the_models_pictures_and_reports_each_of_them(place: Browse
       const view = client.attach(canvas("one"), { lead: false, onPresented: (picture) => seen.push(picture) });
       const { step } = await client.command("set_brightness", { brightness: 0.5 });
       await until(() => seen.some((picture) => picture.step >= step + 5));
+      const last = seen.at(-1).step;
       const image = await createImageBitmap(await view.snapshot());
       const { tracks, latency } = client.statistics();
       return {
-        seen, step, track: view.track, size: [view.width, view.height], number: await number(image), last: seen.at(-1).step,
+        seen, step, track: view.track, size: [view.width, view.height], number: await number(image), last,
         statistics: tracks.main_video, latency, state: client.state.status, value: client.setting("brightness").value,
       };
     """)  # fmt: skip

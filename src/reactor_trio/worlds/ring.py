@@ -114,6 +114,7 @@ class Ring:
         self._past = self._moments.index(world) + 1
         taken_back = undo is not None and world is undo.world
         if self._rewinding and undo is not None and not taken_back:
+            self.released(before)
             before, past = undo.world, undo.past
         self._rewinding = not taken_back
         self._set_undo(_Undo(before, past, now + UNDO_FOR))
@@ -125,6 +126,8 @@ class Ring:
             self._remove(0)
         if world.size <= self._most_bytes:
             self._append(world)
+        else:
+            self.released(world)
         self._set_undo(_Undo(before, frozenset(), now + UNDO_FOR))
         self._rewinding = False
         self._fit()

@@ -89,6 +89,11 @@ async def parts(server):
     return [int(model.part[0]) for model in models(server)]
 
 
+def worlds_alive() -> int:
+    gc.collect()
+    return sum(type(each) is World for each in gc.get_objects())  # isinstance asks modules that warn
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 async def test_each_rank_goes_on_as_if_there_had_been_no_rewind(autojump_clock, ranks):
     chance = random.Random(5)
@@ -159,16 +164,12 @@ async def test_when_one_rank_cannot_go_back_none_does(autojump_clock, fails, ran
 
 @pytest.mark.parametrize("only_on", [None, 2])
 async def test_the_parts_of_moments_that_are_gone_go_on_every_rank(autojump_clock, only_on):
-    def alive() -> int:
-        gc.collect()
-        return sum(type(each) is World for each in gc.get_objects())  # isinstance asks modules that warn
-
     class Large(Parts):
         @property
         def size(self):
             return 1000 if only_on in (None, self.rank) else 1
 
-    before = alive()
+    before = worlds_alive()
     async with open_server(Large, worlds={"ring": 600_000}) as server:
         async with server.connect() as client:
             await client.take(100)
@@ -178,9 +179,9 @@ async def test_the_parts_of_moments_that_are_gone_go_on_every_rank(autojump_cloc
             assert listed.bytes <= listed.most == 600_000 / 16 + 600_000 / 3 * 15 / 16  # of pictures, and of one rank
             await client.worlds.rewind(steps=5)
             await client.take(20)
-            assert alive() - before <= 3 * (kept + 3)
+            assert worlds_alive() - before <= 3 * (kept + 3)
         await trio.sleep(5)
-        assert alive() == before
+        assert worlds_alive() == before
 
 
 @pytest.fixture
@@ -309,24 +310,32 @@ async def test_the_parts_of_all_ranks_together_may_not_be_too_big(autojump_clock
         assert len(set(shown(await client.take(10)))) > 5
 
 
-async def test_what_was_saved_or_restored_is_kept_on_no_rank_when_nothing_goes_back_to_it(autojump_clock, folder):
-    def alive() -> int:
-        gc.collect()
-        return sum(type(each) is World for each in gc.get_objects())
-
-    before = alive()
-    async with open_server(Parts, **kept_in(folder, ring=40_000)) as server:
+@pytest.mark.parametrize("ring", [300_000, 3_000], ids=["a ring of some moments", "a ring too small for one"])
+async def test_what_was_saved_or_restored_is_kept_on_no_rank_when_nothing_goes_back_to_it(autojump_clock, folder, ring):
+    before = worlds_alive()
+    async with open_server(Parts, **kept_in(folder, ring=ring)) as server:
         async with server.connect() as client:
-            await client.take(20)
-            kept = len((await client.worlds.list()).moments)
+            await client.take(5)
             for _ in range(12):
                 world = await client.worlds.save()
                 await client.worlds.restore(world.id)
                 await client.worlds.forget(world.id)
                 await client.take(2)
-            assert alive() - before <= 3 * (kept + 4)
+                kept = len((await client.worlds.list()).moments)
+                assert worlds_alive() - before <= 3 * (kept + 4)
         await trio.sleep(5)
-        assert alive() == before
+        assert worlds_alive() == before
+
+
+async def test_rewinds_without_a_step_between_them_keep_one_world_to_undo_on_every_rank(autojump_clock):
+    before = worlds_alive()
+    async with open_server(Parts) as server, server.connect() as client:
+        await client.take(20)
+        await client.playback.pause()
+        for steps in range(1, 16):
+            await client.worlds.rewind(step=20 - steps)
+        kept = len((await client.worlds.list()).moments)
+        assert worlds_alive() - before <= 3 * (kept + 3)
 
 
 async def test_a_weight_that_differs_on_one_rank_makes_the_world_foreign(autojump_clock, folder):
