@@ -216,6 +216,20 @@ async def test_a_friend_dreams_on_from_here_and_a_place_is_there_tomorrow(autoju
         assert any(np.array_equal(frame.data, again[0].data) for frame in theirs)
 
 
+async def test_a_key_that_nobody_holds_any_more_is_up_also_where_the_dream_goes_back_to(autojump_clock, open_dream, place):
+    async with open_dream() as server, server.connect() as client:
+        await client.command("key_right", down=True)
+        frames = await client.take(12)
+        await client.command("key_right", down=False)
+        await client.take_after()
+        await client.worlds.rewind(step=frames[8].step)
+        await client.take_after()
+        first, heading = place((await client.take(5))[-1])
+        later, same = place((await client.take(50))[-1])
+        assert same == heading
+        assert np.hypot(*(later - first)) < 0.3
+
+
 def test_a_picture_of_the_game_says_where_it_is(maze):
     dice = np.random.default_rng(1)
     game = maze.Maze.scattered(50, dice)

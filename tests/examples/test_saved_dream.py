@@ -1,6 +1,6 @@
 """The dream goes on from its saved world, in its session, and through a file in a fresh one (row 3 of worlds.md, in part).
 
-It is stepped by hand: what the example declares here in a subclass stands in the example itself when a server serves worlds.
+It is stepped by hand.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from reactor_trio.interface.saving import Saves
 from reactor_trio.worlds.buffers import Copies
 from reactor_trio.worlds.capture import capture, declared_world
 from reactor_trio.worlds.file_header import Origin
@@ -24,15 +23,9 @@ KEY = b"k" * 32
 @pytest.fixture
 def opened(example):
     manifest = example("dream", "scale=1", "threads=1")
-    dream = manifest.model
-    module = __import__(dream.__module__)
-    saved = type(
-        "SavedDream", (dream,),
-        {"saves": Saves("state._dreams.past", "state._dreams.keys", types=(module.Maze, module.Wanderer))},
-    )  # fmt: skip
 
     def make(seed: int) -> Any:
-        model = saved()
+        model = manifest.model()
         model.load(manifest.config)
         model.state.seed = seed
         model.begin()

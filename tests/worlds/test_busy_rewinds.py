@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from reactor_trio.client import Frame
+from reactor_trio.configuration.settings import Settings as ServerSettings
 from reactor_trio.interface import ReactorPipeline, Saves, saving
 from reactor_trio.offline import read_recording
 from reactor_trio.testing import assert_replays, open_server
@@ -66,9 +67,9 @@ async def watched(model: type, **options: Any) -> AsyncGenerator[Watch, None]:
         nursery.cancel_scope.cancel()
 
 
-async def test_while_a_long_step_computes(autojump_clock):
+async def test_while_a_long_step_computes(autojump_clock, way):
     """The step that computes is of the abandoned future: nobody is shown its picture."""
-    async with watched(Counter, step_cost=LONG) as watch:
+    async with watched(Counter, step_cost=LONG, settings=ServerSettings(isolation=way)) as watch:
         await trio.sleep(5 * LONG + LONG / 2)  # the sixth step computes
         asked = trio.current_time()
         moment = await watch.rewind(step=1)
@@ -80,8 +81,8 @@ async def test_while_a_long_step_computes(autojump_clock):
         assert shown(watch.after) == list(range(3, 3 + len(watch.after)))
 
 
-async def test_while_a_frame_waits_for_room_and_the_queue_is_full(autojump_clock):
-    async with watched(Counter) as watch:
+async def test_while_a_frame_waits_for_room_and_the_queue_is_full(autojump_clock, way):
+    async with watched(Counter, settings=ServerSettings(isolation=way)) as watch:
         await trio.sleep(3.05)  # the model is ahead as far as its queue lets it
         await watch.rewind(step=4)
         await trio.sleep(1)
@@ -89,9 +90,9 @@ async def test_while_a_frame_waits_for_room_and_the_queue_is_full(autojump_clock
         assert len(watch.after) >= 9
 
 
-async def test_while_a_block_of_frames_is_shown(autojump_clock):
+async def test_while_a_block_of_frames_is_shown(autojump_clock, way):
     """Ten pictures a step: those of the old future that are queued go, and the moment's next block begins whole."""
-    async with watched(Ahead) as watch:
+    async with watched(Ahead, settings=ServerSettings(isolation=way)) as watch:
         await trio.sleep(3.55)
         moment = await watch.rewind(step=0)
         await trio.sleep(2)
@@ -99,8 +100,8 @@ async def test_while_a_block_of_frames_is_shown(autojump_clock):
         assert shown(watch.after) == list(range(11, 11 + len(watch.after)))
 
 
-async def test_twice_within_one_step(autojump_clock):
-    async with watched(Counter, step_cost=LONG) as watch:
+async def test_twice_within_one_step(autojump_clock, way):
+    async with watched(Counter, step_cost=LONG, settings=ServerSettings(isolation=way)) as watch:
         await trio.sleep(6 * LONG + LONG / 4)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: watch.rewind(step=4))

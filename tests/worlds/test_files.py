@@ -197,6 +197,15 @@ def test_an_empty_world_can_be_read():
     assert read(signed(header_with())).values == {}
 
 
+@pytest.mark.parametrize("missing", [Heading, Record, Slotted, Spot, Walker])
+def test_no_class_is_made_that_the_model_does_not_list_here(missing):
+    """Whatever the file says: it was signed by a model of the same name that lists more."""
+    data = packed(captured(sample()))
+    with pytest.raises(CommandError, match=missing.__qualname__) as raised:
+        read(data, {each.__qualname__: each for each in CLASSES if each is not missing})
+    assert raised.value.code == "foreign_world"
+
+
 CHAIN = [["list", [number + 1]] for number in range(100)]
 LIES = [[0, 0, "cpu", False], 0]
 
@@ -280,6 +289,22 @@ def test_a_huge_length_allocates_nothing(length):
         assert tracemalloc.get_traced_memory()[1] < 2 * len(body) + 200_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_file_that_is_damaged_costs_no_more_memory_than_twice_its_bytes():
+    model = model_of()
+    model.state._value = [np.ones(500_000), b"q" * 1_000_000]
+    whole = packed(captured(model))
+    changed = bytearray(whole)
+    changed[-40] ^= 1  # of the last blob
+    for data in (bytes(changed), whole[: len(whole) // 2]):
+        tracemalloc.start()
+        try:
+            with pytest.raises(CommandError):
+                read(data)
+            assert tracemalloc.get_traced_memory()[1] < 2 * len(data) + 200_000
+        finally:
+            tracemalloc.stop()
 
 
 def test_deep_nesting_and_a_million_values_are_refused():

@@ -55,8 +55,8 @@ def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
     if declaration.world is None:
         why = f"{name}: this model saves no worlds; a model that does has `saves = Saves()` in its class"
         raise CommandError("not_saveable", why)
-    needed = OF_WORLDS[name]
-    if needed is not None and needed not in (may := allowed_worlds(declaration.world, settings)):
+    needed, may = OF_WORLDS[name], allowed_worlds(declaration.world, settings)
+    if not may or (needed is not None and needed not in may):
         allowed = ", ".join(may) or "nothing of the kind"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
 
