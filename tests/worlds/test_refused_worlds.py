@@ -12,7 +12,7 @@ import pytest
 from reactor_trio.configuration.settings import Settings as ServerSettings
 from reactor_trio.configuration.settings import WorldSettings
 from reactor_trio.errors import ConnectionRefused
-from reactor_trio.interface import Moment, Saves, restored
+from reactor_trio.interface import Moment, Saves, restored, saving
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import raw_peer, raw_session, shown
 from tests.worlds.test_rewind import Counter, Forgetful, refusal
@@ -147,3 +147,22 @@ async def test_who_may_nothing_is_refused_each_message(autojump_clock, way, mode
                     await peer.command(name, number, **data)
                     codes[name] = (await peer.answer())["data"].get("code")
     assert codes == dict.fromkeys(MESSAGES, code)
+
+
+class Asked(Counter):
+    """Counts how often it is captured."""
+
+    captures = 0
+
+    @saving
+    def pack(self) -> dict[str, int]:
+        Asked.captures += 1
+        return {}
+
+
+async def test_where_nothing_is_allowed_no_moment_is_kept(autojump_clock, way):
+    Asked.captures = 0
+    settings = ServerSettings(isolation=way, worlds=WorldSettings(allow=()))
+    async with open_server(Asked, settings=settings) as server, server.connect() as client:
+        await client.take(10)
+    assert Asked.captures == 0

@@ -43,7 +43,7 @@ class SessionMoments:
 
     Args:
         declared: what the model says about its worlds.
-        size: bytes that the moments may have together.
+        size: bytes that the moments may have together; 0: none is kept, as nobody may go back to it.
         alone: see `OwnWorld`.
         most_saved: bytes that a saved world may have.
         named: the steps whose moments are kept, however many bytes they have and however long it takes: those to which the
@@ -83,7 +83,7 @@ class SessionMoments:
         self._ring.forget_ahead()
         began = trio.current_time()
         wanted = began >= self._next_at if self._named is None else step in self._named
-        if not wanted or not whole or self._cannot_save is not None:
+        if not wanted or not whole or self._cannot_save is not None or not self._ring.most_bytes:
             return
         try:
             world = await self._world.capture(author, self._place)

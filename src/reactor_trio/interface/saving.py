@@ -112,6 +112,10 @@ class WorldDeclaration(msgspec.Struct, frozen=True):
     saving: str | None = None
     restored: str | None = None
 
+    def allowed(self, allow: Collection[str]) -> tuple[str, ...]:
+        """What the controlling client may do with the worlds of its session, on a server that allows these."""
+        return tuple(name for name in self.saves.may if name in allow)
+
 
 def saving(function: F) -> F:
     """Call this method when the world is captured; it returns a dict of more values. It may be async."""

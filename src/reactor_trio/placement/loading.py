@@ -118,7 +118,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
         from reactor_trio.execution.session_moments import SessionMoments  # late: models without Saves import none of it
 
         settings = self.settings.worlds
-        ring = (settings.ring - settings.pictures) // self.max_sessions
+        ring = (settings.ring - settings.pictures) // self.max_sessions if world.allowed(settings.allow) else 0
         return SessionMoments(world, ring, self.max_sessions == 1, settings.bytes, self.named_moments)
 
 

@@ -37,7 +37,6 @@ from reactor_trio.server.server_facts import ServedModel, ServerFacts
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.waiting_room import RoomEntry, WaitingRoom
 from reactor_trio.session import Session
-from reactor_trio.session.playback_commands import allowed_worlds
 
 if TYPE_CHECKING:
     from reactor_trio.execution.landing import LoadedWorld
@@ -244,7 +243,7 @@ class SessionManager:
         controls = request.role == "control"
         declaration = self.loaded.services.placement.declaration
         world = declaration.world
-        may = allowed_worlds(world, self._facts.settings) if world is not None and controls else ()
+        may = world.allowed(self._facts.settings.worlds.allow) if world is not None and controls else ()
         lasting = bool(may) and self._facts.settings.worlds.store is not None
         token = session.worlds.pictures.token if controls and session.worlds is not None else None
         missed = served.detached.message_log.missed_after(request.after) if resumed else 0

@@ -9,7 +9,6 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.crossing.messages import Rewound
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Sharing
-from reactor_trio.interface.saving import WorldDeclaration
 from reactor_trio.lifecycle import Stepping
 from reactor_trio.placement.placement import Placement
 from reactor_trio.protocol import playback_arguments
@@ -45,17 +44,12 @@ def checked_playback(
     return arguments
 
 
-def allowed_worlds(declared: WorldDeclaration, settings: Settings) -> tuple[str, ...]:
-    """What the controlling client may do with the worlds of its session."""
-    return tuple(name for name in declared.saves.may if name in settings.worlds.allow)
-
-
 def _check_worlds(placement: Placement, settings: Settings, name: str) -> None:
     declaration = placement.declaration
     if declaration.world is None:
         why = f"{name}: this model saves no worlds; a model that does has `saves = Saves()` in its class"
         raise CommandError("not_saveable", why)
-    needed, may = OF_WORLDS[name], allowed_worlds(declaration.world, settings)
+    needed, may = OF_WORLDS[name], declaration.world.allowed(settings.worlds.allow)
     if not may or (needed is not None and needed not in may):
         allowed = ", ".join(may) or "nothing of the kind"
         raise CommandError("not_allowed", f"{name}: this model allows {allowed}")
