@@ -6,8 +6,10 @@ import itertools
 import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 import trio
@@ -139,6 +141,16 @@ async def test_numbers_and_times_grow_through_a_hundred_rewinds_and_the_recordin
     (path,) = tmp_path.glob("*.jsonl")
     assert sum(each.name == "reactor.rewind" for each in read_recording(path).commands) == 100
     await assert_replays(path, model)
+    times = film_times(path.with_suffix(".mp4"))
+    assert all(earlier < later for earlier, later in itertools.pairwise(times))
+    assert len(times) == len(frames)  # the pictures of moments, too
+    assert times[-1] == pytest.approx(frames[-1].pts - frames[0].pts)
+
+
+def film_times(path: Path) -> list[float]:
+    """When each picture of a film is shown, in the order in which it is decoded."""
+    with av.open(str(path)) as film:
+        return [frame.time for frame in film.decode(video=0)]
 
 
 class Bare(ReactorPipeline):
