@@ -99,10 +99,44 @@ def test_a_click_goes_back_and_undo_comes_back(url: str, page: Page) -> None:
     noted(page, r"^rewound (4\.\d|5|5\.\d) s$")
     expect(page.locator("#undo-rewind")).to_be_visible()
     assert page.locator("#rewind").bounding_box() == place  # it does not slip from under the pointer that holds it
-    page.locator("#undo-rewind").click()
+    undo = page.locator("#undo-rewind")
+    expect(undo).to_have_text("Undo")
+    expect(undo).to_have_attribute("title", "Return to where you were before you went back or loaded a place")
+    undo.click()
     until(page, 105)
-    expect(page.locator("#undo-rewind")).to_be_hidden()
+    noted(page, "^back again$")
+    expect(undo).to_have_text("Redo")
     expect(page.locator("#rewound")).to_have_text("")
+
+
+def test_undo_of_a_rewind_that_the_world_has_made_good_is_no_rewind(url: str, page: Page) -> None:
+    begin(page, url, above=110)
+    page.locator("#rewind").click()
+    page.wait_for_function(f"() => ({BRIGHTNESS})() < 90")
+    until(page, 140)  # later in its own time than the world to which Undo returns
+    undo = page.locator("#undo-rewind")
+    undo.click()
+    noted(page, "^back again$")
+    expect(undo).to_have_text("Redo")
+    expect(undo).to_have_attribute("title", "Take the undo back")
+    undo.click()
+    noted(page, "^redone$")
+    expect(undo).to_have_text("Undo")
+    assert [re.sub(r"[\d.]+", "n", note) for note in page.evaluate("notes")] == ["rewound n s", "back again", "redone"]
+
+
+def test_undo_is_gone_when_the_server_has_nothing_to_undo(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(worlds={"may": ["rewind"], "token": "t"})
+    moment = {"step": 19, "age": 2.0, "bytes": 1, "picture": False}
+    peer.say("reactor.moment", {"step": 40, "to": moment, "why": "rewind", "from": 6.5})
+    page.locator("#undo-rewind").click()
+    asked = peer.next()
+    assert (asked["type"], asked["data"]) == ("reactor.rewind", {"undo": True})
+    peer.refuse(asked, "there is nothing to undo: no rewind in the last 60 s", "no_moment")
+    expect(page.locator("#undo-rewind")).to_be_hidden()
+    expect(page.locator("#toasts")).to_have_text("")
 
 
 def test_backspace_held_runs_back_in_a_pause_and_goes_on_when_it_is_let_go(url: str, page: Page) -> None:
@@ -246,6 +280,38 @@ def test_a_finger_holds_the_button_and_taps_the_strip(url: str, browser: Browser
     context.close()
 
 
+def test_the_legend_lists_the_keys_and_the_hold(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    server.accept().welcome(command("key_t"), worlds={"may": ["rewind"], "token": "t"})
+    expect(page.locator("#rewind")).to_be_visible()
+    page.keyboard.press("?")
+    rows = page.get_by_role("dialog", name="Keys and controls").get_by_role("listitem")
+    expect(rows.filter(has_text="⌫hold: run back to an earlier moment")).to_have_count(1)
+    expect(rows.filter(has_text="⇧ Tshow or hide all moments, to choose one")).to_have_count(1)
+    expect(rows.filter(has_text="Go back 5 seconds; hold to run back (⌫)")).to_have_count(1)
+
+
+def test_a_finger_is_told_of_the_hold(server: FakeServer, browser: Browser) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, reduced_motion="reduce", locale="en-US"
+    )
+    page = context.new_page()
+    page.set_default_timeout(90_000)
+    page.add_init_script(NOTES)
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(worlds={"may": ["rewind"], "token": "t"})
+    page.locator("#rewind").tap()
+    moment = {"step": 19, "age": 2.0, "bytes": 1, "picture": False}
+    peer.say("reactor.moment", {"step": 40, "to": moment, "why": "rewind", "from": 7.0})
+    peer.ack(peer.next(), {"moment": moment})
+    noted(page, "^rewound 5 s: hold the button to run back, and to see all moments$")
+    page.locator("#legend-toggle").tap()
+    row = page.get_by_role("dialog", name="Keys and controls").get_by_role("listitem").filter(has_text="Go back 5 seconds")
+    expect(row).to_have_text("Go back 5 seconds: hold the button to run back, and to see all moments")
+    context.close()
+
+
 def test_who_watches_reads_the_note_and_has_no_button(server: FakeServer, page: Page) -> None:
     page.add_init_script(NOTES)
     page.goto(server.url)
@@ -256,6 +322,8 @@ def test_who_watches_reads_the_note_and_has_no_button(server: FakeServer, page: 
     noted(page, "^rewound 4.5 s$")
     peer.say("reactor.moment", {"step": 40, "to": moment, "why": "rewind", "from": 1.0})
     noted(page, "^rewound 3.5 s$")  # both together
+    peer.say("reactor.moment", {"step": 70, "to": {**moment, "age": 6.6}, "why": "rewind", "from": 3.0})
+    noted(page, "^back again$")
     expect(page.locator("#rewind")).to_be_hidden()
 
 

@@ -116,12 +116,14 @@ class Peer:
         state: dict[str, Any] | None = None,
         about: dict[str, Any] | None = None,
         transport: tuple[str, ...] = (),
+        worlds: dict[str, Any] | None = None,
         heartbeat: float = 10.0,
     ) -> None:
         """Begin a session; `upload` is its upload token, `share` the token for those who may watch it.
 
         `state` has the values of settings; None: a server that does not tell them. `about` is how the model
-        introduces itself, `transport` what the client may do with it. `heartbeat` in seconds: the test says the beats.
+        introduces itself, `transport` what the client may do with it, `worlds` with its worlds.
+        `heartbeat` in seconds: the test says the beats.
         """
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
@@ -130,7 +132,7 @@ class Peer:
         self.say("reactor.welcome", {
             "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": heartbeat,
             "resume_token": None, "upload_token": upload, "share_token": share, "schema": schema, "tracks": tracks,
-            "transport": transport, "paused": False,
+            "transport": transport, "paused": False, "worlds": worlds,
         } | ({} if state is None else {"state": state}))  # fmt: skip
 
     def frame(

@@ -32,7 +32,7 @@ export class KeyLegend {
   constructor(stage: HTMLElement, { controls, keyboard, pads, setPads }: LegendContext) {
     this.#keyboard = keyboard;
     const close = element("button", { type: "button", class: "icon", "aria-label": LEGEND.close, title: LEGEND.close }, "✕");
-    const page = section(LEGEND.page, LEGEND.shortcuts);
+    const page = section(LEGEND.page, [...worldRows(), ...LEGEND.shortcuts]);
     const touch = matchMedia("(pointer: coarse)").matches; // where a keyboard is rare
     const head = element("div", { class: "section-head" }, element("h2", { id: "key-legend-title" }, LEGEND.title), close);
     this.dialog = element(
@@ -158,10 +158,21 @@ function section(title: string, rows: readonly (readonly [sign: string | Node, w
 
 /** The bar's buttons, whose icons have their words only for a mouse that rests on them. */
 function barRows(): [Node, string][] {
-  return [...byId("bar").querySelectorAll("[aria-label]:is(button, summary)")].flatMap((button): [Node, string][] => {
+  return [...byId("bar").querySelectorAll<HTMLElement>("[aria-label]:is(button, summary)")].flatMap((button): [Node, string][] => {
     const sign = button.querySelector("svg")?.cloneNode(true);
-    return sign && button.checkVisibility() ? [[sign, button.getAttribute("aria-label") ?? ""]] : [];
+    return sign && button.checkVisibility() ? [[sign, button.title || button.getAttribute("aria-label") || ""]] : [];
   });
+}
+
+/** The keys for earlier moments, where the model has them. */
+function worldRows(): [string, string][] {
+  const rewind = document.getElementById("rewind");
+  if (!rewind?.checkVisibility()) return [];
+  const { key = "", strip = "" } = rewind.dataset;
+  return [
+    [key, LEGEND.back],
+    [strip, LEGEND.strip],
+  ];
 }
 
 function pictureRows({ pointer, look }: Controls): [string, string][] {

@@ -39,6 +39,13 @@ export class PageWorlds {
   #slots: Promise<Slots> | null = null;
   /** The name of the place that is being loaded. */
   #loads = "";
+  /** Whether an undo is under way; and whether the next one would take back an undo. */
+  #undoing = false;
+  #redoes = false;
+  /** The age of the world that the noted seconds count from. */
+  #left = 0;
+  /** A finger reads no titles. */
+  #coarse = matchMedia("(pointer: coarse)");
   /** Resolves when what holds lets go; null while nothing does. */
   #letGo: (() => void) | null = null;
 
@@ -51,12 +58,13 @@ export class PageWorlds {
     this.#undo = element("button", { type: "button", id: "undo-rewind", hidden: true }, WORLDS.undo);
     bar.prepend(this.#undo, this.#button); // the bar grows to the left, so the button stays under the pointer that holds it
     void loadStyle("worlds.css").then(() => stage.append(this.#note)); // without its style it would move the bar
-    this.#undo.addEventListener("click", () => this.#do(client.worlds.undo()));
+    this.#undo.addEventListener("click", () => this.#do(this.#takeBack()));
     this.#listenToButton();
     addEventListener("keydown", (event) => this.#keydown(event), { capture: true });
     addEventListener("keyup", ({ code }) => code === "Backspace" && this.#letGo?.());
     addEventListener("blur", () => this.#letGo?.());
     client.on("state", () => this.show());
+    this.#coarse.addEventListener("change", () => this.show());
   }
 
   /** Shows what is allowed now. Call it when a session begins. */
@@ -70,7 +78,8 @@ export class PageWorlds {
     if (may) {
       document.body.dataset.world ??= "live";
       const [key, strip] = [this.#sign("backspace", "⌫"), this.#sign("t", "T")];
-      this.#button.title = fillIn(WORLDS.hold, { key, strip });
+      Object.assign(this.#button.dataset, { key, strip }); // for the legend
+      this.#button.title = this.#coarse.matches ? `${WORLDS.rewind}: ${WORLDS.finger}` : fillIn(WORLDS.hold, { key, strip });
       this.#button.ariaLabel = WORLDS.rewind;
       return;
     }
@@ -81,20 +90,31 @@ export class PageWorlds {
     if (this.#strip !== null) this.#withStrip((strip) => strip.close());
   }
 
-  /** The world is that of an earlier moment: tells everyone how far that is. */
+  /** The world is that of another moment: tells everyone which. */
   changed(change: WorldChange): void {
     const { to, from = to.age, why } = change;
     this.#change = change;
-    this.#offerUndo(from >= to.age && why !== "fork" && !this.#button.hidden);
+    if (this.#undoing) {
+      this.#tell(this.#redoes ? WORLDS.redone : WORLDS.undone);
+      this.#offerUndo(true, !this.#redoes);
+      return;
+    }
+    if (why !== "fork" && !this.#button.hidden) this.#offerUndo(true);
     if (why !== "rewind") {
-      this.#noted = 0; // seconds of another past
       this.#tell(why === "fork" ? WORLDS.forked : this.#loads ? fillIn(WORLDS.loaded, { name: this.#loads }) : WORLDS.loadedByPlayer);
       return;
     }
     if (from === to.age) return;
-    this.#noted += from - to.age;
-    const n = number(Math.abs(this.#noted), 0, Math.abs(this.#noted) < 10 ? 1 : 0);
-    this.#tell(fillIn(this.#noted < 0 ? WORLDS.undone : WORLDS.rewound, { n }));
+    if (this.#noted === 0) this.#left = from;
+    const seconds = this.#noted + from - to.age;
+    // Those who watch are told no more: who plays has taken it back.
+    if (to.age >= this.#left || seconds <= 0) this.#tell(WORLDS.undone);
+    else this.#tell(fillIn(WORLDS.rewound, { n: number(seconds, 0, seconds < 10 ? 1 : 0) }) + this.#advice, seconds);
+  }
+
+  /** What a finger can do besides, until it has done it. */
+  get #advice(): string {
+    return this.#coarse.matches && !this.#button.hidden && this.#strip === null ? `: ${WORLDS.finger}` : "";
   }
 
   /** Goes on from a saved place. What is paused stays so, and shows it. */
@@ -110,8 +130,10 @@ export class PageWorlds {
     }
   }
 
-  #tell(words: string): void {
+  /** `seconds`: how far back the world is, to which those of the next note are added. */
+  #tell(words: string, seconds = 0): void {
     this.#note.textContent = words;
+    this.#noted = seconds;
     clearTimeout(this.#noteTimer);
     this.#noteTimer = setTimeout(() => {
       this.#note.textContent = "";
@@ -187,8 +209,25 @@ export class PageWorlds {
     return this.#shifted(key) ? `⇧ ${sign}` : sign;
   }
 
-  #offerUndo(on: boolean): void {
+  /** Goes to the world from before the last change. */
+  async #takeBack(): Promise<void> {
+    if (this.#undoing) return;
+    this.#undoing = true;
+    try {
+      await this.#client.worlds.undo();
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== "no_moment") throw error;
+      this.#offerUndo(false); // its time was over as the server read it
+    } finally {
+      this.#undoing = false;
+    }
+  }
+
+  /** `redoes`: what would be taken back is an undo. */
+  #offerUndo(on: boolean, redoes = false): void {
+    this.#redoes = redoes;
     this.#undo.hidden = !on;
+    [this.#undo.textContent, this.#undo.title] = redoes ? [WORLDS.redo, WORLDS.redoHint] : [WORLDS.undo, WORLDS.undoHint];
     clearTimeout(this.#undoTimer);
     if (on) this.#undoTimer = setTimeout(() => this.#offerUndo(false), UNDO_FOR);
   }
