@@ -149,6 +149,11 @@ def test_backspace_held_runs_back_in_a_pause_and_goes_on_when_it_is_let_go(url: 
     expect(page.locator("body")).to_have_attribute("data-world", "live")
     expect(page.locator("#pause-toggle")).to_have_attribute("aria-pressed", "false")
     page.wait_for_function(f"() => ({BRIGHTNESS})() < 60")  # it goes on, from there
+    expect(page.locator("#strip")).to_be_visible()  # until one plays on
+    page.keyboard.press("Tab")
+    expect(page.locator("#strip")).to_be_visible()
+    page.keyboard.press("w")
+    expect(page.locator("#strip")).to_be_hidden()
 
 
 def test_undo_after_a_hold_goes_back_to_where_it_began(url: str, page: Page) -> None:
@@ -275,7 +280,8 @@ def test_a_finger_holds_the_button_and_taps_the_strip(url: str, browser: Browser
     assert film["y"] + 56 <= page.locator("#panel").bounding_box()["y"]
     page.touchscreen.tap(film["x"] + 3, film["y"] + 28)
     page.wait_for_function(f"() => ({BRIGHTNESS})() < 30")
-    page.locator("#strip .close").tap()
+    expect(page.locator("#strip")).to_be_visible()
+    page.touchscreen.tap(film["x"] + 30, film["y"] - 60)  # on the picture
     expect(page.locator("#strip")).to_be_hidden()
     context.close()
 

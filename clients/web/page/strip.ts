@@ -14,6 +14,9 @@ const KEYS_END_AFTER = 1000;
 const SPANS = [0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 20, 30, 45, 60];
 /** Seconds of a large step by key. */
 const PAGE = 5;
+/** Keys that press a button, and those that do nothing alone or move the focus. */
+const OF_CONTROLS = /^(Enter| )$/;
+const WITH_OTHERS = /^(Tab|Shift|Control|Alt|AltGraph|Meta|CapsLock|Fn)$/;
 const NOTHING: Moments = { all: [], now: -1 };
 
 export class Strip {
@@ -35,7 +38,6 @@ export class Strip {
   /** Whether a hand chooses, or holds. */
   #chosen: number | null = null;
   #held = false;
-  #stays = false;
   #lists: ReturnType<typeof setInterval> | undefined;
   #rest: ReturnType<typeof setTimeout> | undefined;
   #keysEnd: ReturnType<typeof setTimeout> | undefined;
@@ -57,16 +59,14 @@ export class Strip {
     else this.close();
   }
 
-  /** Opens for as long as the session is held; `stays`: longer. */
-  hold(stays: boolean): void {
+  /** Opens, and follows what holds until `letGo()`. */
+  hold(): void {
     this.#held = true;
-    this.#stays ||= stays || !this.#strip.hidden;
     void this.#open();
   }
 
   letGo(): void {
     this.#held = false;
-    if (!this.#stays) this.close();
   }
 
   /** Shows where the world is, or will be. */
@@ -93,7 +93,6 @@ export class Strip {
     if (this.#strip.contains(document.activeElement)) this.#worlds.focus();
     void this.#end();
     this.#strip.hidden = true;
-    this.#stays = false;
     clearInterval(this.#lists);
     for (const address of this.#pictures.values()) URL.revokeObjectURL(address);
     this.#pictures.clear();
@@ -158,7 +157,21 @@ export class Strip {
       this.#keysEnd = setTimeout(() => void this.#end(), KEYS_END_AFTER);
     });
     film.addEventListener("blur", () => dragged || void this.#end());
-    addEventListener("keydown", ({ key }) => key === "Escape" && this.close());
+    // Who plays on needs it no more. What the strip and the page's own keys take does not come here.
+    addEventListener("keydown", ({ key, target }) => {
+      const isUsed = target instanceof Node && this.#strip.contains(target) && OF_CONTROLS.test(key);
+      if (key === "Escape") this.close();
+      else if (!isUsed && !WITH_OTHERS.test(key)) this.#playOn();
+    });
+    const isPlay = (target: EventTarget | null): boolean => target instanceof Element && !target.closest("#strip, #bar");
+    addEventListener("pointerdown", ({ target }) => isPlay(target) && this.#playOn(), { capture: true });
+  }
+
+  /** The next key is the model's. */
+  #playOn(): void {
+    const focused = document.activeElement;
+    if (focused instanceof HTMLElement && this.#strip.contains(focused)) focused.blur();
+    this.close();
   }
 
   #chooseAt(x: number): void {

@@ -268,8 +268,8 @@ export class PageWorlds {
     });
   }
 
-  /** Goes back until it is let go. The session is paused meanwhile, and the strip is open; `stays`: also afterwards. */
-  async #hold(stays: boolean): Promise<void> {
+  /** Goes back until it is let go. The session is paused meanwhile, and the strip opens; `always`: also if it comes late. */
+  async #hold(always: boolean): Promise<void> {
     if (this.#letGo !== null) return;
     let held = true;
     const ended = new Promise<void>((resolve) => {
@@ -280,7 +280,8 @@ export class PageWorlds {
     let strip: Strip | null = null;
     this.#withStrip((loaded) => {
       strip = loaded;
-      if (held || stays) loaded.hold(stays);
+      if (held || always) loaded.hold();
+      if (!held) loaded.letGo();
     });
     this.begin();
     try {
