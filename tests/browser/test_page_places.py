@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_page_worlds import BRIGHTNESS, MODEL, NOTES, noted, until
-from tests.support.fake_page_server import FakeServer, command
+from tests.support.fake_page_server import FakeServer, command, picture
 from tests.support.page_scripts import READ_BACK
 from tests.support.real_server import real_server
 
@@ -103,6 +103,54 @@ def test_a_place_is_saved_and_loaded_again_after_a_reload_and_in_a_new_session(u
         shows(page, 90)
         set_light(page, 200)
     assert [note for note in page.evaluate("notes") if "rewound" in note] == []
+
+
+# The red, green and blue of the picture, rounded to whole tens.
+SHOWN = """() => {
+    const { data } = document.querySelector("#hero canvas").getContext("2d").getImageData(5, 5, 1, 1);
+    return [...data].slice(0, 3).map((each) => Math.round(each / 10) * 10).join();
+}"""
+# The same of the newest card.
+CARD = """async () => {
+    const image = document.querySelector("#slots img");
+    if (!image) return null;
+    const bitmap = await createImageBitmap(await image.decode().then(() => image));
+    const canvas = Object.assign(document.createElement("canvas"), { width: 8, height: 8 });
+    const context = canvas.getContext("2d");
+    context.drawImage(bitmap, 0, 0, 8, 8);
+    return [...context.getImageData(4, 4, 1, 1).data].slice(0, 3).map((each) => Math.round(each / 10) * 10).join();
+}"""
+
+
+@pytest.mark.parametrize("lags", [True, False])
+def test_the_card_shows_the_saved_step_also_where_the_picture_lags(server: FakeServer, page: Page, lags: bool) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(worlds={"may": ["save"], "token": "t", "lasting": True})
+    peer.frame(1, picture(200, 0, 0))
+    expect(page.locator("#hero .drawn")).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    asked = peer.next()
+    world = {"id": "i" * 22, "name": "n", "step": 5, "age": 1.0, "bytes": 9, "saved_at": 1.0, "expires": 1001.0}
+
+    def answer() -> None:
+        peer.ack(asked, {"world": world})
+        peer.say("reactor.saved", {"world": world["id"]})
+        expect(page.locator("#slots li")).to_have_count(1)
+
+    if lags:
+        answer()
+        page.wait_for_function(f"async () => (await ({CARD})()) === '200,0,0'")
+    for step, colours in ((3, (100, 100, 0)), (5, (0, 0, 200)), (6, (0, 200, 0))):
+        peer.frame(step, picture(*colours))
+        page.wait_for_function(f"() => ({SHOWN})() === '{','.join(map(str, colours))}'")
+    if not lags:
+        answer()
+    page.wait_for_function(f"async () => (await ({CARD})()) === '0,0,200'")
+    page.reload()
+    peer = server.accept()
+    peer.welcome(worlds={"may": ["save"], "token": "t", "lasting": True})
+    page.wait_for_function(f"async () => (await ({CARD})()) === '0,0,200'")
 
 
 def test_a_deleted_place_comes_back_by_undo_and_is_forgotten_when_the_page_is_left(

@@ -112,7 +112,7 @@ const toolbar = new Toolbar(
   say,
 );
 
-const withWorlds = later(async () => new (await import("./worlds.ts")).PageWorlds(client, stage, byId("tools"), reportProblem));
+const withWorlds = later(async () => new (await import("./worlds.ts")).PageWorlds(client, pictures, stage, byId("tools"), reportProblem));
 client.on("moment", (change) => withWorlds((worlds) => worlds.changed(change)));
 const playback = new Playback(client, byId("transport"), reportProblem);
 client.on("transport", () => running?.showPicture());

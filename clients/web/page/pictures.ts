@@ -15,6 +15,8 @@ export interface Place {
 }
 
 export class Pictures {
+  /** Called for each picture that the large canvas shows. */
+  readonly watchers = new Set<(picture: Presented) => void>();
   #client: Client;
   #places = new Map<string, Place>();
   #shown: (canvas: HTMLCanvasElement, picture: Presented) => void;
@@ -94,7 +96,10 @@ export class Pictures {
       figure.hidden = false;
       lookForPair();
     }
-    if (canvas === largeCanvas()) this.#room.take(picture.width / picture.height);
+    if (canvas === largeCanvas()) {
+      this.#room.take(picture.width / picture.height);
+      for (const watch of this.watchers) watch(picture);
+    }
     this.#shown(canvas, picture);
   }
 

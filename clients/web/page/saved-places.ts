@@ -37,8 +37,8 @@ export class SavedPlaces {
     this.#keep([place, ...this.all]);
   }
 
-  mark(id: string, deleted: boolean): void {
-    this.#keep(this.all.map((each) => (each.id === id ? { ...each, deleted } : each)));
+  change(id: string, to: Partial<Pick<SavedPlace, "picture" | "deleted">>): void {
+    this.#keep(this.all.map((each) => (each.id === id ? { ...each, ...to } : each)));
   }
 
   remove(id: string): void {

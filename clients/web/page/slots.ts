@@ -4,6 +4,8 @@ import { byId, element, refusalLine } from "./dom.ts";
 import { forkAddress } from "./fork-address.ts";
 import { LANGUAGE } from "./language.ts";
 import { isLoopback } from "./loopback.ts";
+import type { Pictures } from "./pictures.ts";
+import { PlaceFilm } from "./place-film.ts";
 import { type SavedPlace, SavedPlaces } from "./saved-places.ts";
 import { SafeStorage } from "./storage.ts";
 import { fillIn, SLOTS } from "./strings.ts";
@@ -12,8 +14,6 @@ import type { PageWorlds } from "./worlds.ts";
 /** For how long a deleted place can be had again, in milliseconds. */
 const UNDO_FOR = 10_000;
 const AGES_EVERY = 30_000;
-/** Pixels of a thumbnail's width, twice what a card shows. */
-const WIDTH = 208;
 const LONGEST_NAME = 60;
 /** Seconds, and the unit in which an age is told from there on. */
 const UNITS = [
@@ -27,6 +27,7 @@ const WORDS: { readonly [code: string]: string | undefined } = SLOTS.refused;
 export class Slots {
   #client: Client;
   #worlds: PageWorlds;
+  #pictures: Pictures;
   #section = byId("slots", HTMLFieldSetElement);
   #storage = new SafeStorage(() => globalThis.localStorage);
   #places = new SavedPlaces(this.#storage, "");
@@ -48,9 +49,10 @@ export class Slots {
   #deleted = new Map<string, ReturnType<typeof setTimeout>>();
 
   /** Its style sheet is there. */
-  constructor(client: Client, worlds: PageWorlds) {
+  constructor(client: Client, worlds: PageWorlds, pictures: Pictures) {
     this.#client = client;
     this.#worlds = worlds;
+    this.#pictures = pictures;
     const form = element("form", {}, this.#name, this.#save);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -71,6 +73,7 @@ export class Slots {
     const { session, worlds } = this.#client;
     if (session === null || session.id === this.#session) return;
     this.#session = session.id;
+    this.#pictures.watchers.clear(); // what comes now is of another world
     this.#places = new SavedPlaces(this.#storage, session.model);
     const saves = worlds.may.includes("save");
     this.#fork.hidden = !worlds.may.includes("fork");
@@ -90,10 +93,18 @@ export class Slots {
 
   async #saveHere(): Promise<void> {
     const name = this.#name.value.trim() || this.#name.placeholder;
-    const picture = thumbnail();
-    const { id, saved_at, expires } = await this.#client.worlds.save(name);
+    const film = new PlaceFilm(this.#pictures);
+    const { id, step, saved_at, expires } = await this.#client.worlds.save(name).catch((error: unknown) => {
+      film.stop();
+      throw error;
+    });
     const now = Date.now();
-    this.#places.add({ id, name, picture, savedAt: now, expires: now + 1000 * (expires - saved_at) });
+    const places = this.#places;
+    places.add({ id, name, picture: "", savedAt: now, expires: now + 1000 * (expires - saved_at) });
+    film.of(step, (picture) => {
+      places.change(id, { picture });
+      this.#list.querySelector(`[data-place="${id}"] :is(img, .blank)`)?.replaceWith(imageOf(picture));
+    });
     this.#name.value = "";
     this.#show();
     this.#list.scrollTo({ left: 0 });
@@ -137,7 +148,7 @@ export class Slots {
   }
 
   #delete({ id, name }: SavedPlace): void {
-    this.#places.mark(id, true);
+    this.#places.change(id, { deleted: true });
     const end = (): void => {
       void this.#forget(id);
       this.#show();
@@ -150,7 +161,7 @@ export class Slots {
   #keep({ id, name }: SavedPlace): void {
     clearTimeout(this.#deleted.get(id));
     this.#deleted.delete(id);
-    this.#places.mark(id, false);
+    this.#places.change(id, { deleted: false });
     this.#show(id);
     this.#say(fillIn(SLOTS.kept, { name }));
   }
@@ -204,7 +215,7 @@ export class Slots {
       card.append(element("span", { dir: "auto" }, fillIn(SLOTS.deleted, { name })), undo);
       return card;
     }
-    const image = picture ? shown(picture) : element("span", { class: "blank", "aria-hidden": "true" });
+    const image = imageOf(picture);
     const age = element("span", { class: "age", "data-saved": savedAt });
     const load = element("button", { type: "button", class: "preset" }, image, element("span", { dir: "auto" }, name), age);
     load.title = fillIn(SLOTS.load, { name });
@@ -242,22 +253,9 @@ function describeAge(milliseconds: number): string {
   return new Intl.RelativeTimeFormat(LANGUAGE, { numeric: "auto" }).format(-Math.floor(seconds / length), unit);
 }
 
-/** What the large picture shows now, small; empty if the browser does not let the page read it. */
-function thumbnail(): string {
-  const canvas = byId("hero").querySelector("canvas");
-  if (canvas === null) return "";
-  const height = Math.round((WIDTH * canvas.height) / canvas.width);
-  const small = Object.assign(document.createElement("canvas"), { width: WIDTH, height });
-  try {
-    small.getContext("2d", { alpha: false })?.drawImage(canvas, 0, 0, WIDTH, height);
-    return small.toDataURL("image/jpeg", 0.8).replace(/.*,/, "");
-  } catch {
-    return "";
-  }
-}
-
 /** The page's policy allows pictures of its own, and no `data:`. */
-function shown(picture: string): HTMLImageElement {
+function imageOf(picture: string): HTMLElement {
+  if (!picture) return element("span", { class: "blank", "aria-hidden": "true" });
   const bytes = Uint8Array.from(atob(picture), (each) => each.charCodeAt(0));
   const src = URL.createObjectURL(new Blob([bytes], { type: "image/jpeg" }));
   const image = element("img", { src, alt: "" });

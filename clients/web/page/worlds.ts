@@ -3,6 +3,7 @@ import { needsKey } from "../src/controls.ts";
 import type { Client, Moment, RestoredWorld, WorldChange } from "../src/index.ts";
 import { element, icon, loadStyle } from "./dom.ts";
 import { type Moments, newestAt } from "./moments.ts";
+import type { Pictures } from "./pictures.ts";
 import type { Slots } from "./slots.ts";
 import { fillIn, number, WORLDS } from "./strings.ts";
 import type { Strip } from "./strip.ts";
@@ -21,6 +22,7 @@ const BACK_FIVE = ["M3.9 3.7A6 6 0 1 0 8 2.2", "M10.2.4 7.9 2.2l2.3 2.2", "M9.7 
 
 export class PageWorlds {
   #client: Client;
+  #pictures: Pictures;
   #failed: (message: string) => void;
   #stage: HTMLElement;
   #button: HTMLButtonElement;
@@ -50,8 +52,9 @@ export class PageWorlds {
   #letGo: (() => void) | null = null;
 
   /** `stage` gets the note, and `bar` the buttons. `failed` reports what the server refused. */
-  constructor(client: Client, stage: HTMLElement, bar: HTMLElement, failed: (message: string) => void) {
+  constructor(client: Client, pictures: Pictures, stage: HTMLElement, bar: HTMLElement, failed: (message: string) => void) {
     this.#client = client;
+    this.#pictures = pictures;
     this.#failed = failed;
     this.#stage = stage;
     this.#button = element("button", { type: "button", id: "rewind", hidden: true }, icon(BACK_FIVE));
@@ -320,7 +323,9 @@ export class PageWorlds {
   }
 
   #showSlots(): void {
-    this.#slots ??= Promise.all([import("./slots.ts"), loadStyle("slots.css")]).then(([{ Slots }]) => new Slots(this.#client, this));
+    this.#slots ??= Promise.all([import("./slots.ts"), loadStyle("slots.css")]).then(
+      ([{ Slots }]) => new Slots(this.#client, this, this.#pictures),
+    );
     this.#slots.then(
       (slots) => slots.begin(),
       () => {}, // without it there is the picture

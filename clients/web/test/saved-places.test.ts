@@ -31,7 +31,7 @@ test("a model's places are kept, the newest first, until they expire", (t) => {
   assert.deepEqual(ids(places), ["b", "a"]);
   assert.deepEqual(ids(new SavedPlaces(storage, "dream")), ["b", "a"]); // loaded anew
   assert.deepEqual(ids(new SavedPlaces(storage, "another")), []);
-  places.mark("a", true);
+  places.change("a", { deleted: true });
   assert.deepEqual(
     places.all.map(({ id, deleted }) => [id, Boolean(deleted)]),
     [
@@ -39,7 +39,7 @@ test("a model's places are kept, the newest first, until they expire", (t) => {
       ["a", true],
     ],
   );
-  places.mark("a", false);
+  places.change("a", { deleted: false });
   t.mock.timers.tick(500);
   assert.deepEqual(ids(places), ["b"]);
   places.remove("b");
