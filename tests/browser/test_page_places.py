@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -151,6 +152,39 @@ def test_the_card_shows_the_saved_step_also_where_the_picture_lags(server: FakeS
     peer = server.accept()
     peer.welcome(worlds={"may": ["save"], "token": "t", "lasting": True})
     page.wait_for_function(f"async () => (await ({CARD})()) === '0,0,200'")
+
+
+@pytest.mark.parametrize("may", [["rewind"], ["rewind", "save"], []])
+def test_a_new_session_after_a_stop_says_that_the_world_is_lost(server: FakeServer, page: Page, may: list[str]) -> None:
+    kept = {"id": "i" * 22, "name": "The gate", "picture": "", "savedAt": 1.0, "expires": 4e12}
+    page.add_init_script(f"localStorage['places:fake'] = {json.dumps(json.dumps([kept]))}")
+    worlds = {"may": may, "token": "t", "lasting": True} if may else None
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(worlds=worlds)
+    peer.frame(1, picture(200, 0, 0))
+    expect(page.locator("#hero .drawn")).to_be_visible()
+    if may:
+        expect(page.locator("#rewind")).to_be_visible()
+    expect(page.locator("#toasts")).to_have_text("")
+    peer.bye("draining")
+    peer = server.accept()
+    peer.welcome(worlds=worlds)
+    peer.frame(1, picture(0, 200, 0))
+    page.wait_for_function(f"() => ({SHOWN})() === '0,200,0'")
+    toasts = page.locator("#toasts")
+    if not may:
+        expect(toasts).to_have_text("")
+        return
+    expect(toasts).to_contain_text("The world of before is lost. This is a new one.")
+    load = toasts.get_by_role("button", name="Go on from “The gate”")
+    if "save" not in may:
+        expect(load).to_have_count(0)
+        return
+    load.click()
+    asked = peer.next()
+    assert (asked["type"], asked["data"]) == ("reactor.restore", {"world": kept["id"]})
+    expect(toasts).to_have_text("")
 
 
 def test_a_deleted_place_comes_back_by_undo_and_is_forgotten_when_the_page_is_left(

@@ -118,6 +118,7 @@ const playback = new Playback(client, byId("transport"), reportProblem);
 client.on("transport", () => running?.showPicture());
 
 let running: RunningSession | null = null;
+let lostWorld = false; // by the end of the session before
 const stall = new Stall(client, () => running?.showPicture());
 
 client.on("state", (state) => {
@@ -139,6 +140,7 @@ client.on("state", (state) => {
     const { changed } = running;
     noteFailure((notice) => notice.over(changed));
   }
+  lostWorld ||= Boolean(running?.hadWorld);
   running?.close();
   running = null;
   states.showWithoutSession(state);
@@ -198,6 +200,7 @@ class RunningSession {
   #settings: Settings | null = null;
   #parts: { close(): void }[];
   #over = false;
+  #saves: boolean;
   /** Whether no picture was shown yet. */
   awaitsPicture: boolean;
 
@@ -224,7 +227,14 @@ class RunningSession {
     const { may } = client.worlds;
     byId("slots").hidden = !may.some((what) => what !== "rewind");
     byId("slots").style.minHeight = preferences.get("slots") ?? "";
-    if (may.length) withWorlds((worlds) => worlds.show());
+    this.#saves = may.length > 0;
+    const lost = lostWorld;
+    lostWorld = false;
+    if (may.length)
+      withWorlds((worlds) => {
+        worlds.show();
+        if (lost) void worlds.lost(toasts);
+      });
     this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
     this.#parts = this.#showControls(schema.commands);
     this.#figures = new Figures(
@@ -237,6 +247,11 @@ class RunningSession {
     this.takeLink();
     byId("api", HTMLButtonElement).disabled = false;
     if (location.hash === "#api") void this.showApi();
+  }
+
+  /** Whether there was a world that this client could have kept. */
+  get hadWorld(): boolean {
+    return this.#saves && !this.awaitsPicture;
   }
 
   pictureShown(): void {

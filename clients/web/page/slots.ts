@@ -89,6 +89,15 @@ export class Slots {
     this.#show();
   }
 
+  /** A button that loads the newest place; null if there is none. */
+  offer(): HTMLButtonElement | null {
+    const place = this.#client.worlds.lasting && this.#places.all.find(({ deleted }) => !deleted);
+    if (!place) return null;
+    const button = element("button", { type: "button", id: "load-place" }, fillIn(SLOTS.load, { name: place.name }));
+    button.addEventListener("click", () => void this.#do(button, () => this.#load(place)));
+    return button;
+  }
+
   // ---- what the user does --------------------------------------------------------------------------------------------
 
   async #saveHere(): Promise<void> {

@@ -524,6 +524,8 @@ export const WORLDS = /* @__PURE__ */ inLanguage("WORLDS", {
   failed: "It was not possible to go back",
   loaded: "loaded “{name}”",
   loadedByPlayer: "a saved place was loaded",
+  lost: "The world of before is lost. This is a new one.",
+  dismiss: "Dismiss",
   forked: "From here on this is a world of your own",
 } as const);
 

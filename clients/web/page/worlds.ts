@@ -7,6 +7,7 @@ import type { Pictures } from "./pictures.ts";
 import type { Slots } from "./slots.ts";
 import { fillIn, number, WORLDS } from "./strings.ts";
 import type { Strip } from "./strip.ts";
+import type { Toasts } from "./toasts.ts";
 
 /** How far a click goes back, in seconds. */
 const CLICK = 5;
@@ -17,6 +18,7 @@ const EVERY = 100;
 const LONG_PRESS = 400;
 const NOTE_FOR = 3000;
 const UNDO_FOR = 60_000;
+const LOST_FOR = 10_000;
 /** Three quarters of a circle to the left, its arrow, and a 5 in it. */
 const BACK_FIVE = ["M3.9 3.7A6 6 0 1 0 8 2.2", "M10.2.4 7.9 2.2l2.3 2.2", "M9.7 6.3H7.1L6.8 8.5c.9-.8 3.1-.5 3.1 1.2 0 1.7-2.3 2-3.3.9"];
 
@@ -118,6 +120,16 @@ export class PageWorlds {
   /** What a finger can do besides, until it has done it. */
   get #advice(): string {
     return this.#coarse.matches && !this.#button.hidden && this.#strip === null ? `: ${WORLDS.finger}` : "";
+  }
+
+  /** The session of before is over, and its world with it: tells that this is another one, and offers the newest saved place. */
+  async lost(toasts: Toasts): Promise<void> {
+    const slots = await this.#slots?.catch(() => null);
+    const offer = slots?.offer();
+    const close = element("button", { type: "button", class: "icon", title: WORLDS.dismiss, "aria-label": WORLDS.dismiss }, "✕");
+    const toast = toasts.hold(WORLDS.lost, ...(offer ? [offer] : []), close);
+    toast.addEventListener("click", () => toast.remove());
+    if (!offer) setTimeout(() => toast.remove(), LOST_FOR);
   }
 
   /** Goes on from a saved place. What is paused stays so, and shows it. */

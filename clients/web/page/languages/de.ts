@@ -430,6 +430,8 @@ const texts: Texts = {
     failed: "Zurückgehen war nicht möglich",
     loaded: "„{name}“ geladen",
     loadedByPlayer: "ein gespeicherter Ort wurde geladen",
+    lost: "Die Welt von vorher ist verloren. Dies ist eine neue.",
+    dismiss: "Schließen",
     forked: "Ab hier ist das Ihre eigene Welt",
   },
   STRIP: {

@@ -447,6 +447,8 @@ const texts: Texts = {
     failed: "Impossible de revenir en arrière",
     loaded: "« {name} » chargé",
     loadedByPlayer: "un lieu enregistré a été chargé",
+    lost: "Le monde d’avant est perdu. En voici un nouveau.",
+    dismiss: "Fermer",
     forked: "À partir d’ici, ce monde est le vôtre",
   },
   STRIP: {
