@@ -49,7 +49,7 @@ def test_a_link_with_a_token_leaves_no_trace_and_the_shared_one_only_watches(url
     page.goto(f"{url}#token={TOKEN.replace('&', '%26')}")
     expect(page.locator('body[data-state="live"]')).to_be_attached()
     assert page.url == url
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Watch link").click()
     expect(page.locator("#toasts")).to_contain_text("Link copied")
     link = page.evaluate("navigator.clipboard.readText()")
     assert TOKEN not in link

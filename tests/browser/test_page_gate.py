@@ -84,7 +84,7 @@ def test_a_gates_page_goes_to_its_replica(tmp_path: Path, browser: Browser, page
             expect(page.locator("#log-list li", has_text="weigh")).to_contain_text("4")
             assert len(gate.came) == 1
 
-            page.get_by_role("button", name="Share").click()
+            page.get_by_role("button", name="Watch link").click()
             expect(page.locator("#toasts")).to_contain_text("Link copied")
             shared = page.evaluate("navigator.clipboard.readText()")
             assert shared.startswith(f"http://127.0.0.1:{link.port}/?role=viewer#token=")

@@ -159,7 +159,7 @@ def test_a_link_carries_the_settings(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, LIGHT, FOG, PROMPT)
     page.get_by_label("Light", exact=True).fill("0.4")
     given(peer)
-    page.get_by_role("button", name="Copy link").click()
+    page.get_by_role("button", name="Settings link").click()
     expect(page.locator(".toast.info")).to_have_text("Link with these settings copied.")
     address = page.evaluate("navigator.clipboard.readText()")
     assert address.startswith(server.url + "#s=")

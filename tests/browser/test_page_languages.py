@@ -42,6 +42,6 @@ def test_the_page_speaks_german(server: FakeServer, browser: Browser, troubles: 
         assert page.evaluate("document.documentElement.lang") == "de"
         names = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name.split('/').at(-1))")
         assert [name for name in names if name in ("de.js", "fr.js")] == ["de.js"]
-        english = ("Settings", "Copy link", "Connecting", "Record", "Stats", "Full screen")
+        english = ("Settings", "Settings link", "Connecting", "Record", "Stats", "Full screen")
         outer = page.evaluate("document.body.outerHTML").replace('class="description" id="field-1-hint">Settings', "")
         assert [word for word in english if word in outer] == []

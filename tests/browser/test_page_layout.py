@@ -76,7 +76,7 @@ def test_the_link_for_viewers_is_told_over_the_lower_edge_of_the_picture(
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.set_viewport_size({"width": size[0], "height": size[1]})
     show(page, begin(page, server))
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Watch link").click()
     expect(page.locator("#toasts .toast")).to_contain_text("Link copied")
     left, top, right, bottom = box(page, "#toasts .toast")
     hero = box(page, "#hero")

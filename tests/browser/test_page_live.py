@@ -137,7 +137,7 @@ def test_who_watched_a_session_that_is_over_is_told_so_and_may_play(
 ) -> None:
     player = browser.new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
     player.goto(url)
-    player.get_by_role("button", name="Share").click()
+    player.get_by_role("button", name="Watch link").click()
     expect(player.locator("#toasts")).to_contain_text("Link copied")
     link = player.evaluate("navigator.clipboard.readText()")
     viewer = browser.new_context(locale=lang).new_page()

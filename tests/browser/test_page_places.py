@@ -169,7 +169,7 @@ def test_a_new_session_after_a_stop_says_that_the_world_is_lost(server: FakeServ
     expect(page.locator("#toasts")).to_have_text("")
     peer.bye("draining")
     peer = server.accept()
-    peer.welcome(worlds=worlds)
+    peer.welcome(worlds=worlds, session="another")
     peer.frame(1, picture(0, 200, 0))
     page.wait_for_function(f"() => ({SHOWN})() === '0,200,0'")
     toasts = page.locator("#toasts")

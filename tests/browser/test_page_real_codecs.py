@@ -231,7 +231,7 @@ def test_a_viewer_with_the_share_link_sees_the_picture_and_has_no_controls(serve
     page.bring_to_front()
     live(page, serve(640, 480, 30))
     plays(page, "h264", 640, 480)
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Watch link").click()
     expect(page.locator("#toasts")).to_contain_text("Link copied")
     link = page.evaluate("navigator.clipboard.readText()")
     viewer.bring_to_front()

@@ -324,7 +324,7 @@ def test_the_link_for_viewers_is_copied_and_its_page_is_marked_as_a_viewer(serve
     assert peer.path.endswith("&model=fake&token=mine&feedback=1&follow=1")
     expect(page.locator("#share")).to_be_hidden()
     peer.welcome(GO, share="s&3")
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Watch link").click()
     told = "Link copied: anyone who has it can watch. It works on this computer only."
     expect(page.locator("#toasts .info")).to_have_text(told)
     link = page.evaluate("navigator.clipboard.readText()")
@@ -346,7 +346,7 @@ def test_where_a_page_may_not_copy_the_link_is_shown(server: FakeServer, page: P
     lan = server.url.replace("127.0.0.1", "lan.test")  # no secure context, so no clipboard
     page.goto(lan)
     server.accept().welcome(GO, share="s3")
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Watch link").click()
     field = page.get_by_label("Link for viewers")
     expect(field).to_have_value(lan + "?role=viewer#token=s3")
     expect(field).to_be_focused()
@@ -371,7 +371,7 @@ def test_a_page_with_every_control_is_not_wider_than_the_window(server: FakeServ
     for width in widths:
         with window(page, (width, 800)):
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Watch link").click()
     expect(page.get_by_label("Link for viewers")).to_be_visible()
     for width in widths:
         with window(page, (width, 800)):

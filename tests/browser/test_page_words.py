@@ -161,7 +161,7 @@ def test_from_right_to_left_nothing_covers_and_numbers_stay_with_their_units(ser
 def test_a_saved_picture_and_a_copied_link_say_so_alike(server: FakeServer, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     begin(page, server, share="s3")
-    share = page.get_by_role("button", name="Share")
+    share = page.get_by_role("button", name="Watch link")
     share.hover()
     only = "It works on this computer only."
     expect(share).to_have_attribute("title", f"Copy a link that lets others watch this session. {only}")

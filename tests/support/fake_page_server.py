@@ -117,6 +117,7 @@ class Peer:
         about: dict[str, Any] | None = None,
         transport: tuple[str, ...] = (),
         worlds: dict[str, Any] | None = None,
+        session: str = "s",
         heartbeat: float = 10.0,
     ) -> None:
         """Begin a session; `upload` is its upload token, `share` the token for those who may watch it.
@@ -130,7 +131,7 @@ class Peer:
         if about is not None:
             schema["about"] = introduction(**about)
         self.say("reactor.welcome", {
-            "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": heartbeat,
+            "session_id": session, "protocol": 1, "name": "fake", "role": role, "heartbeat": heartbeat,
             "resume_token": None, "upload_token": upload, "share_token": share, "schema": schema, "tracks": tracks,
             "transport": transport, "paused": False, "worlds": worlds,
         } | ({} if state is None else {"state": state}))  # fmt: skip

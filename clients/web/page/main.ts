@@ -112,13 +112,14 @@ const toolbar = new Toolbar(
   say,
 );
 
-const withWorlds = later(async () => new (await import("./worlds.ts")).PageWorlds(client, pictures, stage, byId("tools"), reportProblem));
+const withWorlds = later(
+  async () => new (await import("./worlds.ts")).PageWorlds(client, pictures, toasts, stage, byId("tools"), reportProblem),
+);
 client.on("moment", (change) => withWorlds((worlds) => worlds.changed(change)));
 const playback = new Playback(client, byId("transport"), reportProblem);
 client.on("transport", () => running?.showPicture());
 
 let running: RunningSession | null = null;
-let lostWorld = false; // by the end of the session before
 const stall = new Stall(client, () => running?.showPicture());
 
 client.on("state", (state) => {
@@ -140,7 +141,6 @@ client.on("state", (state) => {
     const { changed } = running;
     noteFailure((notice) => notice.over(changed));
   }
-  lostWorld ||= Boolean(running?.hadWorld);
   running?.close();
   running = null;
   states.showWithoutSession(state);
@@ -175,7 +175,7 @@ client.on("error", (error) => showError(error));
 client.on("diagnostic", (diagnostic) => {
   if (diagnostic.code !== "stepped_down") return;
   import("./step-down.ts").then(
-    ({ showStepDown }) => log("error", showStepDown(diagnostic)),
+    ({ describe }) => log("error", describe(diagnostic)),
     () => {}, // there are pictures
   );
 });
@@ -200,7 +200,6 @@ class RunningSession {
   #settings: Settings | null = null;
   #parts: { close(): void }[];
   #over = false;
-  #saves: boolean;
   /** Whether no picture was shown yet. */
   awaitsPicture: boolean;
 
@@ -227,14 +226,7 @@ class RunningSession {
     const { may } = client.worlds;
     byId("slots").hidden = !may.some((what) => what !== "rewind");
     byId("slots").style.minHeight = preferences.get("slots") ?? "";
-    this.#saves = may.length > 0;
-    const lost = lostWorld;
-    lostWorld = false;
-    if (may.length)
-      withWorlds((worlds) => {
-        worlds.show();
-        if (lost) void worlds.lost(toasts);
-      });
+    if (may.length) withWorlds((worlds) => worlds.show());
     this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
     this.#parts = this.#showControls(schema.commands);
     this.#figures = new Figures(
@@ -247,11 +239,6 @@ class RunningSession {
     this.takeLink();
     byId("api", HTMLButtonElement).disabled = false;
     if (location.hash === "#api") void this.showApi();
-  }
-
-  /** Whether there was a world that this client could have kept. */
-  get hadWorld(): boolean {
-    return this.#saves && !this.awaitsPicture;
   }
 
   pictureShown(): void {
@@ -349,7 +336,7 @@ class RunningSession {
   }
 
   #describeWait(seconds: number): string {
-    const commands = this.#info.schema.commands.length > 0 && !stall.busy;
+    const commands = this.#info.schema.commands.length > 0 && !stall.slow;
     return describeWait(seconds, {
       viewing: !this.#controlling,
       unstarted: this.#unstarted,

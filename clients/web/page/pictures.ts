@@ -98,7 +98,7 @@ export class Pictures {
     }
     if (canvas === largeCanvas()) {
       this.#room.take(picture.width / picture.height);
-      for (const watch of this.watchers) watch(picture);
+      this.watchers.forEach((watch) => watch(picture));
     }
     this.#shown(canvas, picture);
   }

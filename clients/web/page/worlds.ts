@@ -25,6 +25,7 @@ const BACK_FIVE = ["M3.9 3.7A6 6 0 1 0 8 2.2", "M10.2.4 7.9 2.2l2.3 2.2", "M9.7 
 export class PageWorlds {
   #client: Client;
   #pictures: Pictures;
+  #toasts: Toasts;
   #failed: (message: string) => void;
   #stage: HTMLElement;
   #button: HTMLButtonElement;
@@ -46,6 +47,8 @@ export class PageWorlds {
   /** Whether an undo is under way; and whether the next one would take back an undo. */
   #undoing = false;
   #redoes = false;
+  /** The session whose world this page has had last. */
+  #session = "";
   /** The age of the world that the noted seconds count from. */
   #left = 0;
   /** A finger reads no titles. */
@@ -54,9 +57,10 @@ export class PageWorlds {
   #letGo: (() => void) | null = null;
 
   /** `stage` gets the note, and `bar` the buttons. `failed` reports what the server refused. */
-  constructor(client: Client, pictures: Pictures, stage: HTMLElement, bar: HTMLElement, failed: (message: string) => void) {
+  constructor(client: Client, pictures: Pictures, toasts: Toasts, stage: HTMLElement, bar: HTMLElement, failed: (message: string) => void) {
     this.#client = client;
     this.#pictures = pictures;
+    this.#toasts = toasts;
     this.#failed = failed;
     this.#stage = stage;
     this.#button = element("button", { type: "button", id: "rewind", hidden: true }, icon(BACK_FIVE));
@@ -74,10 +78,14 @@ export class PageWorlds {
 
   /** Shows what is allowed now. Call it when a session begins. */
   show(): void {
-    const { status } = this.#client.state;
-    if (status === "resuming") return;
+    const { state, session } = this.#client;
+    if (state.status === "resuming") return;
     const allowed = this.#client.worlds.may;
     if (allowed.includes("save") || allowed.includes("fork")) this.#showSlots();
+    if (session && allowed.length && session.id !== this.#session) {
+      if (this.#session) void this.#lost();
+      this.#session = session.id;
+    }
     const may = allowed.includes("rewind");
     this.#button.hidden = !may;
     if (may) {
@@ -122,16 +130,6 @@ export class PageWorlds {
     return this.#coarse.matches && !this.#button.hidden && this.#strip === null ? `: ${WORLDS.finger}` : "";
   }
 
-  /** The session of before is over, and its world with it: tells that this is another one, and offers the newest saved place. */
-  async lost(toasts: Toasts): Promise<void> {
-    const slots = await this.#slots?.catch(() => null);
-    const offer = slots?.offer();
-    const close = element("button", { type: "button", class: "icon", title: WORLDS.dismiss, "aria-label": WORLDS.dismiss }, "✕");
-    const toast = toasts.hold(WORLDS.lost, ...(offer ? [offer] : []), close);
-    toast.addEventListener("click", () => toast.remove());
-    if (!offer) setTimeout(() => toast.remove(), LOST_FOR);
-  }
-
   /** Goes on from a saved place. What is paused stays so, and shows it. */
   async restore(id: string, name: string): Promise<RestoredWorld> {
     const { worlds, transport } = this.#client;
@@ -143,6 +141,16 @@ export class PageWorlds {
     } finally {
       this.#loads = "";
     }
+  }
+
+  /** The session of before is over, and its world with it: tells that this is another one, and offers the newest saved place. */
+  async #lost(): Promise<void> {
+    const slots = await this.#slots?.catch(() => null);
+    const offer = slots?.offer();
+    const close = element("button", { type: "button", class: "icon", title: WORLDS.dismiss, "aria-label": WORLDS.dismiss }, "✕");
+    const toast = this.#toasts.hold(WORLDS.lost, ...(offer ? [offer] : []), close);
+    toast.addEventListener("click", () => toast.remove());
+    if (!offer) setTimeout(() => toast.remove(), LOST_FOR);
   }
 
   /** `seconds`: how far back the world is, to which those of the next note are added. */
