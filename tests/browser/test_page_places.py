@@ -226,7 +226,7 @@ def test_what_the_server_refuses_is_said_in_words(tmp_path: Path, page: Page) ->
         save(page, "one")
         page.get_by_role("button", name="Save", exact=True).click()
         alert = page.locator("#slots").get_by_role("alert")
-        expect(alert).to_contain_text("You have as many places and links as one session may have.")
+        expect(alert).to_contain_text("You have as many of these as one session may have.")
         for file in (tmp_path / "saved").glob("*.world"):
             file.unlink()
         page.get_by_title("Go on from “one”").click()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 import trio
 
@@ -12,7 +13,7 @@ from reactor_trio.configuration.settings import AuthSettings, WorldSettings
 from reactor_trio.configuration.settings import Settings as ServerSettings
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.errors import ConnectionRefused
-from reactor_trio.interface import Moment, restored
+from reactor_trio.interface import Moment, Saves, restored
 from reactor_trio.testing import open_server
 from tests.support.behaviour_models import shown
 from tests.worlds.test_rewind import Counter, Forgetful, refusal
@@ -144,11 +145,41 @@ async def test_a_model_that_refuses_its_world_ends_the_session(autojump_clock, f
                 await client.take(3)
 
 
-async def test_forks_count_as_slots_and_one_is_under_way(autojump_clock, folder, way):
+async def test_forks_have_slots_of_their_own(autojump_clock, folder, way):
     async with open_server(Counter, settings=with_store(folder, way, slots=1)) as server, server.connect() as client:
-        assert isinstance(await client.worlds.fork(), WorldFork)
+        fork = await client.worlds.fork(seconds=1000)
+        assert isinstance(fork, WorldFork)
+        with refusal("too_many"):
+            await client.worlds.fork()
+        await client.worlds.save()
         with refusal("too_many"):
             await client.worlds.save()
+        await client.worlds.forget(fork.token)
+        await client.worlds.fork()
+        with refusal("too_many"):
+            await client.worlds.save()
+
+
+class Large(Counter):
+    saves = Saves("ground")
+
+    def load(self, config):
+        self.ground = np.zeros(100_000, np.uint8)
+
+
+async def test_forks_have_a_quarter_of_the_bytes_of_a_session(autojump_clock, folder, way):
+    async with open_server(Large, settings=with_store(folder, way)) as server, server.connect() as client:
+        size = (await client.worlds.save()).bytes
+    some = with_store(folder, way, store_bytes=10 * 12 * size)  # 12 worlds in the store's tenth, and 3 for forks
+    async with open_server(Large, settings=some) as server, server.connect() as client:
+        for _ in range(3):
+            await client.worlds.fork()
+        with refusal("too_many"):
+            await client.worlds.fork()
+        await client.worlds.save()
+
+
+async def test_who_may_not_fork_is_refused(autojump_clock, folder, way):
     nothing = with_store(folder, way, allow=("rewind", "save"))
     async with open_server(Counter, settings=nothing) as server, server.connect() as client:
         with refusal("not_allowed"):

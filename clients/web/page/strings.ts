@@ -565,7 +565,8 @@ export const SLOTS = /* @__PURE__ */ inLanguage("SLOTS", {
     damaged_world: "The file of this place is damaged.",
     cannot_save: "This moment cannot be saved: the model does not allow it.",
     restore_failed: "This place could not be loaded. You are where you were.",
-    too_many: "You have as many places and links as one session may have. Delete a place that you have just saved.",
+    too_many:
+      "You have as many of these as one session may have. Delete a place that you have just saved; a link goes when its time is over.",
     too_big: "This moment is too large to be saved.",
     store_failed: "The server could not store or read it. Please try again later.",
     not_saveable: "This server cannot save places.",

@@ -75,7 +75,7 @@ class WorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, met
         allow: what clients may do with worlds, of what the models allow.
         ring: of all moments that the sessions keep in memory, with their pictures; each session has an equal part.
         bytes: of the file of one saved world.
-        slots: worlds that one session may have saved.
+        slots: worlds that one session may have saved; as many forks.
         accept: which of `config` and `weights` may differ from what a saved world was made with.
         store: the folder of saved worlds. None: they stay in memory, within `ring`, and end with their session.
         keys: sign saved worlds, the first one new ones: a literal, `env:NAME` or `file:PATH`. None: the store's file `key`.

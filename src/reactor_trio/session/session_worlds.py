@@ -43,8 +43,9 @@ from reactor_trio.worlds.unsigned import pack_unsigned, unpack_unsigned
 log = logging.getLogger("reactor_trio.session")
 
 HOUR: Final = 3600.0
-#: the part of the server's store that one session may fill
+#: the part of the server's store that one session may fill, and the part of that for its forks
 PART_OF_STORE: Final = 10
+PART_FOR_FORKS: Final = 4
 
 
 class ModelWorlds(msgspec.Struct, frozen=True):
@@ -165,6 +166,7 @@ class SessionWorlds:
         self._store = model.store
         #: by id each world that this session has saved, also the one under way
         self._slots: dict[str, WorldInStore] = {}
+        self._forks: set[str] = set()  # which of them are: who gives links away keeps the slots for places
         #: the number of the save or fork that is under way, and its id
         self._under_way: tuple[int, str] | None = None
         #: one world at a time is read and waits for the model; the number of the command that has read it
@@ -199,11 +201,15 @@ class SessionWorlds:
             raise CommandError("busy", f"{name}: the world before it is still being saved; wait for reactor.saved")
         now = self._store.now()
         self._slots = {world: kept for world, kept in self._slots.items() if kept.expires > now}
-        if len(self._slots) >= (most := self._model.settings.slots):
-            raise CommandError("too_many", f"{name}: this session has {most} saved worlds; forget one")
-        if sum(kept.bytes for kept in self._slots.values()) >= (most := self._model.most_bytes):
-            why = f"{name}: the worlds of this session have {most} bytes or more; forget one"
-            raise CommandError("too_many", why)
+        self._forks &= self._slots.keys()
+        forks = name == "reactor.fork"
+        what = "forks" if forks else "saved worlds"
+        same = [kept for id, kept in self._slots.items() if (id in self._forks) is forks]  # noqa: A001
+        if len(same) >= (most := self._model.settings.slots):
+            raise CommandError("too_many", f"{name}: this session has {most} {what}; forget one")
+        for_forks = self._model.most_bytes // PART_FOR_FORKS
+        if sum(kept.bytes for kept in same) >= (most := for_forks if forks else self._model.most_bytes - for_forks):
+            raise CommandError("too_many", f"{name}: the {what} of this session have {most} bytes or more; forget one")
 
     def preparations(self, command: Command) -> list[Preparation]:
         """What must be done before the model gets a command that `admit` has let in."""
@@ -291,6 +297,7 @@ class SessionWorlds:
         label = command.arguments.get("name", "")
         kept = WorldInStore(id, label, world.step, world.age, world.size, now, expires)
         self._slots[id] = kept
+        self._forks |= {id} if forks else set()
         # Whoever has the token of a fork may begin there, whosever the world was.
         self._captured.send_nowait((world, kept, "" if forks else self._subject))
         reply = {"fork": id, "expires": expires} if forks else {"world": kept}

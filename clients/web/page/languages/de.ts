@@ -468,7 +468,8 @@ const texts: Texts = {
       damaged_world: "Die Datei dieses Ortes ist beschädigt.",
       cannot_save: "Dieser Moment lässt sich nicht speichern: Das Modell erlaubt es nicht.",
       restore_failed: "Dieser Ort ließ sich nicht laden. Sie sind, wo Sie waren.",
-      too_many: "Sie haben so viele Orte und Links, wie eine Sitzung haben darf. Löschen Sie einen Ort, den Sie eben gespeichert haben.",
+      too_many:
+        "Sie haben so viele davon, wie eine Sitzung haben darf. Löschen Sie einen Ort, den Sie eben gespeichert haben; ein Link geht, wenn seine Zeit um ist.",
       too_big: "Dieser Moment ist zu groß zum Speichern.",
       store_failed: "Der Server konnte ihn nicht speichern oder lesen. Bitte versuchen Sie es später noch einmal.",
       not_saveable: "Dieser Server kann keine Orte speichern.",

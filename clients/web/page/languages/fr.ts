@@ -485,7 +485,8 @@ const texts: Texts = {
       damaged_world: "Le fichier de ce lieu est endommagé.",
       cannot_save: "Cet instant ne peut pas être enregistré : le modèle ne le permet pas.",
       restore_failed: "Ce lieu n’a pas pu être chargé. Vous êtes là où vous étiez.",
-      too_many: "Vous avez autant de lieux et de liens qu’une session peut en avoir. Supprimez un lieu que vous venez d’enregistrer.",
+      too_many:
+        "Vous en avez autant qu’une session peut en avoir. Supprimez un lieu que vous venez d’enregistrer ; un lien disparaît à son expiration.",
       too_big: "Cet instant est trop grand pour être enregistré.",
       store_failed: "Le serveur n’a pas pu l’enregistrer ou le lire. Réessayez plus tard.",
       not_saveable: "Ce serveur ne peut pas enregistrer de lieux.",
