@@ -23,6 +23,7 @@ from reactor_trio.worlds.file_header import CHUNK, MAGIC, Header, Origin, check_
 from reactor_trio.worlds.packing import pack
 from reactor_trio.worlds.put import prepare
 from reactor_trio.worlds.unpacking import read_header, read_world
+from reactor_trio.worlds.unsigned import pack_unsigned, unpack_unsigned
 from tests.worlds.kit import captured, model_of, put
 from tests.worlds.test_values import CLASSES, VALUES, Heading, Kind, Record, Slotted, Spot, Tile, Walker, same
 
@@ -54,6 +55,20 @@ def through_a_file(value: Any) -> Any:
 @hypothesis.given(VALUES)
 def test_every_value_comes_back_through_a_file(value):
     assert same(value, through_a_file(value))
+
+
+def test_a_world_in_the_memory_of_another_process_does_not_keep_the_parts_of_other_ranks():
+    model = model_of(types=CLASSES)
+    model.state._value = np.arange(1000)
+    parts = tuple(np.full(size, size % 256, np.uint8) for size in (5_000_000, 3))
+    sent = pack_unsigned(msgspec.structs.replace(captured(model), others=parts))
+    world = unpack_unsigned(np.frombuffer(b"".join(sent), np.uint8), {})
+    assert [part.tolist() for part in world.others[1:]] == [[3, 3, 3]]
+    assert [len(part) for part in world.others] == [5_000_000, 3]
+    (array,) = [blob.data for blob in world.blobs.values()]
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    assert array.nbytes == 8000
 
 
 def sample() -> Any:

@@ -92,6 +92,18 @@ def test_rewinds_in_a_row_have_one_undo_until_a_step_is_made():
     assert ring.undo(50.0) is after
 
 
+def test_an_undo_that_began_in_time_is_done_even_if_it_takes_longer():
+    """`@restored` may take seconds."""
+    ring = ring_of(5)
+    before = moment(7)
+    ring.rewind(ring.at_step(2), before, 0.0)
+    after = moment(8, age=0.2, steps=2)
+    assert ring.undo(59.9) is before
+    ring.rewind(before, after, 61.0)
+    assert ring.past[-1] is before
+    assert ring.undo(61.0) is after
+
+
 def test_undo_at_once_keeps_what_is_ahead():
     ring = ring_of(5)
     before = ring.past[-1]

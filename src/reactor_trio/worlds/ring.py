@@ -103,7 +103,9 @@ class Ring:
         Of rewinds without a step between them, `undo` is the world from before the first: a hand that holds a key, or drags,
         makes many.
         """
-        undo = None if self.undo(now) is None else self._undo
+        if self._undo is not None and world is not self._undo.world:  # one that began in time is put even if that takes long
+            self.undo(now)
+        undo = self._undo
         past = frozenset(each.step for each in self.past)
         if undo is not None and world is undo.world and world not in self._moments:
             for index in reversed(range(len(self._moments))):

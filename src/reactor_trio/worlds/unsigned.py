@@ -36,6 +36,9 @@ def unpack_unsigned(data: np.ndarray[Any, np.dtype[np.uint8]], classes: Mapping[
         at += max(blob.size, 0)
     if at != len(data):
         raise damaged(f"it has {len(data)} bytes instead of {at}")
+    if header.others > 0:  # the parts of other ranks lie in `data` too, and go to them; what stays must not keep them
+        own = len(blobs) - header.others
+        blobs[:own] = [blob.copy() for blob in blobs[:own]]
     return world_of(header, blobs, classes)
 
 

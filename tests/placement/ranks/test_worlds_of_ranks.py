@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
+from msgspec import structs
 from tests.support.behaviour_models import raw_session, shown
 
 from reactor_trio import CommandError, DistributedPipeline, InputField, InputState, Output, Video, connected
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Moment, Saves, restored, saving
+from reactor_trio.placement.ranks.led_world import LedWorld
 from reactor_trio.placement.ranks.world_parts import send_part
 from reactor_trio.testing import open_server
 from reactor_trio.worlds import World
@@ -65,7 +67,9 @@ class Parts(DistributedPipeline):
         return {"rank": self.rank}
 
     @restored
-    def unpack(self, saved: dict[str, Any], moment: Moment) -> None:
+    async def unpack(self, saved: dict[str, Any], moment: Moment) -> None:
+        if self.fails == "slow":
+            await trio.sleep(4)
         assert saved == {"rank": self.rank}
         self.told.append((moment.step, moment.why))
         if self.fails == "restored":
@@ -265,6 +269,47 @@ async def test_when_one_rank_cannot_restore_none_does(autojump_clock, folder, fa
         models(server)[rank].fails = ""
         await client.worlds.restore(world.id)
         assert await parts(server) != before
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+async def test_a_rank_that_cannot_go_back_waits_for_those_that_take_long(autojump_clock, rank):
+    """In a step, ranks that differ for two seconds count as out of step, and are ended."""
+    async with open_server(Parts) as server, server.connect() as client:
+        await client.take(10)
+        await client.playback.pause()
+        before = await parts(server)
+        for model in models(server):
+            model.fails = "restored" if model.rank == rank else "slow"
+        with pytest.raises(CommandError) as raised:
+            await client.worlds.rewind(steps=4)
+        assert raised.value.code == "restore_failed"
+        assert await parts(server) == before
+        assert server.runtime.placement.process.ranks[0].loaded is models(server)[0]
+
+
+WRONG_PARTS = {
+    "one too few": lambda parts: parts[:1], "one too many": lambda parts: (*parts, parts[0]),
+    "an empty one": lambda parts: (parts[0], parts[1][:0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", WRONG_PARTS.values(), ids=WRONG_PARTS)
+async def test_a_world_without_one_part_for_each_rank_is_damaged(autojump_clock, folder, monkeypatch, change):
+    async with open_server(Parts, **kept_in(folder)) as server, server.connect() as client:
+        await client.take(5)
+        with monkeypatch.context() as patched:
+            whole = LedWorld.with_all_parts
+
+            async def changed(led, world):
+                world = await whole(led, world)
+                return structs.replace(world, others=change(world.others))
+
+            patched.setattr(LedWorld, "with_all_parts", changed)
+            world = await client.worlds.save()
+        with pytest.raises(CommandError, match="one part for each rank") as raised:
+            await client.worlds.restore(world.id)
+        assert raised.value.code == "damaged_world"
+        assert len(set(shown(await client.take(10)))) > 5
 
 
 async def test_a_part_that_its_rank_cannot_read_is_refused_and_nothing_changes(autojump_clock, folder, monkeypatch):

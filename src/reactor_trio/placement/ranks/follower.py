@@ -35,7 +35,7 @@ from reactor_trio.lifecycle import Action
 from reactor_trio.placement.isolation import ipc_messages
 from reactor_trio.placement.ranks import rank_messages
 from reactor_trio.placement.ranks.leader import RAISED_TIMEOUT, call_name, outcome_text
-from reactor_trio.placement.ranks.rank_messages import RankCall, RankCallDone, WorldPartPiece, out_of_step
+from reactor_trio.placement.ranks.rank_messages import REFUSABLE, RankCall, RankCallDone, WorldPartPiece, out_of_step
 from reactor_trio.placement.ranks.rank_worlds import RankWorlds, open_worlds
 from reactor_trio.placement.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 from reactor_trio.placement.ranks.world_parts import add_piece, send_part
@@ -183,6 +183,8 @@ class Follower:
             return
         done = RankCallDone(call.number, type(raised).__name__, Failure.of(author_error(raised)))
         self._link.send(done)
+        if call.kind in REFUSABLE:
+            return
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
         if not await answered_within(RAISED_TIMEOUT, answers.wait_finished):
             log_author_error(log, raised, "rank %d raised alone", self._rank)

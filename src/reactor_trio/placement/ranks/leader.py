@@ -95,8 +95,8 @@ class Leader:
         self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
         self._news = trio.lowlevel.ParkingLot()  # tasks that wait for the other ranks
         self._asked = 0
-        #: the parts of a world that the other ranks send, while somebody waits for them
-        self.parts: Sequence[WorldPieces] | None = None
+        #: the parts of a world that the other ranks send in a call `pack`, one of each rank, until they are taken
+        self.parts: Sequence[WorldPieces] = ()
         self._stopped = trio.Event()
 
     async def run(self) -> None:
@@ -191,6 +191,8 @@ class Leader:
                 self._send(piece)
             self._send(msgspec.structs.replace(call, files=without_data(call.files)))
             self._running, self._result = call.number, None
+            if call.kind == "pack":
+                self.parts = [WorldPieces() for _ in self.links]
             token = _IN_CALL.set(call.number)
             try:
                 value = await make()
@@ -233,6 +235,8 @@ class Leader:
             self._finish(None)
             return
         self._finish(type(error).__name__, Failure.of(author_error(error)))
+        if self._call.kind in REFUSABLE:  # the next call waits for the others, as long as for a step
+            return
         if not await answered_within(RAISED_TIMEOUT, self._all_done) and (late := self._late()) is not None:
             log_author_error(log, error, "rank 0 raised alone")
             text = f"raised {type(error).__name__}: {sendable(error)}"
@@ -270,7 +274,7 @@ class Leader:
 
     def _receive(self, index: int, message: rank_messages.ToLeader) -> None:
         if isinstance(message, rank_messages.WorldPartPiece):
-            if self.parts is not None:
+            if self.parts:
                 add_piece(self.parts[index], message)
             return
         self._done[index] = message

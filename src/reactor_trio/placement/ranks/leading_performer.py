@@ -9,8 +9,7 @@ that waits for something else gets `STEP_GRACE_PERIOD` seconds, and is then canc
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,7 +17,7 @@ import msgspec
 import trio
 
 from reactor_trio.crossing.messages import Command
-from reactor_trio.crossing.world_pieces import PackedWorld, WorldPieces
+from reactor_trio.crossing.world_pieces import PackedWorld
 from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.driver import Driver
 from reactor_trio.execution.landing import Landing
@@ -55,19 +54,23 @@ class LedCalls:
         """See `Leader.agree`."""
         return await self._leader.agree(code)
 
+    @property
+    def others(self) -> int:
+        """How many ranks there are besides this one."""
+        return len(self._leader.links)
+
     def send_parts(self, parts: Sequence[PackedWorld]) -> None:
         """Send each of the other ranks its part of a world, in a call `unpack`."""
         for link, part in zip(self._leader.links, parts, strict=True):
             send_part(link, [part.data])
 
-    @contextmanager
-    def receiving_parts(self) -> Iterator[list[WorldPieces]]:
-        """In its block, the parts of the other ranks arrive in this list."""
-        self._leader.parts = parts = [WorldPieces() for _ in self._leader.links]
-        try:
-            yield parts
-        finally:
-            self._leader.parts = None
+    def take_parts(self) -> tuple[PackedWorld, ...]:
+        """Take what the other ranks have sent in a call `pack`; all of it has come."""
+        return tuple(part.take() for part in self._leader.parts)
+
+    def drop_parts(self) -> None:
+        """Drop what the other ranks have sent, and what still comes."""
+        self._leader.parts = ()
 
     async def level(self) -> None:
         """Return when no rank is in a call, before a step: the step must see commands that arrive meanwhile."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import trio
 
-from reactor_trio.crossing.world_pieces import PackedWorld, WorldPieces
+from reactor_trio.crossing.world_pieces import PackedWorld
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.author_calls import AuthorCalls
 from reactor_trio.execution.landing import Landing
@@ -36,8 +35,15 @@ class LeadsCalls(Protocol):
     def send_parts(self, parts: Sequence[PackedWorld]) -> None:
         """Send each of the other ranks its part of a world, in a call `unpack`."""
 
-    def receiving_parts(self) -> AbstractContextManager[Sequence[WorldPieces]]:
-        """In its block, the parts of the other ranks arrive in this list."""
+    def take_parts(self) -> tuple[PackedWorld, ...]:
+        """Take what the other ranks have sent in a call `pack`; all of it has come."""
+
+    def drop_parts(self) -> None:
+        """Drop what the other ranks have sent, and what still comes."""
+
+    @property
+    def others(self) -> int:
+        """How many ranks there are besides this one."""
 
 
 class LedWorld:
@@ -84,10 +90,12 @@ class LedWorld:
 
     async def with_all_parts(self, world: World) -> World:
         """Bring the parts of the other ranks here. Every rank waits until they are: they may be large."""
-        with self._calls.receiving_parts() as parts:
+        try:
             await self._lead("pack", trio.lowlevel.cancel_shielded_checkpoint, RankWorld(world.number))
             await self._calls.agree("too_big")
-            return msgspec.structs.replace(world, elsewhere=0, others=tuple(part.take() for part in parts))
+            return msgspec.structs.replace(world, elsewhere=0, others=self._calls.take_parts())
+        finally:
+            self._calls.drop_parts()
 
     def release(self, world: World) -> None:
         """Have every rank let go of its part, at the next call."""
@@ -98,7 +106,11 @@ class LedWorld:
 
     async def _sent_out(self, world: World) -> World:
         """Give the other ranks their parts of a world that has come packed. Raises CommandError if one cannot read it."""
+        from reactor_trio.worlds.file_header import damaged  # late: as above all of `worlds`
+
         number, parts = next(self._count), world.others
+        if len(parts) != self._calls.others or not all(map(len, parts)):
+            raise damaged("it has not one part for each rank")
 
         async def send() -> None:  # without a checkpoint: a rank waits for all of its part
             self._calls.send_parts(parts)
