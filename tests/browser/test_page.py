@@ -744,18 +744,6 @@ def test_until_the_first_picture_the_page_names_the_event_that_it_waits_for(serv
     expect(text).to_have_text("The model is warming up.")
 
 
-def test_a_model_that_is_only_slow_is_not_said_to_wait_for_the_user(server: FakeServer, page: Page) -> None:
-    peer = open_page(page, server)
-    stop_clock(page)
-    peer.welcome(command("key_w"), tracks=[video(codec="vp8", codec_string="vp8")], heartbeat=100.0)
-    state(page, "live")
-    text = page.locator("#overlay-text")
-    peer.packet(0, b"no key frame", key=False)
-    page.wait_for_function("() => document.querySelector('#figure-format').textContent.includes('vp8')")
-    page.clock.run_for(12_000)
-    expect(text).to_have_text("The model is warming up.")
-
-
 def test_a_picture_of_any_track_ends_the_wait_for_the_first_one(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(tracks=[video(width=640, height=640), video(1, "depth")])

@@ -216,7 +216,7 @@ def test_a_slow_session_is_no_broken_one_and_moves_nothing(server: FakeServer, p
     peer = open_page(page, server)
     peer.welcome(tracks=[video()])
     peer.frame(0, picture(9, 9, 9))
-    state(page, "live")
+    expect(page.locator("#link")).to_contain_text("live")  # which it says from the first picture on
     pill = """(grade) => {
         const link = document.querySelector("#link");
         link.dataset.quality = grade;

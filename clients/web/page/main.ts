@@ -336,7 +336,7 @@ class RunningSession {
   }
 
   #describeWait(seconds: number): string {
-    const commands = this.#info.schema.commands.length > 0 && !stall.slow;
+    const commands = this.#info.schema.commands.length > 0 && !stall.busy;
     return describeWait(seconds, {
       viewing: !this.#controlling,
       unstarted: this.#unstarted,

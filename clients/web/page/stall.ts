@@ -54,9 +54,9 @@ export class Stall {
     });
   }
 
-  /** Whether it is known why there is no picture: code of the model takes long, or pictures have come and were not drawn yet. */
-  get slow(): boolean {
-    return Boolean(this.#late ?? Object.values(this.#client.statistics().tracks).find(({ received }) => received));
+  /** Whether code of the model takes long. */
+  get busy(): boolean {
+    return this.#late !== null;
   }
 
   /** A picture was drawn. */
