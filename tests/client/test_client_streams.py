@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import threading
 
 import anyio
 import numpy as np
@@ -13,6 +14,7 @@ from tests.support.client_doubles import BACKENDS, SOUND, VIDEO, ScriptedTranspo
 from tests.support.encoded_streams import encoded, number_of, numbered, opus
 
 from reactor_trio.client import Client, running
+from reactor_trio.client.streams import _DecodeQueue
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Packet, encode_packet
 
@@ -260,6 +262,34 @@ def test_a_task_that_asyncio_cancels_while_a_thread_decodes():
             if turn > 300:
                 got += await take(frames, 1)
         assert got == list(range(40))
+
+    session("asyncio", story)
+
+
+def test_the_last_frame_that_a_cancelled_call_decodes_is_not_left_in_its_thread(monkeypatch):
+    """The next call waited for a packet that never came."""
+    decode, entered, go_on = _DecodeQueue._decode, threading.Event(), threading.Event()
+
+    def held(*args, **more):
+        entered.set()
+        assert go_on.wait(60)
+        return decode(*args, **more)
+
+    monkeypatch.setattr(_DecodeQueue, "_decode", held)
+
+    async def story(client, server):
+        frames = client.frames()
+        server.send_stream(stream()[:1])
+        cancelled = asyncio.ensure_future(take(frames, 1))
+        await asyncio.to_thread(entered.wait)
+        cancelled.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await cancelled
+        following = asyncio.ensure_future(take(frames, 1))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        go_on.set()
+        assert await asyncio.wait_for(following, 20) == [0]
 
     session("asyncio", story)
 

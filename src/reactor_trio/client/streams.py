@@ -79,16 +79,21 @@ class FrameStream:
     async def __anext__(self) -> Frame:
         work, reader = self._work, self._reader
         while True:
+            # Read in the order in which a packet goes: a thread may be at work whose caller was cancelled.
+            idle = not work.waiting and not work.busy
             while work.outcomes:
                 outcome = work.outcomes.popleft()
                 if (frame := self._settle(outcome)) is not None:
                     self._latency.taken(outcome.received.track.index, frame.seq, anyio.current_time())
                     return frame
-            if not work.waiting:
-                work.waiting.append(await reader.get())
+            threaded = True  # what is left of such a call; without a thread there is none
+            if idle:
+                received = await reader.get()
+                work.waiting.append(received)
+                threaded = blocking(received.track)
             if reader.latest:
                 work.waiting.extend(reader.take())
-            if blocking(work.waiting[0].track):
+            if threaded:
                 await self._run_in_thread(work)
             else:
                 work()
@@ -148,6 +153,11 @@ class _DecodeQueue:
         self._decoder: Decoder | None = None
         # asyncio can cancel the task that waits for the thread; the next call may come while the thread still runs.
         self._one_at_a_time = threading.Lock()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread decodes now."""
+        return self._one_at_a_time.locked()
 
     def __call__(self) -> None:
         with self._one_at_a_time:
