@@ -199,8 +199,8 @@ def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
     told = ask(place, """
       document.body.innerHTML = `<style></style><reactor-view src="/" controls="pointer" style="width: 200px; height: 100px">
         </reactor-view>`;
-      await until(() => element().view?.width === 64);
       window.canvas = () => element().shadowRoot.querySelector("canvas");
+      await until(() => element().view?.width === 64 && canvas()?.width === 64);  // drawn: until then it has no shape of its own
       canvas().setPointerCapture = () => {};  // there is no such pointer
       const heard = [];
       for (const fit of ["contain", "cover"]) {
