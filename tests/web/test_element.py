@@ -200,7 +200,7 @@ def test_a_position_is_one_of_the_picture_however_it_fits(place: Page) -> None:
       document.body.innerHTML = `<style></style><reactor-view src="/" controls="pointer" style="width: 200px; height: 100px">
         </reactor-view>`;
       window.canvas = () => element().shadowRoot.querySelector("canvas");
-      await until(() => element().view?.width === 64 && canvas()?.width === 64);  // drawn: until then it has no shape of its own
+      await until(() => element().view?.width === 64 && canvas()?.width === 64);  // drawn: before, it has another shape
       canvas().setPointerCapture = () => {};  // there is no such pointer
       const heard = [];
       for (const fit of ["contain", "cover"]) {
