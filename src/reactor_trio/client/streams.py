@@ -86,7 +86,7 @@ class FrameStream:
                 if (frame := self._settle(outcome)) is not None:
                     self._latency.taken(outcome.received.track.index, frame.seq, anyio.current_time())
                     return frame
-            threaded = True  # what is left of such a call; without a thread there is none
+            threaded = True  # if it is not idle, a cancelled call has left packets to its thread
             if idle:
                 received = await reader.get()
                 work.waiting.append(received)

@@ -43,7 +43,7 @@ class SessionMoments:
 
     Args:
         declared: what the model says about its worlds.
-        size: bytes that the moments may have together; 0: none is kept, as nobody may go back to it.
+        size: bytes that the moments may have together. With 0 it keeps no moment, since no client may go back to one.
         alone: see `OwnWorld`.
         most_saved: bytes that a saved world may have.
         named: the steps whose moments are kept, however many bytes they have and however long it takes: those to which the

@@ -258,7 +258,7 @@ def with_integers(value: Any) -> Any:
 def _with_path(text: str, known: Sequence[str]) -> str:
     """Remove the backticks from msgspec's error text, and add the path where the text names only the field.
 
-    If an argument is none of the `known`, the text also names the one that was probably meant.
+    If the client has sent an argument that is not in `known`, the text also names the one that it probably meant.
 
     The client chose the field's name, so the text is as long as a message may be: no search here may start again within it.
     """

@@ -103,7 +103,7 @@ class Ring:
         Of rewinds without a step between them, `undo` is the world from before the first: a hand that holds a key, or drags,
         makes many.
         """
-        if self._undo is not None and world is not self._undo.world:  # one that began in time is put even if that takes long
+        if self._undo is not None and world is not self._undo.world:  # an undo that began in time may take long
             self.undo(now)
         undo = self._undo
         past = frozenset(each.step for each in self.past)

@@ -114,7 +114,7 @@ def world_of(header: Header, blobs: list[np.ndarray[Any, Any]], classes: Mapping
     """Make the world of a header and its blobs. Raises CommandError, as `read_world`."""
     own = len(blobs) - header.others
     if not 0 <= own <= len(blobs):
-        raise damaged("it has not the parts of the ranks that it names")
+        raise damaged("it does not have as many parts of ranks as its header says")
     tree = _Nodes(header.nodes, blobs[:own], classes)
     try:
         values = {path: tree.node(cell, 0) for path, cell in header.values.items()}

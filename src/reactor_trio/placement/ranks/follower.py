@@ -183,7 +183,7 @@ class Follower:
             return
         done = RankCallDone(call.number, type(raised).__name__, Failure.of(author_error(raised)))
         self._link.send(done)
-        if call.kind in REFUSABLE:
+        if call.kind in REFUSABLE:  # rank 0 learns of the refusal and has the other ranks take the call back
             return
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
         if not await answered_within(RAISED_TIMEOUT, answers.wait_finished):

@@ -110,7 +110,7 @@ class LedWorld:
 
         number, parts = next(self._count), world.others
         if len(parts) != self._calls.others or not all(map(len, parts)):
-            raise damaged("it has not one part for each rank")
+            raise damaged("it does not have one part for each rank")
 
         async def send() -> None:  # without a checkpoint: a rank waits for all of its part
             self._calls.send_parts(parts)
